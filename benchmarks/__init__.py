@@ -1,4 +1,3 @@
-"""Comparisons: of time and memory in :mod:`benchmarks.speed`, of predictions in :mod:`benchmarks.accuracy`.
-
-:mod:`benchmarks.report` renders the results that they write to ``results/`` into tables and pictures.
+"""Comparisons: of time and memory in :mod:`benchmarks.speed`, of predictions in
+:mod:`benchmarks.accuracy`. :mod:`benchmarks.report` renders their results into tables and pictures.
 """

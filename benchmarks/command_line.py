@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonargparse import auto_cli
 
-#: A heap that is kept, and idle threads that wait asleep.
+#: Keeps freed memory within the process, and lets idle threads sleep.
 RETAINED_HEAP = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**46),
@@ -20,20 +20,16 @@ RETAINED_HEAP = {
 
 
 def run(main: Callable[..., int | None]) -> int:
-    """Runs the main function on the command line's options, in which ``--quick`` stands for ``--quick true``.
+    """Runs the main function on the command line's options. ``--quick`` means ``--quick true``.
 
     Returns:
-        The exit status: that of the function, or 130 if it was interrupted.
+        The function's exit status, or 130 if it was interrupted.
     """
-    switches = [
-        name
-        for name, option in inspect.signature(main, eval_str=True).parameters.items()
-        if option.annotation is bool
-    ]
+    options = inspect.signature(main, eval_str=True).parameters.items()
+    switches = [name for name, option in options if option.annotation is bool]
     try:
-        status: int | None = auto_cli(
-            main, as_positional=False, args=with_switches(sys.argv[1:], switches)
-        )
+        arguments = with_switches(sys.argv[1:], switches)
+        status: int | None = auto_cli(main, as_positional=False, args=arguments)
     except KeyboardInterrupt:
         print("Interrupted", file=sys.stderr)
         return 130
@@ -41,11 +37,11 @@ def run(main: Callable[..., int | None]) -> int:
 
 
 def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str]:
-    """Gives the switches that stand without a value the value true."""
+    """Adds the value true to switches that have none."""
     out: list[str] = []
-    for place, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         out.append(argument)
-        following = arguments[place + 1 : place + 2]
+        following = arguments[index + 1 : index + 2]
         alone = not following or following[0].startswith("--")
         if alone and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
             out.append("true")
@@ -53,32 +49,32 @@ def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str
 
 
 def retain_heap() -> None:
-    """Starts the program again with a heap that is kept, unless it runs with one."""
+    """Restarts the program with a retained heap, unless it has one."""
     if heap_is_retained():
         return
     settings = " ".join(f"{name}={value}" for name, value in RETAINED_HEAP.items())
     print(
-        f"Starting again with {settings}: by default glibc returns every large temporary to the system, so that "
-        f"candidates with large ones, the literal path above all, would be timed at page faults, and spinning OpenMP "
-        f"threads would count as CPU time.",
+        f"Starting again with {settings}: by default glibc returns every large temporary to the "
+        f"system, so that candidates with large ones, the literal path above all, would be timed "
+        f"at page faults, and spinning OpenMP threads would count as CPU time.",
         flush=True,
     )
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **RETAINED_HEAP})
 
 
 def heap_is_retained() -> bool:
-    """Whether the program was started with a heap that is kept."""
+    """Whether the program was started with a retained heap."""
     return all(os.environ.get(name) == value for name, value in RETAINED_HEAP.items())
 
 
 def heaps() -> dict[str, Any]:
     """The heaps of measurements, as results store them."""
-    kept: Any = RETAINED_HEAP if heap_is_retained() else "default"
-    return {"heap": kept, "heap_of_memory_measurements": "default"}
+    heap: Any = RETAINED_HEAP if heap_is_retained() else "default"
+    return {"heap": heap, "heap_of_memory_measurements": "default"}
 
 
 def default_heap() -> dict[str, str]:
-    """The environment of a program that measures memory, which a kept heap with a large margin would inflate."""
+    """The environment for measurements of memory, which a retained heap would inflate."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
 
 
@@ -86,7 +82,6 @@ def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
     """The entries of an option like ``R1,R2``."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(known):
-        raise SystemExit(
-            f"Expected '{option}' to be some of {', '.join(known)}, joined by commas (got '{text}')"
-        )
+        expected = f"some of {', '.join(known)}, joined by commas"
+        raise SystemExit(f"Expected '{option}' to be {expected} (got '{text}')")
     return names

@@ -1,7 +1,8 @@
 """Files of results, with the machine, the versions, the command and the data that made them.
 
-Tracked ones lie in ``results/`` and are replaced on request only; one's own lie in ``runs/``. Each is a description and
-a list of single runs, ``pandas.DataFrame(read(name)["runs"])``; results of time and memory have other lists.
+Tracked files lie in ``results/`` and are replaced on request only; new ones lie in ``runs/``. Each
+is a description and a list of single runs, ``pandas.DataFrame(read(name)["runs"])``; results of
+time and memory have other lists.
 """
 
 from __future__ import annotations
@@ -48,19 +49,20 @@ def describe_environment() -> Result:
 
 
 def command_of(words: Sequence[str]) -> str:
-    """The command of a process, without the folder of its data, which is another one on each machine, and with the name
-    alone of a model's folder.
+    """The command of a process, without the data folder and the path of a model's folder.
+
+    These differ between machines; a model's folder is recorded by its name.
     """
-    told = list(words[1:])
-    for place in [place for place, word in enumerate(told) if word == "--root"][::-1]:
-        del told[place : place + 2]
-    for place in [place for place, word in enumerate(told) if word == "--model"]:
-        told[place + 1] = Path(told[place + 1]).name
-    return shlex.join(["python", *(word for word in told if not word.startswith("--root="))])
+    out = list(words[1:])
+    for index in [index for index, word in enumerate(out) if word == "--root"][::-1]:
+        del out[index : index + 2]
+    for index in [index for index, word in enumerate(out) if word == "--model"]:
+        out[index + 1] = Path(out[index + 1]).name
+    return shlex.join(["python", *(word for word in out if not word.startswith("--root="))])
 
 
 def describe_dataset(name: str, dataset: MultiLabelDataset) -> Result:
-    """The name and the sizes of a data set, and a hash of its inputs and labels."""
+    """The name, the sizes and a hash of the inputs and labels of a data set."""
     molecules = dataset.smiles if "smiles" in dataset[0] else []
     digest = hashlib.sha256("\n".join([*dataset.label_names, *molecules]).encode())
     if not molecules:
@@ -75,10 +77,8 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
-        platform.machine(),
-    )
+    models = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
 
 
 def _version(name: str) -> str | None:
@@ -89,12 +89,12 @@ def _version(name: str) -> str | None:
 
 
 def name_of(*parts: str) -> str:
-    """The name of a file of results, from what tells it apart."""
+    """The name of a file of results, from its distinguishing parts."""
     return "-".join(part for part in parts if part)
 
 
 def names(prefix: str) -> list[str]:
-    """The names of all tracked results that begin with a prefix."""
+    """The names of all tracked results with a prefix."""
     return sorted(path.stem for path in RESULTS.glob(f"{prefix}*.json"))
 
 
@@ -106,20 +106,18 @@ def read(name: str) -> Result:
     """
     path = RESULTS / f"{name}.json"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"Expected results of '{name}' (got no {path}); run the benchmark that writes them with --replace, or drop "
-            f"the mark"
-        )
+        cure = "run the benchmark that writes them with --replace, or drop the mark"
+        raise FileNotFoundError(f"Expected results of '{name}' (got no {path}); {cure}")
     return read_file(path)
 
 
 def read_all(prefix: str) -> dict[str, Result]:
-    """All tracked results that begin with a prefix, by the rest of their names."""
+    """All tracked results with a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): read(name) for name in names(prefix)}
 
 
 def read_file(path: Path) -> Result:
-    """The content of any file of results."""
+    """The content of a file of results."""
     content: Result = json.loads(path.read_text())
     return content
 
@@ -131,21 +129,21 @@ def check_replacement(replace: bool, **reduced: object) -> None:
         SystemExit: If an option that reduces a run is given.
     """
     given = [name for name, value in reduced.items() if value]
+    given = [f"--{name}" for name, value in reduced.items() if value]
     if replace and given:
-        options = ", ".join(f"--{name}" for name in given)
         raise SystemExit(
-            f"Expected a whole run with --replace (got {options}); leave out one of them"
+            f"Expected a whole run with --replace (got {', '.join(given)}); drop one of them"
         )
 
 
 def check_kept(
     name: str, identity: Callable[[Run], Hashable], made: Collection[Hashable], *, replace: bool
 ) -> None:
-    """Refuses to replace tracked results with a run that makes less of them.
+    """Refuses to replace tracked results with a run that makes fewer of them.
 
     Args:
         name: The name of the file.
-        identity: Returns what identifies a run of the file: its row and seed.
+        identity: Returns the identity of a run, such as its row and seed.
         made: The identities of the runs that are made.
         replace: Whether tracked results are replaced.
 
@@ -158,8 +156,8 @@ def check_kept(
     lost = sorted({identity(run) for run in read_file(path)["runs"]} - set(made), key=str)
     if lost:
         raise SystemExit(
-            f"Expected --replace with all rows and seeds of '{path}' (got none for {len(lost)} of them, such as "
-            f"{lost[0]}); run them too, or remove the file first"
+            f"Expected --replace with all rows and seeds of '{path}' (got none for {len(lost)} of "
+            f"them, such as {lost[0]}); run them too, or remove the file first"
         )
 
 
@@ -174,70 +172,71 @@ def collect(
     jobs: int = 1,
     replace: bool = False,
 ) -> Path:
-    """Makes the runs that are not there, prints each, and writes all; a comparison that stopped early goes on.
+    """Makes missing runs, prints each, and writes all. An interrupted comparison continues.
 
-    Runs that are there are kept if their description (the versions, and all parts that both have but seeds) is the
-    same: those of a comparison that stopped early, else of a complete one. A run that replaces tracked results goes on
-    from these, any other first from one's own. The names of other processors, which may have made some, are kept, too.
+    Existing runs are kept if their description is the same: the versions, and all parts that both
+    have but seeds. They are those of an interrupted comparison, else of a complete one; a run that
+    replaces tracked results continues from these, any other first from new files. The names of
+    other processors, which may have made some runs, are recorded.
 
     Args:
         name: The name of the file.
         content: The description of all runs.
-        calls: The calls for joblib, by the identity of their runs; each returns a list of runs.
+        calls: The calls for joblib, by the identity of their runs. Each returns a list of runs.
         identity: Returns the identity of a run, as in the keys of calls.
-        show: A run in one line.
-        keeps: Whether a run that is there need not be made again.
-        jobs: How many calls run at a time.
+        show: Returns a run in one line.
+        keeps: Whether an existing run need not be repeated.
+        jobs: Number of simultaneous calls.
         replace: Whether to write among the tracked results.
 
     Raises:
         SystemExit: If tracked results have runs that are neither kept nor made.
     """
     folder, content = RESULTS if replace else RUNS, json.loads(json.dumps(content))
-    places = (folder / f"{name}.part", folder / f"{name}.json", RESULTS / f"{name}.json")
-    path = next((path for path in places if path.is_file()), None)
+    partial = folder / f"{name}.part"
+    sources = (partial, folder / f"{name}.json", RESULTS / f"{name}.json")
+    path = next((path for path in sources if path.is_file()), None)
     runs: list[Run] = []
     if path is not None:
-        there = read_file(path)
-        merged = {key: _joined(there.get(key), part) for key, part in content.items()}
-        parts = {
-            key: _joined(part, there.get(key)) for key, part in content.items() if key != "seeds"
-        }
-        other = [key for key, part in parts.items() if part != merged[key]]
-        other += (
-            []
-            if _released(there.get("environment", {})) == _released(describe_environment())
-            else ["versions"]
-        )
-        if other:
-            print(f"All runs are made again: '{path}' has other {', '.join(other)}", flush=True)
+        existing = read_file(path)
+        merged, changed = _merged(existing, content)
+        if changed:
+            print(f"All runs are repeated: '{path}' has other {', '.join(changed)}", flush=True)
         else:
             content, seeds = merged, content.get("seeds")
-            runs = [
-                run
-                for run in there["runs"]
-                if keeps(run) and (seeds is None or run["seed"] in seeds)
-            ]
-            before = {*there.get(OTHERS, ()), there["environment"]["processor"]} - {_processor()}
-            content |= {OTHERS: sorted(before)} if runs and before else {}
+            kept = (run for run in existing["runs"] if keeps(run))
+            runs = [run for run in kept if seeds is None or run["seed"] in seeds]
+            before = {*existing.get(OTHERS, ()), existing["environment"]["processor"]}
+            if runs and before - {_processor()}:
+                content |= {OTHERS: sorted(before - {_processor()})}
     present = set(map(identity, runs))
     check_kept(name, identity, present | calls.keys(), replace=replace)
     missing = [call for key, call in calls.items() if key not in present]
     for done in Parallel(n_jobs=jobs, return_as="generator")(missing):
         runs += done
         print("\n".join(map(show, done)), flush=True)
-        _write(folder / f"{name}.part", {**content, "runs": runs})
+        _write(partial, {**content, "runs": runs})
     path = write_results(name, {**content, "runs": runs}, replace=replace)
     print(f"Wrote {path}", flush=True)
     return path
 
 
+def _merged(existing: Result, content: Result) -> tuple[Result, list[str]]:
+    """The description with the existing one, and the names of parts that differ."""
+    merged = {key: _joined(existing.get(key), part) for key, part in content.items()}
+    changed = [
+        key
+        for key, part in content.items()
+        if key != "seeds" and _joined(part, existing.get(key)) != merged[key]
+    ]
+    same_versions = _released(existing.get("environment", {})) == _released(describe_environment())
+    return merged, changed if same_versions else [*changed, "versions"]
+
+
 def _released(environment: Result) -> Result:
-    """The versions, where what led to a release counts as the release."""
-    return {
-        name: found and found.partition(".dev")[0]
-        for name, found in environment.get("versions", {}).items()
-    }
+    """The versions. A development version counts as its release."""
+    versions = environment.get("versions", {})
+    return {name: number and number.partition(".dev")[0] for name, number in versions.items()}
 
 
 def _joined(first: Any, second: Any) -> Any:
@@ -245,7 +244,7 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def write_results(name: str, content: Result, *, replace: bool = False) -> Path:
-    """Writes a file of results, and removes what was written of it before it was complete."""
+    """Writes a file of results, and removes the file of an interrupted run."""
     path = _write((RESULTS if replace else RUNS) / f"{name}.json", content)
     path.with_suffix(".part").unlink(missing_ok=True)
     return path
@@ -255,7 +254,7 @@ def _write(path: Path, content: Result) -> Path:
     """Writes a file as a whole, with the machine, the versions and the command."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
-    # JSON has no NaN; what is undefined is null.
+    # JSON has no NaN; undefined values are null.
     text = json.dumps({"environment": describe_environment(), **content}, indent=1, allow_nan=False)
     unfinished.write_text(text + "\n")
     unfinished.replace(path)

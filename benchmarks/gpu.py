@@ -1,12 +1,12 @@
-"""Runs everything that there is to do on a GPU, each part in a process of its own with a time limit, in under 40
-minutes:
+"""Runs all checks and measurements for a GPU, each in a process with a time limit:
 
     python -m benchmarks.gpu --root data --replace
     python -m benchmarks.gpu --parts correctness,attention --minutes 5
-    python -m benchmarks.gpu --device cpu --quick              # tiny sizes, to see that every part runs
+    python -m benchmarks.gpu --device cpu --quick              # tiny sizes: does every part run?
 
-Results are written as they come, so that a run which is cut short keeps what it has; a part that fails, or takes too
-long, does not stop the others. The last lines say what became of each.
+All parts take under 40 minutes. Results are written as they come, so that an interrupted run keeps
+its results; a part that fails, or takes too long, does not stop the others. The last lines report
+the state of each part.
 """
 
 from __future__ import annotations
@@ -28,31 +28,23 @@ TESTS = ("tests/properties/test_devices.py", "tests/ops/kernels/test_csr_triton.
 
 @dataclass(frozen=True)
 class Part:
-    """One thing to do, and the minutes that it may take."""
+    """A check or measurement with a time limit in minutes."""
 
     minutes: float
     module: str
     options: str = ""
     quick: str = "--quick"
-    takes_seconds: bool = False  #: whether it can be told when to begin nothing more
+    takes_seconds: bool = False  #: Whether the module has an option for a time limit.
 
     def command(
         self, device: str, root: Path, minutes: float, *, quick: bool, replace: bool
     ) -> list[str]:
         """The command line."""
         if self.module == "pytest":
-            return [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                *([self.quick] if quick else TESTS),
-            ]
-        options = [
-            option.format(root=root) for option in (self.quick if quick else self.options).split()
-        ]
+            tests = [self.quick] if quick else TESTS
+            return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+        words = (self.quick if quick else self.options).split()
+        options = [word.format(root=root) for word in words]
         options += ["--replace"] if replace else []
         options += ["--seconds", str(45 * minutes)] if self.takes_seconds else []
         return [sys.executable, "-m", self.module, "--device", device, *options]
@@ -98,7 +90,7 @@ def main(
 
     Args:
         parts: The parts, joined by commas.
-        minutes: The time for all of them; no part begins after it, and the last gets what is left.
+        minutes: The time limit of all parts. The last part gets the remaining time.
         device: Where to compute.
         root: Folder that keeps the data of the papers' tables.
         replace: Whether to write tracked results.
@@ -109,8 +101,8 @@ def main(
         part, left = PARTS[name], minutes - (time.monotonic() - start) / 60
         row = {"part": name, "state": "no time was left", "seconds": 0.0}
         if left > 0:
-            given = min(part.minutes, left)
-            row |= _run(part.command(device, root, given, quick=quick, replace=replace), 60 * given)
+            limit = min(part.minutes, left)
+            row |= _run(part.command(device, root, limit, quick=quick, replace=replace), 60 * limit)
         rows.append(row)
         print(f"{name}: {row['state']}, {row['seconds']:.0f} s", flush=True)
         # Not among the tracked results, which hold measurements:
@@ -119,14 +111,13 @@ def main(
 
 
 def _run(command: list[str], seconds: float) -> dict[str, object]:
-    """Runs a command, shows what it prints, and says what became of it."""
+    """Runs a command, shows its output, and returns its state."""
     print("$", " ".join(command[1:]), flush=True)
     start = time.monotonic()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     try:
-        status = subprocess.run(
-            command, cwd=ROOT, env=environment, timeout=seconds, check=False
-        ).returncode
+        done = subprocess.run(command, cwd=ROOT, env=environment, timeout=seconds, check=False)
+        status = done.returncode
         state = "done" if status == 0 else f"failed with status {status}"
     except subprocess.TimeoutExpired:
         state = f"cut short after {seconds:.0f} s"

@@ -31,7 +31,8 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
-# Tutorials run at each build, offline and in a folder of their own, unless they and the package are unchanged.
+# Tutorials run at each build, offline and in a folder of their own, unless they and the package
+# are unchanged.
 nb_execution_mode = "cache"
 nb_execution_in_temp = True
 nb_execution_timeout = 300
@@ -70,7 +71,7 @@ html_js_files = ["custom.js"]
 
 
 def write_llms_txt(app: Any, error: Exception | None) -> None:
-    """Writes llms.txt: every page of the site with its address and its first sentence, by the parts of the index."""
+    """Writes llms.txt: the address and first sentence of every page, by the parts of the index."""
     if error or app.builder.name != "html":
         return
     env = app.env
@@ -80,45 +81,39 @@ def write_llms_txt(app: Any, error: Exception | None) -> None:
         for name in toctree["includefiles"]:
             for page in [name, *env.toctree_includes.get(name, ())]:
                 text = summary(env.get_doctree(page))
-                lines.append(
-                    f"- [{env.titles[page].astext()}]({page}.html)" + (f": {text}" if text else "")
-                )
+                link = f"- [{env.titles[page].astext()}]({page}.html)"
+                lines.append(f"{link}: {text}" if text else link)
     Path(app.outdir, "llms.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def summary(page: nodes.document) -> str:
     """The first sentence of a page."""
-    paragraph = next(
-        (each for each in page.findall(nodes.paragraph) if each.parent.tagname == "section"), None
-    )
-    return (
-        re.split(r"(?<=[.:?])\s", paragraph.astext().replace("\n", " "))[0].rstrip(".:")
-        if paragraph
-        else ""
-    )
+    for paragraph in page.findall(nodes.paragraph):
+        if paragraph.parent.tagname == "section":
+            return re.split(r"(?<=[.:?])\s", paragraph.astext().replace("\n", " "))[0].rstrip(".:")
+    return ""
 
 
 def resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Leads a name of the package to where it is documented, and leaves it as it is if it is private."""
+    """Links a name of the package to its documentation, unless it is private."""
     target = node.get("reftarget", "")
     found = locate(target) if target.startswith("tg_mlc.") else None
     if found is None:
         return None
     name = DOCUMENTED.get(id(found), target)
-    places = (
-        []
-        if name == target
-        else env.domains["py"].resolve_any_xref(
-            env, node["refdoc"], app.builder, name, node, content
-        )
-    )
+    if name == target:
+        return content
+    resolve = env.domains["py"].resolve_any_xref
+    places = resolve(env, node["refdoc"], app.builder, name, node, content)
     return places[0][1] if places else content
 
 
 def setup(app: Any) -> None:
-    """Leaves out the methods that scikit-learn adds to every estimator, whose docstrings link to its own pages."""
-    app.connect(
-        "autodoc-skip-member", lambda app, what, name, *rest: name.endswith("_request") or None
-    )
+    """Connects the hooks above, and skips methods that scikit-learn adds to all estimators."""
+
+    def skip(app: Any, what: str, name: str, *rest: Any) -> bool | None:
+        return name.endswith("_request") or None
+
+    app.connect("autodoc-skip-member", skip)
     app.connect("missing-reference", resolve)
     app.connect("build-finished", write_llms_txt)

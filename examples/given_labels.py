@@ -1,6 +1,7 @@
-"""Labels that are known already tell of the others: python examples/given_labels.py
+"""Known labels help to predict the others: python examples/given_labels.py
 
-Drugs and their effects are made up: a drug acts on the stomach, on the skin, or on both, which no input tells.
+Drugs and effects are made up: a drug acts on the stomach, the skin or both, and no input shows
+which.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NAMES = ["nausea", "vomiting", "stomach ache", "rash", "itching"]
 
 
 def main(seconds: float = 20) -> None:
-    """Trains on effects of drugs, and predicts those of others with more and more of them given."""
+    """Trains on effects of drugs, and predicts those of others with more and more given."""
     random = np.random.default_rng(0)
     x, acts = random.normal(size=(600, 6)), random.random((600, 2)) < 0.4
     likely = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + random.normal(size=(600, 5))
@@ -29,11 +30,13 @@ def main(seconds: float = 20) -> None:
         print(given, frame["probability"].iloc[0].round(2).to_dict())
 
     test, y = x[split.test.numpy()], drugs.y[split.test].numpy()
-    for share in (0.0, 0.2, 0.4, 0.6):
-        shown = random.random(y.shape) < share
+    for fraction in (0.0, 0.2, 0.4, 0.6):
+        shown = random.random(y.shape) < fraction
         scores = model.probabilities(test, given=np.where(shown, y, np.nan))
         found = evaluate(np.where(shown, np.nan, y), scores)["average_precision_macro"]
-        print(f"{share:.0%} of the labels given: macro average precision of the others {found:.3f}")
+        print(
+            f"{fraction:.0%} of the labels given: macro average precision of the others {found:.3f}"
+        )
 
 
 if __name__ == "__main__":

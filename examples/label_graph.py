@@ -1,7 +1,8 @@
 """Does a label graph help? python examples/label_graph.py
 
-The samples are drawn from a known label graph, whose neighbours carry three quarters of what can be known of a label.
-For your own file: tg-mlc compare --csv my.csv --labels ... --graphs edgeless,complete,prior,mine.csv --out comparison
+The samples are drawn along a known label graph: three quarters of what can be known of a label
+comes from its neighbours. For your own file:
+tg-mlc compare --csv my.csv --labels ... --graphs edgeless,complete,prior,mine.csv --out comparison
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ def main(num_samples: int = 1000, epochs: int = 8) -> None:
     for name, graph in graphs.items():
         torch.manual_seed(0)
         model = LaMP(NodeEncoder(8, 32), graph, num_feature_layers=0, num_steps=2)
-        trained = fit(
-            MultiLabelModule(model, names, lr=0.003), data, f"runs/{name}", max_epochs=epochs
-        )
+        module = MultiLabelModule(model, names, lr=0.003)
+        trained = fit(module, data, f"runs/{name}", max_epochs=epochs)
         evaluation = trained.training.evaluate()
         print(f"{name:9} macro average precision {evaluation['average_precision_macro']:.3f}")
 

@@ -31,21 +31,20 @@ class Net(torch.nn.Module):
 
 
 def main(steps: int = 150) -> None:
-    """Trains on half of the people of a made-up network, who know others mostly within their groups."""
+    """Trains on half of the people of a made-up network, who mostly know others of their groups."""
     torch.manual_seed(0)
     y = (torch.rand(400, 6) < 0.25).float()
     linked = torch.rand(400, 400) < 0.002 + 0.04 * (y @ y.T).clamp(max=1)
     edge_index = (linked | linked.T).fill_diagonal_(False).nonzero().T
-    data = Data(
-        x=y + 3 * torch.randn_like(y), edge_index=edge_index, known=torch.full_like(y, torch.nan)
-    )
+    x, known = y + 3 * torch.randn_like(y), torch.full_like(y, torch.nan)
+    data = Data(x=x, edge_index=edge_index, known=known)
     train, test = torch.randperm(400).split(200)
     data.known[train] = y[train]
 
     net = Net(num_features=6, num_labels=6)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.05)
     for _ in range(steps):
-        # the labels of the others are known, as in prediction
+        # The labels of all others are known, as in prediction.
         seeds = train[torch.randperm(len(train))[:50]]
         optimizer.zero_grad()
         masked_bce(net(data, seeds), y[seeds]).backward()

@@ -1,6 +1,7 @@
 """Your own file: python examples/own_csv.py drugs.csv smiles liver,skin
 
-The second argument names the column of SMILES, the third those of labels. Without arguments it writes a small file.
+The second argument names the column of SMILES, the third those of labels. Without arguments it
+writes a small file.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tg_mlc.data import MoleculeDataset, random_split
 
 
 def main(path: str | None = None, smiles: str = "smiles", labels: str = "liver,skin") -> None:
-    """Trains on a file, tells how good the model is, saves it, and predicts."""
+    """Trains on a file, evaluates the model, saves it, and predicts."""
     drugs = MoleculeDataset.from_csv(path or write_example(), smiles, labels.split(","))
     split = random_split(len(drugs), (0.8, 0.0, 0.2), seed=0)
 

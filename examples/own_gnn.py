@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import torch
 from rdkit import Chem, RDConfig
 from torch_geometric.data import Data
@@ -12,12 +14,8 @@ import tg_mlc
 from tg_mlc import LabelHead, LabelMessagePassing
 from tg_mlc.graphs import fully_connected
 
-GROUPS = {
-    "acid": "C(=O)[OH]",
-    "amine": "[NX3;H2]",
-    "halogen": "[F,Cl,Br,I]",
-    "nitro": "[N+](=O)[O-]",
-}
+GROUPS = {"acid": "C(=O)[OH]", "amine": "[NX3;H2]", "halogen": "[F,Cl,Br,I]"}
+GROUPS["nitro"] = "[N+](=O)[O-]"
 
 
 class Net(torch.nn.Module):
@@ -40,24 +38,18 @@ class Net(torch.nn.Module):
 
 
 def main(num_molecules: int = 500, epochs: int = 10) -> None:
-    """Trains on molecules that come with RDKit and the groups that they contain, and saves the network."""
+    """Trains on molecules of RDKit's and the groups that they contain, and saves the network."""
     patterns = [Chem.MolFromSmarts(smarts) for smarts in GROUPS.values()]
     samples = []
     with open(f"{RDConfig.RDDataDir}/NCI/first_5K.smi") as file:  # noqa: PTH123
-        for smiles in (
-            line.split()[0] for _, line in zip(range(num_molecules), file, strict=False)
-        ):
+        for smiles in (line.split()[0] for line in islice(file, num_molecules)):
             if (molecule := Chem.MolFromSmiles(smiles)) is not None:
+                found = [float(molecule.HasSubstructMatch(each)) for each in patterns]
                 samples.append(from_smiles(smiles))
-                samples[-1].y = torch.tensor(
-                    [float(molecule.HasSubstructMatch(each)) for each in patterns]
-                )
+                samples[-1].y = torch.tensor(found)
 
-    names = list(GROUPS)
-    net = Net(num_labels=len(names))
-    model = tg_mlc.fit(
-        net, samples, "runs/gnn", val=0.1, test=0.2, label_names=names, max_epochs=epochs
-    )
+    options = {"label_names": list(GROUPS), "max_epochs": epochs}
+    model = tg_mlc.fit(Net(len(GROUPS)), samples, "runs/gnn", val=0.1, test=0.2, **options)
     print(model.training.evaluate())
     model.save("gnn")
     print(tg_mlc.load("gnn", Net).predict([from_smiles("NCC(=O)O")])["probability"])

@@ -1,7 +1,7 @@
-"""Scores the rows of a file with Ray Data: python examples/score_with_ray.py model drugs.csv scores smiles
+"""Scores a file with Ray Data: python examples/score_with_ray.py model drugs.csv scores smiles
 
-Workers hold the model and take some rows at a time, so that memory does not grow with the file. Rows stay in order; one
-that cannot be read has its error beside it. It needs "pip install 'ray[data]'".
+Workers hold the model and take some rows at a time, so that memory does not grow with the file.
+Rows stay in order; unreadable ones get an error. It needs "pip install 'ray[data]'".
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import tg_mlc
 
 
 class Scores:
-    """A worker with a model, which adds the scores of its labels and an error to some rows."""
+    """A worker with a model, which adds scores of labels and errors to rows."""
 
     def __init__(self, model: str, columns: list[str]) -> None:
-        torch.set_num_threads(1)  # Ray has a worker for each processor
+        torch.set_num_threads(1)  # Ray has a worker for each processor.
         self.model, self.columns = tg_mlc.load(model), columns
 
     def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -34,10 +34,10 @@ class Scores:
 def main(
     model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles"
 ) -> None:
-    """Writes the scores of all rows, whose inputs are in columns with commas between, as Parquet files."""
+    """Writes the scores of all rows as Parquet files; commas separate the columns of inputs."""
     import ray
 
-    ray.init()  # on this machine, or the cluster that the environment variable RAY_ADDRESS names
+    ray.init()  # On this machine, or the cluster of the environment variable RAY_ADDRESS.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     scored = ray.data.read_csv(str(Path(path).resolve())).map_batches(
         Scores,

@@ -1,12 +1,14 @@
 """Label message passing on the side effects of drugs.
 
-Labels are 27 classes of side effects. Each attends to the atoms, fingerprints and descriptors of a drug, and along a
-label graph to the other labels. Models start from base scores, those of a random forest and of kernel ridge regression
-together, to which messages contribute nothing at first. The epoch with the lowest validation loss is kept.
+Labels are 27 classes of side effects. Each attends to the atoms, fingerprints and descriptors of a
+drug, and along a label graph to the other labels. Models start from the base scores of a random
+forest and of kernel ridge regression, to which messages add nothing at first. The epoch with the
+lowest validation loss is kept.
 
-The first table compares label graphs with the base scores alone, with classifiers of Morgan fingerprints and with the
-LaMP paper. On so few drugs most of the score comes from the base scores. The second table is of functional groups,
-which messages along the bonds find better than any of these classifiers.
+The first table compares label graphs with the base scores alone, with classifiers of Morgan
+fingerprints and with the LaMP paper. With so few drugs most of the score comes from the base
+scores. The second table is of functional groups, which messages along the bonds find better than
+any of these classifiers.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ def main(
     """Trains label message passing on molecules and prints tables of test results.
 
     Args:
-        dataset: Side effects of drugs (sider), or groups of atoms (nci), which come with RDKit and need no network.
+        dataset: Side effects of drugs (sider), or groups of atoms (nci), which come with RDKit and
+            need no network.
         graphs: The label graphs to train with, joined by commas.
         node_messages: Whether atoms send messages along the bonds first.
         split: How molecules are divided into training, validation and test sets.
@@ -68,19 +71,17 @@ def main(
         output: Folder for predictions, checkpoints, logs and pictures.
         max_epochs: Number of epochs, if not that of the recipe.
         accelerator: Lightning's name of the device, e.g. cpu or gpu.
-        contrast: Whether to train on NCI too after SIDER, with the last of the label graphs, for a second table.
-        resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one CPU.
+        contrast: Whether to train on NCI too after SIDER, with the last of the label graphs, for a
+            second table.
+        resume: Whether to go on from the last checkpoints in the output folder, bit for bit on one
+            CPU.
     """
     kinds = graphs.split(",")
     if not {*kinds} <= {"edgeless", "complete", "prior"}:
-        raise SystemExit(
-            f"Expected --graphs to be some of edgeless,complete,prior, joined by commas (got {graphs})"
-        )
-    options: dict[str, Any] = {
-        "seed": seed,
-        "accelerator": accelerator,
-        "node_messages": node_messages,
-    }
+        expected = "--graphs to be some of edgeless,complete,prior, joined by commas"
+        raise SystemExit(f"Expected {expected} (got {graphs})")
+    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator}
+    options["node_messages"] = node_messages
     options |= {} if max_epochs is None else {"max_epochs": max_epochs}
     try:
         molecules = RECIPES[dataset].load_dataset(root)
@@ -89,20 +90,11 @@ def main(
         dataset, molecules = "nci", RECIPES["nci"].load_dataset(root)
     compare(dataset, molecules, kinds, split, output, resume, options)
     if dataset == "sider" and contrast:
-        print(
-            "\nWhere labels are there to be found in the graph of a molecule, messages do the work:"
-        )
-        # fewer epochs than the recipe's show enough
+        print("\nWhere labels can be found in the graph of a molecule, messages do the work:")
+        # Fewer epochs than the recipe's show enough.
         options = {"max_epochs": 12, **options, "node_messages": True}
-        compare(
-            "nci",
-            RECIPES["nci"].load_dataset(root),
-            kinds[-1:],
-            split,
-            output,
-            resume,
-            options,
-        )
+        molecules = RECIPES["nci"].load_dataset(root)
+        compare("nci", molecules, kinds[-1:], split, output, resume, options)
 
 
 def compare(
@@ -119,10 +111,8 @@ def compare(
     split = recipe.split(molecules, method, options["seed"])
     if name == "sider":
         print(LICENSE_NOTE)
-    print(
-        f"{name}: {split.sizes} molecules, {molecules.num_labels} labels, split {split.hash[:12]}",
-        flush=True,
-    )
+    sizes = f"{split.sizes} molecules, {molecules.num_labels} labels"
+    print(f"{name}: {sizes}, split {split.hash[:12]}", flush=True)
     if split.report:
         print(split.report)
     scores = baselines(molecules, split, options["seed"])
@@ -135,8 +125,9 @@ def compare(
         graph = recipe.label_graph(kind, molecules, split)
         graph.plot(path=folder / "label_graph.png")
         go_on = resume and (folder / "last.ckpt").exists()
+        config = {"dataset": name}
         result, _ = recipe.train(
-            molecules, split, graph, folder, config={"dataset": name}, resume=go_on, **options
+            molecules, split, graph, folder, config=config, resume=go_on, **options
         )
         scores[f"LaMP {kind}"] = result.scores(val), result.scores(test)
         predictions = pd.DataFrame(scores[f"LaMP {kind}"][1], test.smiles, molecules.label_names)
@@ -146,10 +137,8 @@ def compare(
 
     rows = {row: recipe.evaluate(molecules, split, *found) for row, found in scores.items()}
     print_table(rows)
-    results = {
-        "split": split.hash,
-        "rows": {row: evaluation.to_dict() for row, evaluation in rows.items()},
-    }
+    evaluations = {row: evaluation.to_dict() for row, evaluation in rows.items()}
+    results = {"split": split.hash, "rows": evaluations}
     (output / "results.json").write_text(json.dumps(results, indent=2) + "\n")
     explain(result.model, test[:5]).to_html(output / "report.html", f"Why these labels of {name}")
     print(f"Predictions, checkpoints, logs and pictures are in {output}")
@@ -162,15 +151,12 @@ def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str
     bits = with_vectors(molecules, {"morgan": None}).rows("morgan").numpy() > 0
     unit, y = normalize(csr_matrix(bits, dtype="float32")), molecules.y.numpy()
     forest = ForestBaseline(500, criterion="gini", random_state=seed, n_jobs=-1)
-    fitted: dict[str, Any] = {
-        "label frequency": (LabelFrequency().fit(bits[train], y[train]), bits)
-    }
+    frequency = LabelFrequency().fit(bits[train], y[train])
+    fitted: dict[str, Any] = {"label frequency": (frequency, bits)}
     fitted["random forest"] = forest.fit(bits[train], y[train]), bits
     for row, loss in (("linear SVM", "hinge"), ("logistic regression", "logistic")):
-        fitted[row] = (
-            LinearBaseline.tuned(unit[train], y[train], unit[val], y[val], loss=loss),
-            unit,
-        )
+        model = LinearBaseline.tuned(unit[train], y[train], unit[val], y[val], loss=loss)
+        fitted[row] = model, unit
     return {
         row: [model.predict_proba(x[part]) for part in (val, test)]
         for row, (model, x) in fitted.items()
@@ -178,33 +164,25 @@ def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str
 
 
 def print_table(rows: dict[str, Evaluation]) -> None:
-    """Prints all rows, the paper's figures below ours, and where the score of the last row comes from."""
+    """Prints all rows, the paper's figures, and where the score of the last row comes from."""
     on_sider = SILENT in rows
-    ours = pd.DataFrame(
-        {row: [found[metric] for metric in METRICS] for row, found in rows.items()}, TITLES
-    ).T
+    found = {row: [evaluation[metric] for metric in METRICS] for row, evaluation in rows.items()}
+    ours = pd.DataFrame(found, TITLES).T
     paper = pd.DataFrame(PAPER, TITLES[:-1]).T if on_sider else None
-    print(
-        "",
-        pd.concat([ours, paper]).to_string(float_format="{:.3f}".format, na_rep="-", col_space=12),
-        sep="\n",
-    )
+    table = pd.concat([ours, paper])
+    print("\n" + table.to_string(float_format="{:.3f}".format, na_rep="-", col_space=12))
     if on_sider:
-        print(
-            "Accuracies and F1 of the paper are about those of a constant (label frequency): they show nothing here."
-        )
-        print("Compare ROC-AUC (the mean over labels), which is 0.5 for any constant.")
+        print("The paper's accuracies and F1 are about those of a constant (label frequency), so")
+        print("compare ROC-AUC (the mean over labels), which is 0.5 for any constant.")
     last, column = ours.index[-1], ours["ROC-AUC" if on_sider else "subset acc."]
     for note in rows[last].notes:
         print(f"{last}: {note}")
-    print(
-        f"One split with {rows[last].num_samples} test molecules; docs/results/sider.md has the spread of several."
-    )
+    sizes = f"One split with {rows[last].num_samples} test molecules"
+    print(f"{sizes}; docs/results/sider.md has the spread of several.")
     others = [row for row in (SILENT, "random forest", "linear SVM") if row in rows]
     gains = ", ".join(f"{column[last] - column[row]:+.3f} against {row}" for row in others)
-    print(
-        f"The result that counts on this split: {column.name} of {last} is {column[last]:.3f}, which is {gains}."
-    )
+    result = f"{column.name} of {last} is {column[last]:.3f}, which is {gains}"
+    print(f"The result that counts on this split: {result}.")
 
 
 if __name__ == "__main__":

@@ -21,16 +21,10 @@ def main(seconds: float = 30) -> None:
     classifier = AutoClassifier(seconds=seconds, random_state=0).fit(texts[:150], tags[:150])
 
     truth = [[name in each for name in classifier.classes_] for each in tags[150:]]
-    print(
-        evaluate(
-            truth, classifier.predict_proba(texts[150:]), label_names=list(classifier.classes_)
-        )
-    )
-    print(
-        classifier.predict(
-            ["My password is rejected on my phone", "It freezes and I was charged twice"]
-        )
-    )
+    probabilities = classifier.predict_proba(texts[150:])
+    print(evaluate(truth, probabilities, label_names=list(classifier.classes_)))
+    new = ["My password is rejected on my phone", "It freezes and I was charged twice"]
+    print(classifier.predict(new))
 
 
 def tickets(count: int) -> tuple[list[str], list[set[str]]]:

@@ -1,4 +1,4 @@
-"""The pages' promises, run in a folder of their own."""
+"""The code of the pages, run in a folder of its own."""
 
 from __future__ import annotations
 
@@ -21,24 +21,18 @@ TUTORIALS = sorted(
     str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md")
 )
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
+BLOCKS = {f"{page}-{i}": text for page in PAGES for i, text in enumerate(python_blocks(page))}
 
 
 @pytest.fixture
 def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checkpoint that a page takes for granted in the working folder, and no more training than it takes to run."""
+    """Short training, and the checkpoint that a page expects in the working folder."""
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
     torch.save(random_state(Config()), "model.chkpt")
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        pytest.param(block, id=f"{page}-{i}")
-        for page in PAGES
-        for i, block in enumerate(python_blocks(page))
-    ],
-)
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 @pytest.mark.usefixtures("_readers_own")
 def test_every_block_runs(block: str) -> None:
     namespace: dict[str, object] = {}
@@ -54,9 +48,7 @@ def test_three_lines_make_a_label_message_passing_network() -> None:
     assert [line[0] for line in changes].count("+") == 3
 
     torch.manual_seed(0)
-    batch = Batch.from_data_list(
-        [from_smiles(smiles) for smiles in ("CCO", "c1ccccc1O", "CC(=O)N")]
-    )
+    batch = Batch.from_data_list(list(map(from_smiles, ("CCO", "c1ccccc1O", "CC(=O)N"))))
     y = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
     for block in (before, after):
         namespace: dict[str, Any] = {}
@@ -90,15 +82,12 @@ def test_every_tutorial_runs_and_ends_in_a_picture(page: str) -> None:
 def test_the_reference_documents_every_public_module_once() -> None:
     pages = (page.read_text() for page in (ROOT / "docs" / "reference").glob("*.rst"))
     documented = [module for page in pages for module in re.findall(r"automodule:: (\S+)", page)]
-    rooms = [
-        folder.parent
-        for folder in (ROOT / "tg_mlc").rglob("__init__.py")
-        if "__all__" in folder.read_text()
-    ]
-    public = {".".join(room.relative_to(ROOT).parts) for room in rooms} - {
-        "tg_mlc",
-        "tg_mlc.ops.attention",
+    public = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for path in (ROOT / "tg_mlc").rglob("__init__.py")
+        if "__all__" in path.read_text()
     }
+    public -= {"tg_mlc", "tg_mlc.ops.attention"}
     assert sorted(documented) == sorted({*public, "tg_mlc.losses"})
 
 
@@ -111,23 +100,12 @@ def test_roles_name_what_exists() -> None:
 
 
 def test_every_page_is_in_the_index() -> None:
-    pages = {
-        page.relative_to(ROOT / "docs").with_suffix("") for page in (ROOT / "docs").glob("*.md")
-    }
+    pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
     index = (ROOT / "docs" / "index.md").read_text()
-    assert {str(page) for page in pages} - {"index"} <= set(
-        re.findall(r"^[\w/]+$", index, re.MULTILINE)
-    )
+    assert pages - {"index"} <= set(re.findall(r"^[\w/]+$", index, re.MULTILINE))
 
 
 def test_the_pages_outside_results_stay_short() -> None:
-    pages = [
-        page
-        for page in (ROOT / "docs").rglob("*.md")
-        if "results" not in page.parts and page.stem != "results"
-    ]
-    texts = (
-        re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        for page in pages
-    )
-    assert sum(len(text.split()) for text in texts) <= 18_000
+    code = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "results" not in str(page)]
+    assert sum(len(code.sub("", page.read_text()).split()) for page in pages) <= 18_000

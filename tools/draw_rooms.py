@@ -52,26 +52,21 @@ def imported_modules(source: str) -> Iterator[str]:
 
 
 def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
-    """The folders of the package, with an edge from a room to each room that one of its files imports."""
+    """The folders of the package, with an edge from each room to the rooms that it imports."""
     graph = nx.DiGraph()
     names = [path.parent.name for path in package.glob("*/__init__.py")]
     graph.add_nodes_from(sorted(names))
     for name in names:
         for path in (package / name).rglob("*.py"):
             for module in imported_modules(path.read_text()):
-                parts = module.split(".")
-                if (
-                    parts[0] == package.name
-                    and len(parts) > 1
-                    and parts[1] in names
-                    and parts[1] != name
-                ):
-                    graph.add_edge(name, parts[1])
+                root, *parts = module.split(".")
+                if root == package.name and parts and parts[0] in {*names} - {name}:
+                    graph.add_edge(name, parts[0])
     return graph
 
 
 def draw(graph: nx.DiGraph) -> str:
-    """The rooms in storeys, each above all that it imports; arrows that follow from others are left out."""
+    """The rooms in storeys, each above all that it imports; implied arrows are omitted."""
     arrows = nx.transitive_reduction(graph)
     storeys = defaultdict(list)
     for storey, names in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):
@@ -82,29 +77,32 @@ def draw(graph: nx.DiGraph) -> str:
         left = (WIDTH - len(names) * (width + GAP) + GAP) / 2
         for place, name in enumerate(names):
             places[name] = left + place * (width + GAP), 10 + storey * ROW
+    size = f"{WIDTH} {len(storeys) * ROW}"
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {len(storeys) * ROW}" '
-        'font-family="sans-serif" font-size="12" role="img" aria-label="The rooms of the package and their imports">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" font-family="sans-serif" '
+        'font-size="12" role="img" aria-label="The rooms of the package and their imports">',
         f'<rect width="{WIDTH}" height="{len(storeys) * ROW}" fill="#fff"/>',
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0 0L8 4L0 8z" fill="#789"/></marker></defs>',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#789"/></marker></defs>',
     ]
     for source, target in sorted(arrows.edges):
         (x0, y0), (x1, y1) = places[source], places[target]
-        start, end = (x0 + width / 2, y0 + height), (x1 + width / 2, y1 - 2)
-        bend = (end[1] - start[1]) / 2
+        (x0, y0), (x1, y1) = (x0 + width / 2, y0 + height), (x1 + width / 2, y1 - 2)
+        bend = (y1 - y0) / 2
         lines.append(
-            f'<path d="M{start[0]:g} {start[1]:g}C{start[0]:g} {start[1] + bend:g} {end[0]:g} {end[1] - bend:g} '
-            f'{end[0]:g} {end[1]:g}" fill="none" stroke="#789" marker-end="url(#tip)"/>'
+            f'<path d="M{x0:g} {y0:g}C{x0:g} {y0 + bend:g} {x1:g} {y1 - bend:g} {x1:g} {y1:g}" '
+            'fill="none" stroke="#789" marker-end="url(#tip)"/>'
         )
     for name, (x, y) in sorted(places.items()):
+        middle = f'<text x="{x + width / 2:g}"'
         lines.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" stroke="#357"/>'
-            f'<text x="{x + width / 2:g}" y="{y + 20:g}" text-anchor="middle" font-weight="bold">{name}/</text>'
+            f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" '
+            f'stroke="#357"/>{middle} y="{y + 20:g}" text-anchor="middle" '
+            f'font-weight="bold">{name}/</text>'
         )
         for row, part in enumerate(PURPOSES[name]):
             lines.append(
-                f'<text x="{x + width / 2:g}" y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
+                f'{middle} y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
                 f"{escape(part)}</text>"
             )
     return "\n".join([*lines, "</svg>", ""])
@@ -116,9 +114,8 @@ def main(arguments: list[str]) -> int:
     if "--check" in arguments:
         if PICTURE.read_text(encoding="utf-8") == picture:
             return 0
-        print(
-            f"Expected '{PICTURE}' to show today's imports (got an earlier picture); run tools/draw_rooms.py"
-        )
+        expected = f"'{PICTURE}' to show today's imports"
+        print(f"Expected {expected} (got an earlier picture); run tools/draw_rooms.py")
         return 1
     PICTURE.write_text(picture, encoding="utf-8")
     return 0

@@ -1,9 +1,10 @@
-"""Looks for what breaks: random shapes of the operator, files with wrong bytes, and commands that are killed.
+"""Looks for failures: random shapes of the operator, files with wrong bytes, killed commands.
 
     python tools/endurance.py --minutes 60
 
-Every round has a seed of its own, which is printed if the round fails: ``--seed N --rounds 1 --only files`` repeats it.
-The counts of a whole run go to ``benchmarks/runs/endurance.json``, or among the tracked results with ``--replace``.
+Every round has a seed of its own, printed if the round fails: ``--seed N --rounds 1 --only files``
+repeats it. The counts of a whole run go to ``benchmarks/runs/endurance.json``, or among the tracked
+results with ``--replace``.
 """
 
 from __future__ import annotations
@@ -33,41 +34,42 @@ import tg_mlc  # noqa: E402
 from benchmarks.files import write_results  # noqa: E402
 from tg_mlc.data import from_arff, from_csv  # noqa: E402
 from tg_mlc.graphs import LabelGraph  # noqa: E402
-from tg_mlc.ops import Blocks, Edges, Pattern, Shared, available_backends, graph_attention  # noqa: E402
+from tg_mlc.ops import (  # noqa: E402
+    Blocks,
+    Edges,
+    Pattern,
+    Shared,
+    available_backends,
+    graph_attention,
+)
 
 CSV = "id,text,size,label\n" + "".join(f"{i},word {i % 7},{i * 0.5},{i % 2}\n" for i in range(40))
-ARFF = (
-    "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n"
-    + "1,u,0\n2.5,v,1\n" * 20
-)
+ARFF = "@relation x\n@attribute a numeric\n@attribute b {u,v}\n@attribute l {0,1}\n@data\n"
+ARFF += "1,u,0\n2.5,v,1\n" * 20
 GRAPH = "source\ttarget\tweight\na\tb\t0.5\nb\tc\t1\n" * 3
-#: Bytes that readers of texts and numbers may stumble over.
+#: Bytes that readers of texts and numbers may fail on.
 INSERTED = (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
-#: How a reader may say that a file is wrong.
+#: Errors by which a reader may refuse a file.
 ALLOWED = (ValueError, OSError)
 
 
 def main() -> None:
     """Runs rounds until the time is over."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=sys.maxsize, help="at most so many rounds")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the first round; the next ones count up"
-    )
-    parser.add_argument("--only", choices=ROUNDS, help="one kind of round")
+    seed_help = "seed of the first round; the next ones count up"
+    parser.add_argument("--seed", type=int, default=0, help=seed_help)
     parser.add_argument("--replace", action="store_true", help="write among the tracked results")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    start, seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
+    start, first, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
+    seed, end = first, start + 60 * options.minutes
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name))
-        while (
-            time.monotonic() - start < 60 * options.minutes and seed - options.seed < options.rounds
-        ):
+        while time.monotonic() < end and seed - first < options.rounds:
             kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
             try:
                 ROUNDS[kind](seed, place)
@@ -79,12 +81,8 @@ def main() -> None:
             seed += 1
     minutes = (time.monotonic() - start) / 60
     print(f"{dict(counts)} in {minutes:.1f} minutes, {len(failed)} failed: {failed}")
-    content = {
-        "rounds": dict(counts),
-        "failed": failed,
-        "minutes": minutes,
-        "first_seed": options.seed,
-    }
+    content = {"rounds": dict(counts), "failed": failed}
+    content |= {"minutes": minutes, "first_seed": first}
     write_results("endurance", content, replace=options.replace)
     sys.exit(bool(failed))
 
@@ -95,27 +93,15 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder, self.model, self.rows = folder, folder / "model", folder / "rows.csv"
         samples = folder / "samples.csv"
-        samples.write_text(
-            "x,y,z,a,b\n"
-            + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{i % 3 > 0:d}\n" for i in range(60))
-        )
-        self.rows.write_text(
-            "x,y,z\n" + "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(20_000))
-        )
-        options = [
-            "--csv",
-            str(samples),
-            "--labels",
-            "a,b",
-            "--seconds",
-            "3",
-            "--out",
-            str(self.model),
-        ]
+        table = "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{i % 3 > 0:d}\n" for i in range(60))
+        samples.write_text("x,y,z,a,b\n" + table)
+        rows = "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(20_000))
+        self.rows.write_text("x,y,z\n" + rows)
+        options = ["--csv", str(samples), "--labels", "a,b", "--seconds", "3"]
+        options += ["--out", str(self.model)]
         if self.start("train", *options).wait():
-            raise SystemExit(
-                f"Expected 'tg-mlc train {' '.join(options)}' to train a model (got an error)"
-            )
+            command = f"tg-mlc train {' '.join(options)}"
+            raise SystemExit(f"Expected '{command}' to train a model (got an error)")
         self.whole: bytes | None = None
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -131,11 +117,10 @@ class Place:
 
 
 def operator(seed: int, place: Place) -> None:
-    """Every backend that takes a random call agrees with the definition, in outputs and gradients."""
+    """Every backend that takes a random call agrees with the definition, gradients included."""
     generator, pattern = torch.Generator().manual_seed(seed), random_pattern(random.Random(seed))
-    heads, channels = (
-        random.Random(seed + 1).choice(sizes) for sizes in ((1, 2, 4), (1, 3, 8, 17))
-    )
+    draws = random.Random(seed + 1), random.Random(seed + 1)
+    heads, channels = draws[0].choice((1, 2, 4)), draws[1].choice((1, 3, 8, 17))
     sizes = [(pattern.num_queries, heads, channels)] + 2 * [(pattern.num_keys, heads, channels)]
     tensors = [torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes]
     expected = outputs(tensors, pattern, "reference")
@@ -143,13 +128,12 @@ def operator(seed: int, place: Place) -> None:
         if backend == "blocks" and not isinstance(pattern, Blocks):
             continue
         for one, other in zip(outputs(tensors, pattern, backend), expected, strict=True):
-            torch.testing.assert_close(
-                one, other, atol=1e-9, rtol=1e-9, msg=lambda text, who=backend: f"{who}: {text}"
-            )
+            says = f"{backend}: {{}}".format
+            torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9, msg=says)
 
 
 def random_pattern(draw: random.Random) -> Pattern:
-    """Edges, a label graph that samples share, or components of ragged samples; empty ones among them."""
+    """Edges, a label graph that samples share, or components of ragged samples; some are empty."""
     queries, keys = draw.randint(1, 40), draw.randint(1, 40)
     if draw.random() < 0.4:
         sizes = [draw.choice((0, 1, 2, 7, 33)) for _ in range(draw.randint(1, 9))]
@@ -158,11 +142,8 @@ def random_pattern(draw: random.Random) -> Pattern:
     shared = draw.random() < 0.5
     keys = queries if shared else keys
     pairs = draw.sample(range(queries * keys), draw.randint(0, queries * keys))
-    edges = Edges(
-        torch.tensor([[pair % keys for pair in pairs], [pair // keys for pair in pairs]]).long(),
-        queries,
-        keys,
-    )
+    targets, sources = [pair // keys for pair in pairs], [pair % keys for pair in pairs]
+    edges = Edges(torch.tensor([sources, targets]).long(), queries, keys)
     return Shared(edges, draw.randint(1, 5)) if shared else edges
 
 
@@ -172,14 +153,12 @@ def outputs(tensors: list[Tensor], pattern: Pattern, backend: str) -> list[Tenso
     out = graph_attention(*leaves, pattern, backend=backend)
     assert isinstance(out, Tensor)
     out.square().sum().backward()
-    return [
-        out.detach(),
-        *(torch.zeros_like(each) if each.grad is None else each.grad for each in leaves),
-    ]
+    gradients = (torch.zeros_like(each) if each.grad is None else each.grad for each in leaves)
+    return [out.detach(), *gradients]
 
 
 def files(seed: int, place: Place) -> None:
-    """A file with wrong bytes is read, or refused with a reason, and never takes a model to another answer."""
+    """A file with wrong bytes is read or refused with a reason, and never changes an answer."""
     draw = random.Random(seed)
     kind = draw.choice(("csv", "arff", "tsv", "model"))
     if kind == "model":
@@ -203,12 +182,12 @@ def files(seed: int, place: Place) -> None:
 
 
 def refused(read: Callable[[Path], object], path: Path) -> None:
-    """Reads, and lets only errors pass that say what is wrong."""
+    """Reads, and lets only errors pass that give a reason."""
     try:
         read(path)
     except ALLOWED as error:
         if not str(error):
-            raise RuntimeError("an error without a word") from error
+            raise RuntimeError("an error without a message") from error
 
 
 def mutated(content: bytes, draw: random.Random) -> bytes:
@@ -224,16 +203,14 @@ def mutated(content: bytes, draw: random.Random) -> bytes:
         elif way == "double":
             found[start:start] = found[start : start + size]
         elif way == "insert":
-            found[start:start] = draw.choice(
-                (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
-            )
+            found[start:start] = draw.choice(INSERTED)
         elif draw.random() < 0.3:
             del found[start:]
     return bytes(found)
 
 
 def kills(seed: int, place: Place) -> None:
-    """A command that is killed leaves nothing under the final name, and ends as if it had not been."""
+    """A killed command leaves nothing under the final name; the next run's result is the same."""
     out, draw = place.folder / "out.csv", random.Random(seed)
     if place.whole is None:
         assert place.predict(out).wait() == 0
@@ -253,11 +230,8 @@ def kills(seed: int, place: Place) -> None:
     out.unlink()
 
 
-ROUNDS: dict[str, Callable[[int, Place], None]] = {
-    "operator": operator,
-    "files": files,
-    "kills": kills,
-}
+ROUNDS: dict[str, Callable[[int, Place], None]]
+ROUNDS = {"operator": operator, "files": files, "kills": kills}
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,8 @@
 """Installs torch-scatter and torch-sparse, compiled against the torch of this environment.
 
-Compiling them takes minutes, so the wheels are kept in the user's cache, one folder for each Python and torch they were
-compiled for. The packages and their build needs (ninja, setuptools, wheel) are those of the running interpreter.
+Compiling them takes minutes, so the wheels are kept in the user's cache, one folder for each Python
+and torch. The packages and their build needs (ninja, setuptools, wheel) are those of the running
+interpreter.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ def main() -> None:
     wheels = [cached_wheel(folder, package) or build_wheel(folder, package) for package in PACKAGES]
     install = (*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
     subprocess.run(install, check=True)
-    if subprocess.run(
-        (sys.executable, "-c", "import torch_scatter, torch_sparse"), check=False
-    ).returncode:
+    use = (sys.executable, "-c", "import torch_scatter, torch_sparse")
+    if subprocess.run(use, check=False).returncode:
         sys.exit(
-            f"The wheels in {folder} were installed but cannot be imported; remove that folder and try again."
+            f"The wheels in {folder} were installed but cannot be imported; remove that folder and "
+            "try again."
         )
 
 
 def cache_folder() -> Path:
-    """Returns the user's cache folder for tg_mlc, or one in the working directory where that cannot be written."""
-    preferred = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tg_mlc"  # noqa: PTH111
+    """The user's cache folder for tg_mlc, or one in the working directory if that is read-only."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    preferred = Path(home) / "tg_mlc"
     try:
         preferred.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -42,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def build_tag() -> str:
-    """Returns a name for everything that a compiled wheel depends on."""
+    """A name for everything that a compiled wheel depends on."""
     import torch
 
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -51,56 +53,42 @@ def build_tag() -> str:
 
 
 def compiles_cuda() -> bool:
-    """Returns whether a build here would include the CUDA kernels, by the rule of the packages themselves."""
+    """Whether a build here would include the CUDA kernels, by the rule of the packages."""
     import torch
     from torch.utils.cpp_extension import CUDA_HOME
 
     if os.environ.get("FORCE_ONLY_CPU") == "1" or torch.version.cuda is None:
         return False
-    return os.environ.get("FORCE_CUDA") == "1" or (
-        torch.cuda.is_available() and CUDA_HOME is not None
-    )
+    usable = torch.cuda.is_available() and CUDA_HOME is not None
+    return os.environ.get("FORCE_CUDA") == "1" or usable
 
 
 def cached_wheel(folder: Path, package: str) -> Path | None:
-    """Returns the newest wheel of a package in the folder, if there is one."""
-    wheels = sorted(
-        folder.glob(f"{package.replace('-', '_')}-*.whl"), key=lambda path: path.stat().st_mtime
-    )
+    """The newest wheel of a package in the folder, if there is one."""
+    found = folder.glob(f"{package.replace('-', '_')}-*.whl")
+    wheels = sorted(found, key=lambda path: path.stat().st_mtime)
     return wheels[-1] if wheels else None
 
 
 def build_wheel(folder: Path, package: str) -> Path:
     """Compiles a package and moves the finished wheel into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    print(
-        f"Compiling {package} against the installed torch, once; this takes a few minutes ...",
-        flush=True,
-    )
-    # In a temporary folder beside the target, so that an interrupted build leaves no half wheel behind.
+    print(f"Compiling {package} against the installed torch; minutes, once ...", flush=True)
+    # In a temporary folder beside the target: an interrupted build leaves no half wheel behind.
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
-        # pip's own cache of built wheels does not know for which torch they were built.
-        command = (
-            *PIP,
-            "wheel",
-            "--no-cache-dir",
-            "--no-build-isolation",
-            "--no-deps",
-            "--wheel-dir",
-            build,
-            package,
-        )
+        # pip's own cache of built wheels does not record for which torch they were built.
+        options = ("--no-cache-dir", "--no-build-isolation", "--no-deps", "--wheel-dir", build)
+        command = (*PIP, "wheel", *options, package)
         if subprocess.run(command, env=build_environment(), check=False).returncode:
-            sys.exit(
-                f"{package} could not be compiled; it needs a C++ compiler and the headers of {sys.executable}."
-            )
+            needs = f"a C++ compiler and the headers of {sys.executable}"
+            sys.exit(f"{package} could not be compiled; it needs {needs}.")
         wheel = next(Path(build).glob("*.whl"))
         return wheel.replace(folder / wheel.name)
 
 
 def build_environment() -> dict[str, str]:
-    """Returns the environment of a compilation: all cores, and no CUDA kernels where they cannot be built."""
-    # The folder of this interpreter holds ninja, which an environment that is not activated does not have on its path.
+    """The environment of a compilation: all cores, and CUDA kernels only if they can be built."""
+    # The folder of this interpreter holds ninja; without activation it is not on the path.
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     only_cpu = {} if compiles_cuda() else {"FORCE_ONLY_CPU": "1"}
     return {"MAX_JOBS": str(os.cpu_count() or 1), **os.environ, **only_cpu, "PATH": path}

@@ -1,4 +1,4 @@
-"""Writer of the statistics in tg_mlc/datasets/catalogue.json, of every published data set that can be loaded here.
+"""Writes the statistics of every published data set that can be loaded here to catalogue.json.
 
     TG_MLC_DATA=... python tools/make_cards.py --root data        # all of them
     TG_MLC_DATA=... python tools/make_cards.py --root data yeast  # only some
@@ -20,29 +20,25 @@ from tg_mlc.datasets.card import DatasetCard
 
 def main() -> None:
     """Updates the file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "names", nargs="*", default=registry.names(), help="data sets (default: all)"
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    names = registry.names()
+    parser.add_argument("names", nargs="*", default=names, help="data sets (default: all)")
     parser.add_argument("--root", type=Path, required=True, help="folder to keep the data sets in")
     arguments = parser.parse_args()
     catalogue = json.loads(registry.CATALOGUE.read_text(encoding="utf-8"))
     for name in arguments.names:
-        catalogue[name]["statistics"] = statistics(
-            name, arguments.root, catalogue[name]["statistics"]
-        )
+        recorded = catalogue[name]["statistics"]
+        catalogue[name]["statistics"] = statistics(name, arguments.root, recorded)
         print(f"{name}: {catalogue[name]['statistics']['origin']}", flush=True)
     write(catalogue, registry.CATALOGUE)
 
 
 def write(catalogue: dict[str, dict[str, Any]], path: Path) -> None:
-    """Writes the file: at once, or not at all."""
+    """Writes the file at once, or not at all."""
+    content = json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n"
     with replace_when_done(path) as unfinished:
-        unfinished.write_text(
-            json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        unfinished.write_text(content, encoding="utf-8")
 
 
 def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +50,7 @@ def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any
     except (ChecksumError, DatasetUnavailableError, ImportError) as error:
         print(f"{name} cannot be loaded here: {error}", flush=True)
         return recorded
-    del counted["raw_sha256"]  # which the catalogue has of the files
+    del counted["raw_sha256"]  # The catalogue has it with the files.
     return {name: value for name, value in counted.items() if value is not None}
 
 

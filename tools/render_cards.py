@@ -21,9 +21,8 @@ COLUMNS = ("data set", "what", "inputs", "samples", "labels", "missing", "licenc
 def render(text: str) -> str:
     """Fills the marks of a page."""
     if not MARKS.search(text):
-        raise ValueError(
-            "Expected the marks '<!-- cards -->' and '<!-- end of cards -->', each on a line (got none)"
-        )
+        expected = "the marks '<!-- cards -->' and '<!-- end of cards -->', each on a line"
+        raise ValueError(f"Expected {expected} (got none)")
     return MARKS.sub(lambda marks: f"{marks[1]}{cards()}{marks[2]}", text)
 
 

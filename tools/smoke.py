@@ -1,8 +1,8 @@
-"""Installs a wheel and a source distribution bare, and the wheel with each extra, and uses what each brings.
+"""Installs a wheel and a source distribution, and the wheel with each extra, and uses each.
 
     python tools/smoke.py dist --torch "torch==2.13.0"
 
-Every environment starts from one with the bare wheel, so that a package that an extra forgets is missed.
+Every environment starts from one with the bare wheel, so that a package missing in an extra shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import torch, tg_mlc
 from tg_mlc.data import from_arrays
 layer = tg_mlc.LabelMessagePassing(8, tg_mlc.graphs.fully_connected(3), heads=2)
 assert layer(torch.randn(5, 8), torch.tensor([0, 0, 1, 1, 1])).shape == (2, 3, 8)
-dataset = from_arrays(torch.randn(6, 3).numpy(), [[0, 1], [1, 0], [1, 1], [0, 0], [1, 0], [0, 1]], kind="vector")
+y = [[0, 1], [1, 0], [1, 1], [0, 0], [1, 0], [0, 1]]
+dataset = from_arrays(torch.randn(6, 3).numpy(), y, kind="vector")
 assert dataset.num_labels == 2
 """
 MODEL = """
@@ -41,10 +42,14 @@ USES = {
     "molecules": """
 import torch
 from tg_mlc.data import MoleculeDataset
-assert len(MoleculeDataset.from_smiles(["CCO", "c1ccccc1"], torch.tensor([[0.0, 1], [1, 0]]), ["a", "b"])) == 2
+y = torch.tensor([[0.0, 1], [1, 0]])
+assert len(MoleculeDataset.from_smiles(["CCO", "c1ccccc1"], y, ["a", "b"])) == 2
 """,
     "train": MODEL
-    + 'model.save("m"); assert tg_mlc.load("m").predict([[0.5, 1.0, 0.1]])["probability"].shape == (1, 2)',
+    + """
+model.save("m")
+assert tg_mlc.load("m").predict([[0.5, 1.0, 0.1]])["probability"].shape == (1, 2)
+""",
     "numba": 'from tg_mlc.ops import available_backends; assert "csr" in available_backends()',
     "plot": 'from tg_mlc.graphs import fully_connected; fully_connected(3).plot(path="graph.svg")',
     "parquet": """
@@ -70,17 +75,14 @@ assert len(from_csv("t.xlsx", label_columns=["a"])) == 3
 
 def main() -> None:
     """Runs all uses, and says which failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("folder", type=Path, help="where the wheel and the source distribution are")
-    parser.add_argument(
-        "--torch", default="torch", help="arguments of pip install for PyTorch, of all environments"
-    )
+    torch_help = "arguments of pip install for PyTorch, of all environments"
+    parser.add_argument("--torch", default="torch", help=torch_help)
     options = parser.parse_args()
-    (wheel,), (source,) = (
-        sorted(options.folder.resolve().glob(ends)) for ends in ("*.whl", "*.tar.gz")
-    )
+    folder = options.folder.resolve()
+    (wheel,), (source,) = (sorted(folder.glob(ends)) for ends in ("*.whl", "*.tar.gz"))
     failed = []
     with tempfile.TemporaryDirectory() as name:
         base = Environment(Path(name) / "base")
@@ -118,15 +120,8 @@ class Environment:
 
     def install(self, *arguments: str) -> None:
         """Installs packages."""
-        command = [
-            self.python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            *arguments,
-        ]
+        pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command = [*pip, *arguments]
         subprocess.run(command, check=True)
 
     def runs(self, code: str) -> bool:

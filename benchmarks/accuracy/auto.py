@@ -2,10 +2,10 @@
 
     python -m benchmarks.accuracy.auto --datasets emotions,scene --seeds 5
 
-Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels; there are no validation
-samples. Each classifier is tuned on training samples as the default tunes it, with thresholds of the same kind, fitted
-to scores of classifiers that had not seen a sample. Rows that were made within the same time are kept: the same command
-goes on.
+Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels;
+there are no validation samples. Each classifier is tuned on training samples as the default tunes
+it, with thresholds of the same kind, fitted to scores of classifiers that had not seen a sample.
+Rows that were made within the same time are kept: the same command continues.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ from tg_mlc.stacking.automatic import best_combination, classifier_scores
 from tg_mlc.stacking.classifiers import SCORE_SCALE
 
 NAME, OURS = "default", "default"
-#: The default as it would be without label message passing.
+#: The default without label message passing.
 COMBINED = "these classifiers combined"
 DATASETS = (
-    "yeast", "scene", "emotions", "genbase", "corel5k", "mediamill", "rcv1-sample", "reuters", "tox21", "clintox"
-)  # fmt: skip
-#: Larger data sets are cut to as many samples, drawn once.
+    *("yeast", "scene", "emotions", "genbase", "corel5k"),
+    *("mediamill", "rcv1-sample", "reuters", "tox21", "clintox"),
+)
+#: Larger data sets are cut to this number of samples, drawn once.
 MAX_SAMPLES = 6000
-#: By default, for each model.
+#: The default time for each model.
 SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
-#: Labels are counted apart by how many training samples have them, up to these numbers.
+#: Groups of labels by the largest number of training samples that have them.
 POSITIVES = {"0": 0, "1 to 4": 4, "5 to 19": 19, "20 or more": sys.maxsize}
 
 
@@ -68,20 +69,17 @@ def main(
     Args:
         datasets: Names of data sets, joined by commas.
         seeds: Number of seeds, of splits and of everything else.
-        seconds: The time that the default may take.
+        seconds: Time limit of the default.
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, seconds=seconds < SECONDS)
     torch.set_num_threads(1)
     load_once = lru_cache(1)(lambda name: part_of(load(name, root)))
-    calls = {
-        key: delayed(measure)(load_once, *key, seconds)
-        for key in product(datasets.split(","), range(seeds))
-    }
-    collect(
-        NAME, {"seconds": seconds}, calls, itemgetter("dataset", "seed"), _in_short, replace=replace
-    )
+    keys = product(datasets.split(","), range(seeds))
+    calls = {key: delayed(measure)(load_once, *key, seconds) for key in keys}
+    identity = itemgetter("dataset", "seed")
+    collect(NAME, {"seconds": seconds}, calls, identity, _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
@@ -92,8 +90,8 @@ def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
     """All samples, or some of a large data set."""
     if len(dataset) <= MAX_SAMPLES:
         return dataset
-    share = MAX_SAMPLES / len(dataset)
-    return dataset[random_split(len(dataset), (share, 0.0, 1 - share), seed=0).train].copy()
+    fraction = MAX_SAMPLES / len(dataset)
+    return dataset[random_split(len(dataset), (fraction, 0.0, 1 - fraction), seed=0).train].copy()
 
 
 def measure(
@@ -109,11 +107,9 @@ def measure(
     def run(
         model: str, evaluation: Evaluation, scores: np.ndarray, seconds: float, chosen: Any = None
     ) -> Run:
-        values, apart = (
-            evaluation.to_dict()["values"],
-            by_positives(train.y.numpy(), test.y.numpy(), scores),
-        )
-        made = {"metrics": values, "by_positives": apart}
+        metrics = evaluation.to_dict()["values"]
+        by_group = by_positives(train.y.numpy(), test.y.numpy(), scores)
+        made = {"metrics": metrics, "by_positives": by_group}
         return {**shared, "model": model, "seconds": seconds, **made, "chosen": chosen}
 
     start = time.perf_counter()
@@ -124,14 +120,14 @@ def measure(
     on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
     tuners = tune_thresholds(train.y, on_train, "cross_fitted")
     runs = [run(FREQUENCY, evaluate(test.y, on_test, tuners), on_test, 0.0)]
-    found = classifier_scores(model, test)
-    rows = {title: (each.held_out, each.scores, each.seconds) for title, each in found.items()}
-    parts = zip(*((each.held_out, each.scores) for each in found.values()), strict=True)
-    held_out, scores = (SCORE_SCALE * logit(np.stack(part, axis=-1)) for part in parts)
+    parts = classifier_scores(model, test)
+    rows = {title: (part.held_out, part.scores, part.seconds) for title, part in parts.items()}
+    pairs = zip(*((part.held_out, part.scores) for part in parts.values()), strict=True)
+    held_out, scores = (SCORE_SCALE * logit(np.stack(arrays, axis=-1)) for arrays in pairs)
     start = time.perf_counter()
-    combination, _ = best_combination(held_out, train.y.numpy(), list(found))
+    combination, _ = best_combination(held_out, train.y.numpy(), list(parts))
     combined = combination.predict_proba(held_out), combination.predict_proba(scores)
-    taken = sum(each.seconds for each in found.values()) + time.perf_counter() - start
+    taken = sum(part.seconds for part in parts.values()) + time.perf_counter() - start
     for title, (on_train, on_test, time_taken) in {**rows, COMBINED: (*combined, taken)}.items():
         tuners = tune_thresholds(train.y, on_train, "cross_fitted", seed=seed)
         runs.append(run(title, evaluate(test.y, on_test, tuners), on_test, time_taken))
@@ -141,22 +137,19 @@ def measure(
 def by_positives(
     y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray
 ) -> dict[str, dict[str, float | None]]:
-    """How labels that a test sample has are ranked, apart by how many training samples have them."""
-    number, counted, least = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0, -1
-    found: dict[str, dict[str, float | None]] = {}
-    for name, most in POSITIVES.items():
-        labels, least = counted & (number > least) & (number <= most), most
+    """Ranking scores of labels that a test sample has, by their number of training samples."""
+    number, tested = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0
+    groups: dict[str, dict[str, float | None]] = {}
+    smallest = -1
+    for name, largest in POSITIVES.items():
+        labels, smallest = tested & (number > smallest) & (number <= largest), largest
         if labels.any():
             y, own = y_test[:, labels], scores[:, labels]
-            values = {
-                "roc_auc": macro_roc_auc(y, own),
-                "average_precision": macro_average_precision(y, own),
-            }
-            defined = {
-                metric: None if np.isnan(value) else value for metric, value in values.items()
-            }
-            found[name] = {"labels": int(labels.sum()), **defined}
-    return found
+            values = (macro_roc_auc(y, own), macro_average_precision(y, own))
+            roc_auc, precision = (None if np.isnan(value) else value for value in values)
+            group = {"roc_auc": roc_auc, "average_precision": precision}
+            groups[name] = {"labels": int(labels.sum()), **group}
+    return groups
 
 
 if __name__ == "__main__":

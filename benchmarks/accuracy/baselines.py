@@ -48,30 +48,16 @@ FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "sider": DEFAULT_GRID,
     "nci": {"max_features": ("sqrt", "log2")},
 }
+_SCHEDULE: dict[str, Any] = {"lr_schedule": "cosine", "warmup": 0.05}
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
-GINE_MODULE: dict[str, Any] = {
-    "lr": 3e-3,
-    "weight_decay": 0.01,
-    "lr_schedule": "cosine",
-    "warmup": 0.05,
-}
+GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, **_SCHEDULE}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
 # Found for models with this path beside their messages.
-LINEAR_MODULE: dict[str, Any] = {
-    "lr": 3e-4,
-    "weight_decay": 0.1,
-    "lr_schedule": "cosine",
-    "warmup": 0.05,
-}
-LINEAR_FIT: dict[str, Any] = {
-    "max_epochs": 18,
-    "patience": None,
-    "ema_decay": 0.98,
-    "gradient_clip": 1.0,
-}
+LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, **_SCHEDULE}
+LINEAR_FIT: dict[str, Any] = {**GINE_FIT, "max_epochs": 18, "ema_decay": 0.98}
 
-Scores = tuple[Any, Any]  #: of validation and of test samples
-Made = tuple[str, Callable[[], Scores]]  #: a row's name, and what makes its scores
+Scores = tuple[Any, Any]  #: Scores of validation and of test samples.
+Made = tuple[str, Callable[[], Scores]]  #: A row's name, and a function for its scores.
 
 
 def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[str]:
@@ -82,13 +68,11 @@ def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> l
 def run_baseline(
     task: Task, split: Split, seed: int, name: str, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """One of these rows, of one seed."""
+    """The run of one seed of one of these rows."""
     torch.set_num_threads(1)
     start = time.perf_counter()
-    on_val, on_test = dict(_rows(task, split, seed, options))[name]()
-    return [
-        task.run(Row(name), split, seed, time.perf_counter() - start, on_val, on_test).to_dict()
-    ]
+    scores = dict(_rows(task, split, seed, options))[name]()
+    return [task.run(Row(name), split, seed, time.perf_counter() - start, *scores).to_dict()]
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> StackingFeatures:
@@ -100,12 +84,10 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
         if task.recipe.classifiers:
-            for each in classifier_scores(task.dataset).classifiers.values():
-                yield each.title, partial(_given, task, split, each.classifier)
-        yield (
-            "logistic regression, tuned",
-            lambda: _linear(inputs_of(task.dataset), task, split, "logistic"),
-        )
+            for part in classifier_scores(task.dataset).classifiers.values():
+                yield part.title, partial(_given, task, split, part.classifier)
+        inputs = inputs_of(task.dataset)
+        yield "logistic regression, tuned", partial(_linear, inputs, task, split, "logistic")
     if task.name in DNA:
         yield from _both_linear("words of DNA", lambda: _words_of_dna(task, split), task, split)
     if task.name in PLANTED:
@@ -126,7 +108,7 @@ class Rival(NamedTuple):
 
 
 def rivals(name: str, seed: int) -> dict[str, Rival]:
-    """Those of a data set."""
+    """The rivals of a data set."""
 
     def svm(task: Task, split: Split) -> Scores:
         return _linear(_plain_inputs(task, split), task, split, "hinge")
@@ -151,8 +133,9 @@ def rivals(name: str, seed: int) -> dict[str, Rival]:
 
 def options_of(classifier: Baseline) -> dict[str, Any]:
     """The options of a classifier, without its seed and number of jobs."""
-    found = classifier.get_params()
-    return {name: value for name, value in found.items() if name not in ("random_state", "n_jobs")}
+    options = classifier.get_params()
+    excluded = ("random_state", "n_jobs")
+    return {name: value for name, value in options.items() if name not in excluded}
 
 
 def forest(seed: int = 0) -> ForestBaseline:
@@ -183,16 +166,14 @@ def _frequency(task: Task, split: Split) -> Scores:
 
 
 def _given(task: Task, split: Split, classifier: Any) -> Scores:
-    """Those of the very classifier whose scores the label message passing rows are given."""
+    """Scores of the classifiers that give label message passing its base scores."""
     return _scores(classifier, inputs_of(task.dataset), split)
 
 
-def _both_linear(what: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
-    yield f"linear SVM on {what}, tuned", lambda: _linear(inputs(), task, split, "hinge")
-    yield (
-        f"logistic regression on {what}, tuned",
-        lambda: _linear(inputs(), task, split, "logistic"),
-    )
+def _both_linear(name: str, inputs: Callable[[], Any], task: Task, split: Split) -> Iterator[Made]:
+    rows: dict[str, Loss] = {"linear SVM": "hinge", "logistic regression": "logistic"}
+    for title, loss in rows.items():
+        yield f"{title} on {name}, tuned", lambda loss=loss: _linear(inputs(), task, split, loss)
 
 
 def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
@@ -202,7 +183,7 @@ def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
 def tuned_linear(
     x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1
 ) -> LinearBaseline:
-    """Classifiers of training samples, of the regularisation with the best micro-F1 of validation samples."""
+    """Classifiers with the regularisation of the best micro-F1 of validation samples."""
     train, val = split.train.numpy(), split.val.numpy()
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
@@ -213,32 +194,30 @@ def _words_of_dna(task: Task, split: Split) -> Any:
     texts = ["".join(letters[data.x]) for data in task.dataset]
     backward = str.maketrans("ACGT", "TGCA")
     both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
-    # No word goes across the strands; where a strand begins or ends, its words have a space.
-    words = CountVectorizer(
-        analyzer="char_wb", ngram_range=(5, 8), lowercase=False, min_df=3, dtype=np.float32
-    )
+    # No word goes across the strands; words at the ends of a strand have a space.
+    options = {"ngram_range": (5, 8), "lowercase": False, "min_df": 3, "dtype": np.float32}
+    words = CountVectorizer(analyzer="char_wb", **options)
     words.fit([both[i] for i in split.train])
     counts = words.transform(both)
     return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
 
 
 def substructures(task: Task) -> np.ndarray:
-    """Whether molecules have each of the circular substructures: Morgan fingerprints."""
+    """Whether molecules have each circular substructure: Morgan fingerprints."""
     count = Fingerprint("morgan")
-    present: np.ndarray = (
-        torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles]).numpy() > 0
-    )
+    counts = torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles])
+    present: np.ndarray = counts.numpy() > 0
     return present
 
 
 def fingerprints(task: Task) -> Any:
-    """The substructures that the random forests see, which are few of many, at unit length."""
+    """The substructures that the random forests see, as sparse rows of unit length."""
     return normalize(csr_matrix(substructures(task), dtype=np.float32))
 
 
 def _best(task: Task, split: Split, messages: bool) -> Scores:
     dataset = cast(Planted, task.dataset)
-    # One half, which is among the thresholds that are tried, is then the very threshold that made the labels.
+    # 0.5 is among the thresholds tried, and is then the threshold that made the labels.
     probabilities = 1 / (1 + np.exp(dataset.threshold - dataset.scores(messages)))
     return probabilities[split.val], probabilities[split.test]
 
@@ -249,9 +228,10 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     seed_everything(seed, verbose=False)
     gine = PooledGNN(task.dataset.num_labels)
+    settings = {**GINE_FIT, **options}
     yield (
         "GINE + sum pooling",
-        lambda: _trained(task, split, seed, gine, GINE_MODULE, {**GINE_FIT, **options}),
+        lambda: _trained(task, split, seed, gine, GINE_MODULE, settings),
     )
     train = task.dataset[split.train]
     if vector_encoders(train, channels=1):
@@ -269,11 +249,8 @@ def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
     x, y, fitted = substructures(task), task.dataset.y.numpy(), forest(seed)
     if not tuned:
         return _scores(fitted.fit(x[train], y[train]), x, split)
-    options = {
-        "grid": FOREST_GRIDS.get(task.name, DEFAULT_GRID),
-        "metric": macro_roc_auc,
-        **fitted.get_params(),
-    }
+    grid = FOREST_GRIDS.get(task.name, DEFAULT_GRID)
+    options = {"grid": grid, "metric": macro_roc_auc, **fitted.get_params()}
     return _scores(ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options), x, split)
 
 
@@ -299,8 +276,8 @@ def scores_of(training: Training, data: MultiLabelDataModule) -> Scores:
 
 
 class PooledGNN(nn.Module):
-    """The usual graph classifier: graph isomorphism layers with edge features (Hu et al. 2020, arXiv:1905.12265), a sum
-    over the atoms, and one linear layer.
+    """The usual graph classifier: isomorphism layers with edge features (Hu et al. 2020,
+    arXiv:1905.12265), a sum over the atoms, and one linear layer.
     """
 
     def __init__(
@@ -331,9 +308,8 @@ class LinearAlone(nn.Module):
     def __init__(self, train: MultiLabelDataset) -> None:
         super().__init__()
         self.vectors = nn.ModuleList(vector_encoders(train, channels=1))
-        self.linear_path = LinearPath(
-            cast("list[VectorEncoder]", list(self.vectors)), train.num_labels
-        )
+        vectors = cast("list[VectorEncoder]", list(self.vectors))
+        self.linear_path = LinearPath(vectors, train.num_labels)
         self.bias = nn.Parameter(torch.logit(train.y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3))
 
     def forward(self, data: Data) -> Tensor:

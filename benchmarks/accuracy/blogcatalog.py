@@ -2,12 +2,14 @@
 
     python -m benchmarks.accuracy.blogcatalog --seeds 10
 
-The protocol of the papers on node embeddings: a random share of the nodes is labelled for training, and of every other
-node the labels with the highest scores are predicted, as many as it has. Because that number is not known in practice,
-decisions by thresholds stand beside it: the other nodes are halved, and the thresholds that are best for one half are
-applied to the other half, both ways. All rows see the same embeddings, NetMF of the whole graph; label messages take
-their components from a NeighborLoader, which needs torch-sparse or pyg-lib. The row of node2vec is made if the package
-gensim is installed. Settings are constants, found on held-out nodes of a few other random splits of the same graph.
+The protocol of the papers on node embeddings: a random fraction of the nodes is labelled for
+training, and of every other node the labels with the highest scores are predicted, as many as it
+has. Because that number is not known in practice, decisions by thresholds stand beside it: the
+other nodes are halved, and the thresholds that are best for one half are applied to the other half,
+both ways. All rows see the same embeddings, NetMF of the whole graph; label messages take their
+components from a NeighborLoader, which needs torch-sparse or pyg-lib. The row of node2vec needs the
+package gensim. Settings are constants, chosen by held-out nodes of a few other random splits of the
+same graph.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import import_module
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,62 +58,57 @@ ALONE, WITH_KNOWN = "label messages", "label messages, known labels of neighbour
 ON_BASE, ON_GIVEN = f"label messages on {BASE}", f"label messages on {WITH_GIVEN}"
 
 SIZES = {NETMF: 128, WIDE: 256}
-#: Penalties of the regressions: half of a penalty times the squared weights is added to the sum of the losses.
+#: Penalties of the regressions: half a penalty times the squared weights is added to the loss.
 PENALTIES = {NODE2VEC: 40.0, NETMF: 40.0, WIDE: 80.0}
 WINDOW, DAMPING, NUM_ROUNDS, NUM_FOLDS = 10, 0.5, 15, 4
 CHANNELS, NUM_NEIGHBOURS, BATCH_SIZE, DROPOUT = 64, 10, 128, 0.3
-#: Steps and learning rate of networks that learn from embeddings, and of those that change base scores.
+#: Steps and learning rate of networks on embeddings, and of networks on base scores.
 FROM_EMBEDDINGS, FROM_SCORES = (300, 1e-2), (40, 1e-3)
 
 
 def main(
     seeds: int = 10, first_seed: int = 0, root: Path = Path("data"), replace: bool = False
 ) -> None:
-    """Runs all rows of every share and seed, and writes benchmarks/runs/; a run that stopped early goes on.
+    """Runs all rows of every fraction and seed, and writes benchmarks/runs/.
+
+    A run that was interrupted continues.
 
     Args:
         seeds: Number of seeds, of splits and weights.
-        first_seed: The first of them.
+        first_seed: The first seed.
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     if not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
-        raise SystemExit(
-            f"Expected torch-sparse, which NeighborLoader needs (got none); {how_to_install('sparse')}"
-        )
+        cure = how_to_install("sparse")
+        raise SystemExit(f"Expected torch-sparse, which NeighborLoader needs (got none); {cure}")
     dataset = BlogCatalog(root / NAME)
-    settings = {
-        "penalties": PENALTIES,
-        "window": WINDOW,
-        "damping": DAMPING,
-        "num_rounds": NUM_ROUNDS,
-    }
-    settings |= {"num_folds": NUM_FOLDS, "channels": CHANNELS, "num_neighbours": NUM_NEIGHBOURS}
-    settings |= {
-        "batch_size": BATCH_SIZE,
-        "from_embeddings": FROM_EMBEDDINGS,
-        "from_scores": FROM_SCORES,
-    }
+    sizes = {"name": NAME, "num_samples": dataset.y.size(0)}
     content: dict[str, Any] = {
-        "dataset": {
-            "name": NAME,
-            "num_samples": dataset.y.size(0),
-            "sha256": content_sha256(dataset),
+        "dataset": {**sizes, "sha256": content_sha256(dataset)},
+        "settings": {
+            "penalties": PENALTIES,
+            "window": WINDOW,
+            "damping": DAMPING,
+            "num_rounds": NUM_ROUNDS,
+            "num_folds": NUM_FOLDS,
+            "channels": CHANNELS,
+            "num_neighbours": NUM_NEIGHBOURS,
+            "batch_size": BATCH_SIZE,
+            "from_embeddings": FROM_EMBEDDINGS,
+            "from_scores": FROM_SCORES,
         },
-        "settings": settings,
         "seeds": list(range(first_seed, first_seed + seeds)),
     }
-    calls = {
-        (s, share): delayed(run_share)(s, share, root) for s in content["seeds"] for share in SHARES
-    }
+    calls = {key: delayed(run_share)(*key, root) for key in product(content["seeds"], SHARES)}
     collect(NAME, content, calls, itemgetter("seed", "share"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    values = " ".join(
-        f"{run[part][metric]:.4f}" for part in ("known", "thresholds") for metric in METRICS
-    )
-    return f"{run['model']:<55} seed {run['seed']}, {run['share']:.0%}: {values} ({run['seconds']:.0f} s)"
+    parts = [run[part][metric] for part in ("known", "thresholds") for metric in METRICS]
+    values = " ".join(f"{value:.4f}" for value in parts)
+    title = f"{run['model']:<55} seed {run['seed']}, {run['share']:.0%}"
+    return f"{title}: {values} ({run['seconds']:.0f} s)"
 
 
 class Graph(NamedTuple):
@@ -124,35 +122,31 @@ class Graph(NamedTuple):
 
 @cache
 def load(root: Path) -> Graph:
-    """Loads the graph and embeds its nodes, once for all seeds; a file keeps the embeddings."""
-    data, kept = BlogCatalog(root / NAME)[0], root / NAME / "embeddings.pt"
+    """Loads the graph and embeds its nodes once for all seeds. A file keeps the embeddings."""
+    data, path = BlogCatalog(root / NAME)[0], root / NAME / "embeddings.pt"
     ones = np.ones(data.num_edges, dtype=np.float32)
-    adjacency = sp.csr_array(
-        (ones, data.edge_index.numpy()), shape=(data.num_nodes, data.num_nodes)
-    )
-    embeddings: dict[str, Tensor] = torch.load(kept, weights_only=True) if kept.exists() else {}
+    shape = (data.num_nodes, data.num_nodes)
+    adjacency = sp.csr_array((ones, data.edge_index.numpy()), shape=shape)
+    embeddings: dict[str, Tensor] = torch.load(path, weights_only=True) if path.exists() else {}
     if WIDE not in embeddings:
         whole = netmf(adjacency, max(SIZES.values()))
         embeddings |= {row: whole[:, :size].clone() for row, size in SIZES.items()}
-        torch.save(embeddings, kept)
+        torch.save(embeddings, path)
     if NODE2VEC not in embeddings and is_installed("gensim"):
         embeddings[NODE2VEC] = node2vec(adjacency)
-        torch.save(embeddings, kept)
-    return Graph(
-        adjacency,
-        data.edge_index,
-        data.y,
-        {row: _scaled(found) for row, found in embeddings.items()},
-    )
+        torch.save(embeddings, path)
+    scaled = {row: _scaled(embedding) for row, embedding in embeddings.items()}
+    return Graph(adjacency, data.edge_index, data.y, scaled)
 
 
 def netmf(adjacency: sp.csr_array, size: int, rank: int = 256) -> Tensor:
-    """The embedding of the `"Network Embedding as Matrix Factorization" <https://arxiv.org/abs/1710.02971>`_ paper."""
+    """The embedding of `"Network Embedding as Matrix Factorization"
+    <https://arxiv.org/abs/1710.02971>`_.
+    """
     degree = adjacency.sum(axis=0).astype(np.float64)
     scale = sp.diags_array(1 / np.sqrt(degree.clip(min=1)))
-    values, vectors = eigsh(
-        sp.csr_array(scale @ adjacency @ scale), min(rank, len(degree) - 2), which="LA"
-    )
+    normalised = sp.csr_array(scale @ adjacency @ scale)
+    values, vectors = eigsh(normalised, min(rank, len(degree) - 2), which="LA")
     mean_of_powers = np.mean([values**power for power in range(1, WINDOW + 1)], axis=0).clip(min=0)
     half = torch.from_numpy((scale @ vectors * np.sqrt(mean_of_powers)).astype(np.float32))
     matrix = (half @ half.T).mul_(float(degree.sum())).clamp_(min=1).log_()
@@ -164,24 +158,15 @@ def netmf(adjacency: sp.csr_array, size: int, rank: int = 256) -> Tensor:
 def node2vec(
     adjacency: sp.csr_array, size: int = 128, num_walks: int = 10, length: int = 80
 ) -> Tensor:
-    """The embedding of the `"node2vec" <https://arxiv.org/abs/1607.00653>`_ paper with p = q = 1, whose walks are
-    uniform.
-    """
+    """The embedding of `"node2vec" <https://arxiv.org/abs/1607.00653>`_ for p = q = 1."""
     rng, degree = np.random.default_rng(0), np.diff(adjacency.indptr)
     steps = [np.tile(np.arange(len(degree)), num_walks)]
     for _ in range(length - 1):
-        place = (rng.random(len(steps[-1])) * degree[steps[-1]]).astype(int)
-        steps.append(adjacency.indices[adjacency.indptr[steps[-1]] + place])
+        index = (rng.random(len(steps[-1])) * degree[steps[-1]]).astype(int)
+        steps.append(adjacency.indices[adjacency.indptr[steps[-1]] + index])
     walks = rng.permutation(np.stack(steps, axis=1)).astype(str).tolist()
-    options = {
-        "window": WINDOW,
-        "sg": 1,
-        "negative": 5,
-        "min_count": 0,
-        "epochs": 1,
-        "seed": 0,
-        "workers": 1,
-    }
+    options = {"window": WINDOW, "sg": 1, "negative": 5, "min_count": 0}
+    options |= {"epochs": 1, "seed": 0, "workers": 1}
     vectors = import_module("gensim.models").Word2Vec(walks, vector_size=size, **options).wv
     return torch.from_numpy(np.stack([vectors[str(node)] for node in range(len(degree))]))
 
@@ -194,9 +179,8 @@ def _scaled(embedding: Tensor) -> Tensor:
 def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]:
     """A logistic regression of every label."""
     weight = torch.zeros(x.size(1) + 1, y.size(1), requires_grad=True)
-    optimizer = torch.optim.LBFGS(
-        [weight], max_iter=100, history_size=10, line_search_fn="strong_wolfe"
-    )
+    options = {"max_iter": 100, "history_size": 10, "line_search_fn": "strong_wolfe"}
+    optimizer = torch.optim.LBFGS([weight], **options)
 
     def loss() -> Tensor:
         optimizer.zero_grad()
@@ -210,7 +194,7 @@ def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]
 
 
 def propagated(graph: Graph, train: Tensor) -> Tensor:
-    """Scores of all nodes by propagation of the training labels, less their frequency, along the normalised graph."""
+    """Propagates training labels, less their frequency, along the normalised graph."""
     degree = graph.adjacency.sum(axis=0).clip(min=1)
     scale = sp.diags_array(degree**-0.5)
     start = np.zeros(graph.y.shape, dtype=np.float32)
@@ -222,25 +206,25 @@ def propagated(graph: Graph, train: Tensor) -> Tensor:
 
 
 class Trial(NamedTuple):
-    """One split: the graph, its training nodes and the others, and the scores of every base classifier."""
+    """One split of the nodes, and the scores of every base classifier."""
 
     graph: Graph
     train: Tensor
     test: Tensor
-    #: of all nodes; those of a training node are by classifiers fitted without it
+    #: Scores of all nodes. Those of a training node are by classifiers fitted without it.
     scores: dict[str, Tensor]
 
     @classmethod
-    def of(cls, graph: Graph, seed: int, share: float) -> Trial:
-        """Splits the nodes and fits the base classifiers, once to all training nodes and once without each fold."""
+    def of(cls, graph: Graph, seed: int, fraction: float) -> Trial:
+        """Splits the nodes and fits the base classifiers, to all nodes and without each fold."""
         order = torch.randperm(graph.y.size(0), generator=torch.Generator().manual_seed(seed))
-        train, test = order.tensor_split([round(share * len(order))])
+        train, test = order.tensor_split([round(fraction * len(order))])
         scores = dict(_base(graph, train))
         for fold in range(NUM_FOLDS):
             held = train[fold::NUM_FOLDS]
             rest = train[torch.arange(len(train)) % NUM_FOLDS != fold]
-            for row, found in _base(graph, rest):
-                scores[row][held] = found[held]
+            for row, held_out in _base(graph, rest):
+                scores[row][held] = held_out[held]
         return cls(graph, train, test, scores)
 
     def stacked(self, rows: tuple[str, ...]) -> Tensor:
@@ -255,27 +239,23 @@ def _base(graph: Graph, train: Tensor) -> Iterator[tuple[str, Tensor]]:
 
 
 class Messages(nn.Module):
-    """Label messages from a node and its neighbours, if so on base scores and with known labels of neighbours."""
+    """Label messages from a node and its neighbours, on base scores and known labels if given."""
 
     def __init__(self, trial: Trial, num_scores: int, *, known: bool) -> None:
         super().__init__()
         size, num_labels = SIZES[NETMF] + num_scores * trial.graph.y.size(1), trial.graph.y.size(1)
         self.lin = nn.Linear(size, CHANNELS)
         self.components = NeighbourComponents(CHANNELS, num_labels=num_labels if known else None)
-        self.labels = LabelMessagePassing(
-            CHANNELS, edgeless(num_labels), 1, heads=2, dropout=DROPOUT, norm="pre"
-        )
+        options = {"heads": 2, "dropout": DROPOUT, "norm": "pre"}
+        self.labels = LabelMessagePassing(CHANNELS, edgeless(num_labels), 1, **options)
         self.head = LabelHead(self.labels, bias=True)
         self.encoder = ScoreEncoder(CHANNELS, num_scores) if num_scores else None
         self.skip = SharedLogits(num_scores) if num_scores else None
 
     def forward(self, batch: Data) -> Tensor:
         """Logits of the seeds."""
-        x = F.dropout(
-            self.lin(torch.cat([batch.x, batch.scores.sigmoid().flatten(1)], dim=1)),
-            DROPOUT,
-            self.training,
-        )
+        x = self.lin(torch.cat([batch.x, batch.scores.sigmoid().flatten(1)], dim=1))
+        x = F.dropout(x, DROPOUT, self.training)
         known = None if self.components.lin_known is None else batch.known
         x, pairs = self.components(x, batch.edge_index, batch.batch_size, known)
         scores = batch.scores[: batch.batch_size]
@@ -302,13 +282,8 @@ def trained(trial: Trial, net: nn.Module, scores: Tensor, steps: int, lr: float)
     graph = trial.graph
     known = torch.full_like(graph.y, torch.nan)
     known[trial.train] = graph.y[trial.train]
-    data = Data(
-        x=graph.embeddings[NETMF],
-        edge_index=graph.edge_index,
-        y=graph.y,
-        known=known,
-        scores=scores,
-    )
+    inputs = {"x": graph.embeddings[NETMF], "edge_index": graph.edge_index, "y": graph.y}
+    data = Data(**inputs, known=known, scores=scores)
     train = NeighborLoader(data, [NUM_NEIGHBOURS], trial.train, batch_size=BATCH_SIZE, shuffle=True)
     optimizer = torch.optim.AdamW(net.parameters(), lr=lr, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps)
@@ -326,7 +301,7 @@ def trained(trial: Trial, net: nn.Module, scores: Tensor, steps: int, lr: float)
 
 
 def _shared(trial: Trial, rows: tuple[str, ...]) -> SharedLogits:
-    """One function for all labels from the scores of some classifiers to a logit, fitted to training nodes."""
+    """One function from classifiers' scores to a logit, fitted to training nodes of all labels."""
     skip = SharedLogits(len(rows))
     skip.start_from_scores(trial.stacked(rows)[trial.train], trial.graph.y[trial.train])
     return skip
@@ -341,7 +316,7 @@ def _messages(trial: Trial, *rows: str, known: bool = False) -> Tensor:
     if not rows:
         net.head.start_from_frequencies(trial.graph.y[trial.train])
         return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
-    nn.init.zeros_(net.head.own_weight)  # so that it begins as the base scores
+    nn.init.zeros_(net.head.own_weight)  # The network starts as the base scores.
     net.skip.load_state_dict(_shared(trial, rows).state_dict())
     return trained(trial, net, trial.stacked(rows), *FROM_SCORES)
 
@@ -355,7 +330,7 @@ def _alone(trial: Trial, row: str) -> Tensor:
     return trial.scores[row][trial.test]
 
 
-#: From a split to the logits of its test nodes.
+#: Functions from a split to the logits of its test nodes.
 ROWS: dict[str, Callable[[Trial], Tensor]] = {
     PROPAGATION: lambda trial: _combined(trial, PROPAGATION),
     **{row: partial(_alone, row=row) for row in (NODE2VEC, NETMF, WIDE)},
@@ -381,26 +356,26 @@ def run_share(seed: int, share: float, root: Path) -> list[Run]:
         torch.manual_seed(seed)
         start = time.perf_counter()
         values = measured(trial.graph.y[trial.test], fit(trial))
-        # without those of the base classifiers, which rows share
+        # The time excludes the base classifiers, which rows share.
         seconds = time.perf_counter() - start
         runs.append({"model": row, "seed": seed, "share": share, "seconds": seconds, **values})
     return runs
 
 
 def measured(y: Tensor, logits: Tensor) -> dict[str, dict[str, float]]:
-    """F1 with the number of labels known per node, and with thresholds that the other half of the nodes chose."""
+    """F1 with the number of labels known, and with thresholds that the other half chose."""
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     known = (rank < y.sum(dim=1, keepdim=True)).long()
-    found: dict[str, dict[str, float]] = {"known": {}, "thresholds": {}}
+    values: dict[str, dict[str, float]] = {"known": {}, "thresholds": {}}
     halves, probabilities = (slice(0, None, 2), slice(1, None, 2)), logits.sigmoid()
     for metric, compute in METRICS.items():
-        found["known"][metric] = compute(y, known)
+        values["known"][metric] = compute(y, known)
         decided = torch.empty_like(known)
         for tuned, half in (halves, halves[::-1]):
             tuner = tune_thresholds(y[tuned], probabilities[tuned], metrics=[metric])[metric]
             decided[half] = tuner.predict(probabilities[half])
-        found["thresholds"][metric] = compute(y, decided)
-    return found
+        values["thresholds"][metric] = compute(y, decided)
+    return values
 
 
 if __name__ == "__main__":

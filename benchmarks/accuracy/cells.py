@@ -1,4 +1,4 @@
-"""Cells of the papers' tables: one data set, one row and one seed, each in a file of its own."""
+"""Cells of the papers' tables: one data set, one row and one seed, each in its own file."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.training import MultiLabelModule, fit
 
 FOLDER = "cells"
-#: How the change of a row begins that has another number of steps, or another dropout of the attention among labels.
+#: Prefixes of changes of a row: another number of steps, another dropout of label attention.
 STEPS, LABEL_DROPOUT = "T=", "label dropout "
-#: Their names as options of models; those of LaMP hand theirs down.
+#: Options of models for the number of steps, by priority. LaMP's builders pass theirs on.
 STEPS_OPTIONS = ("decoder_steps", "num_steps")
 #: Types of options that are recorded.
 PLAIN = (bool, int, float, str)
-#: Options of training that a cell says elsewhere, or that change no result.
+#: Options of training that a cell records elsewhere, or that change no result.
 ELSEWHERE = ("accelerator", "deterministic", "resume")
 
 
@@ -54,13 +54,11 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """That of the file, from the folder of results."""
-        row = self.row
-        messages = "node messages" if row.node_messages else None
-        parts = [
-            part.replace(" ", "-") for part in (row.model, messages, row.graph, row.change) if part
-        ]
-        return f"{FOLDER}/{self.dataset}/{'-'.join([*parts, f's{self.seed}'])}"
+        """The name of the file in the folder of results."""
+        messages = "node messages" if self.row.node_messages else None
+        parts = (self.row.model, messages, self.row.graph, self.row.change, f"s{self.seed}")
+        name = "-".join(part.replace(" ", "-") for part in parts if part)
+        return f"{FOLDER}/{self.dataset}/{name}"
 
     def path(self, *, tracked: bool) -> Path:
         """The file, among tracked results or one's own."""
@@ -75,19 +73,17 @@ def stored(*, tracked: bool) -> pd.DataFrame:
 
 def table_of(contents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """The runs of cells as a table, with the data set of each and the content of its file."""
-    found = list(contents)
-    runs = (
-        frame(content["run"] for content in found)
-        if found
-        else pd.DataFrame(columns=["row", "seed", "seconds"])
-    )
-    return runs.assign(dataset=[content["dataset"]["name"] for content in found], content=found)
+    results = list(contents)
+    runs = pd.DataFrame(columns=["row", "seed", "seconds"])
+    if results:
+        runs = frame(result["run"] for result in results)
+    return runs.assign(dataset=[result["dataset"]["name"] for result in results], content=results)
 
 
 def recipe_of(
     dataset: str, row: Row, channels: int | None = None, epochs: int | None = None
 ) -> Recipe:
-    """How a row is trained on a data set, smaller on request."""
+    """The recipe of a row on a data set, with fewer channels or epochs if specified."""
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
     # A model whose channels are None has no states.
@@ -97,63 +93,51 @@ def recipe_of(
         model["label_kwargs"] = {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}
     elif change:
         model[_steps_option(recipe)] = int(change.removeprefix(STEPS))
-    return replace(
-        recipe,
-        model=model,
-        fit=recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs},
-    )
+    settings = recipe.fit if epochs is None else {**recipe.fit, "max_epochs": epochs}
+    return replace(recipe, model=model, fit=settings)
 
 
 def without_own_steps(dataset: str, row: Row) -> Row:
-    """The same row, without a change to the number of steps that its recipe has anyway."""
+    """The row without a change of the number of steps to that of its recipe."""
     recipe = recipe_of(dataset, replace(row, change=None))
-    # Recipes of LaMP give theirs; the others have MPED's.
-    own = recipe.model.get(
-        _steps_option(recipe), inspect.signature(mped).parameters["decoder_steps"].default
-    )
+    # Recipes of LaMP specify their number of steps; the others have MPED's default.
+    default = inspect.signature(mped).parameters["decoder_steps"].default
+    own = recipe.model.get(_steps_option(recipe), default)
     return replace(row, change=None) if row.change == f"{STEPS}{own}" else row
 
 
 def _steps_option(recipe: Recipe) -> str:
     """The option of the model for its number of label message passing steps."""
-    return next(
-        (name for name in STEPS_OPTIONS if name in inspect.signature(recipe.build).parameters),
-        "num_steps",
-    )
+    options = inspect.signature(recipe.build).parameters
+    return next((name for name in STEPS_OPTIONS if name in options), "num_steps")
 
 
 def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the seeds of a row have to share: the samples, and all settings, given or by default."""
+    """All that the seeds of a row must share: the samples and all settings, with defaults."""
     recipe = task.recipe
-    found: dict[str, Any] = {"data": data["sha256"], "split": recipe.splits[0]}
-    found["settings"] = {
-        key: value for key, value in recipe.settings.items() if key != "classifiers"
-    }
+    settings = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
+    shared = {"data": data["sha256"], "split": recipe.splits[0], "settings": settings}
     if cell.row.node_messages is None:
-        found["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
+        shared["model"] = rivals(cell.dataset, cell.seed)[cell.row.model].settings
         if cell.dataset in MOLECULES:
-            found["fingerprints"] = {"radius": 2, "num_bits": 2048}
+            shared["fingerprints"] = {"radius": 2, "num_bits": 2048}
     else:
-        found |= _of_network(cell.row, task, split)
-    return cast("dict[str, Any]", json.loads(json.dumps(found)))
+        shared |= _of_network(cell.row, task, split)
+    return cast("dict[str, Any]", json.loads(json.dumps(shared)))
 
 
 def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
-    options = (
-        _defaults(input_encoder) | _defaults(recipe.build) | {"node_messages": row.node_messages}
-    )
+    options = {**_defaults(input_encoder), **_defaults(recipe.build)}
+    defaults = {key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE}
     return {
-        "model": {**options, **recipe.model},
+        "model": {**options, "node_messages": row.node_messages, **recipe.model},
         "parts": parts_of(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "module": {**_defaults(MultiLabelModule), **recipe.module},
         "objective": {"class": type(objective).__name__, **vars(objective)},
-        "fit": {
-            **{key: value for key, value in _defaults(fit).items() if key not in ELSEWHERE},
-            **recipe.fit,
-        },
+        "fit": {**defaults, **recipe.fit},
         "batch_size": recipe.batch_size,
     }
 
@@ -165,7 +149,7 @@ def _defaults(call: Callable[..., Any]) -> dict[str, Any]:
 
 
 def untrained(row: Row, task: Task, split: Split) -> nn.Module:
-    """The model of a row, of which the content of samples decides only the weights."""
+    """The model of a row. The content of samples changes nothing but its weights."""
     kind = {None: "edgeless", "learned": "complete"}.get(row.graph, row.graph)
     options = {"node_messages": row.node_messages, **task.recipe.model}
     blueprint = Blueprint(task.recipe.build.__name__, options, describe_samples(task.dataset))
@@ -173,34 +157,30 @@ def untrained(row: Row, task: Task, split: Split) -> nn.Module:
 
 
 def parts_of(model: nn.Module) -> dict[str, str]:
-    """The values of all options of each class of its modules, which also tell what builders hand down by default."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """Values of all plain options of each class of module, also those that builders pass on."""
+    classes: dict[str, dict[str, list[str]]] = {}
     for part in model.modules():
-        options = found.setdefault(type(part).__name__, {})
+        options = classes.setdefault(type(part).__name__, {})
         for name, value in vars(part).items():
-            if (
-                name[0] != "_"
-                and name != "training"
-                and _is_plain(value)
-                and str(value) not in options.get(name, [])
-            ):
+            recorded = name[0] != "_" and name != "training" and _is_plain(value)
+            if recorded and str(value) not in options.get(name, []):
                 options.setdefault(name, []).append(str(value))
-    return {
-        kind: ", ".join(f"{name}={' or '.join(values)}" for name, values in options.items())
-        for kind, options in found.items()
-        if options
+    texts = {
+        name: ", ".join(f"{option}={' or '.join(values)}" for option, values in options.items())
+        for name, options in classes.items()
     }
+    return {name: text for name, text in texts.items() if text}
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (
-        isinstance(value, list | tuple) and all(map(_is_plain, value))
-    )
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, PLAIN)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The label graph that a cell's model learned, and how long that took."""
+    """The label graph that a cell's model learned, and the seconds of learning it."""
 
     label_graph: LabelGraph
     seconds: float
@@ -213,57 +193,48 @@ def run_cell(
     options: dict[str, Any],
     learned: dict[Cell, Learned] | None = None,
 ) -> dict[str, Any]:
-    """The content of a cell's file beside its settings; models along all pairs leave their graph for another cell."""
+    """The content of a cell's file but its settings. Adds graphs of models along all pairs."""
     torch.set_num_threads(1)
-    start = time.perf_counter()
-    if cell.row.node_messages is None:
-        scores = rivals(cell.dataset, cell.seed)[cell.row.model].scores(task, split)
-        return {
-            "run": task.run(
-                cell.row, split, cell.seed, time.perf_counter() - start, *scores
-            ).to_dict()
-        }
-    node_messages, timer = bool(cell.row.node_messages), EpochTimer()
-    # Models without a label graph do not look at it.
-    along_all, learned = (
-        replace(cell, row=replace(cell.row, graph="complete")),
-        {} if learned is None else learned,
-    )
-    known = learned.get(along_all) if cell.row.graph == "learned" else None
+    row, start = cell.row, time.perf_counter()
+    if row.node_messages is None:
+        scores = rivals(cell.dataset, cell.seed)[row.model].scores(task, split)
+        run = task.run(row, split, cell.seed, time.perf_counter() - start, *scores)
+        return {"run": run.to_dict()}
+    node_messages, timer = bool(row.node_messages), EpochTimer()
+    along_all = replace(cell, row=replace(row, graph="complete"))
+    learned = {} if learned is None else learned
+    known = learned.get(along_all) if row.graph == "learned" else None
     if known is None:
-        label_graph = label_graph_of(
-            task, split, cell.seed, cell.row.graph or "edgeless", node_messages, options
-        )
+        # Models without a label graph ignore it.
+        graph = row.graph or "edgeless"
+        label_graph = label_graph_of(task, split, cell.seed, graph, node_messages, options)
     else:
         label_graph, start = known.label_graph, start - known.seconds
-    # nothing is known to models in tables, so that is how to choose an epoch
-    if cell.row.model == "lamp-given":
+    # Tables give no labels, so the epoch is chosen with none given.
+    if row.model == "lamp-given":
         nothing = torch.full_like(task.dataset.y, torch.nan)
         task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
-    result, data = task.train(
-        split, cell.seed, label_graph, node_messages, {**options, "callbacks": [timer]}
-    )
+    options = {**options, "callbacks": [timer]}
+    result, data = task.train(split, cell.seed, label_graph, node_messages, options)
     on_val = result.scores(data.val_dataloader())
     testing = time.perf_counter()
     on_test = result.scores(data.test_dataloader())
     end = time.perf_counter()
-    if cell == along_all and cell.row.model != "lamp-given":
+    if cell == along_all and row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)
-    run = task.run(cell.row, split, cell.seed, end - start, on_val, on_test)
-    run.density, run.validation = (
-        (label_graph.density if cell.row.graph else None),
-        result.best_value,
-    )
+    run = task.run(row, split, cell.seed, end - start, on_val, on_test)
+    run.density = label_graph.density if row.graph else None
+    run.validation = result.best_value
     preprocessor = task.dataset.preprocessor
-    told = {
+    hashed = {
         "inputs": None if preprocessor is None else to_state(preprocessor),
         "label graph": (label_graph.edge_index, label_graph.edge_weight),
         "weights": result.module.model.state_dict(),
         "validation scores": on_val,
     }
     seconds = {"train": float(np.median(timer.seconds)), "test": end - testing}
-    found = {"run": run.to_dict(), "epochs": result.num_epochs, "seconds_per_epoch": seconds}
-    return {**found, "fingerprints": {name: fingerprint(value) for name, value in told.items()}}
+    content = {"run": run.to_dict(), "epochs": result.num_epochs, "seconds_per_epoch": seconds}
+    return {**content, "fingerprints": {name: fingerprint(part) for name, part in hashed.items()}}
 
 
 class EpochTimer(Callback):
@@ -279,12 +250,12 @@ class EpochTimer(Callback):
         self._last = time.perf_counter()
 
     def on_train_epoch_end(self, *_: Any) -> None:
-        # Validation lies between the last batch and the end of an epoch.
+        # Validation runs between the last batch and the end of an epoch.
         self.seconds.append(self._last - self._start)
 
 
 def fingerprint(value: Any) -> str:
-    """The SHA-256 of tensors and plain data, however they are nested."""
+    """The SHA-256 of nested tensors and plain data."""
     digest = hashlib.sha256()
     for part in _flat(value):
         digest.update(part)
@@ -296,8 +267,8 @@ def _flat(value: Any) -> Iterator[bytes]:
         value = list(value.items())
     if isinstance(value, list | tuple):
         yield f"{type(value).__name__} {len(value)}".encode()
-        for each in value:
-            yield from _flat(each)
+        for part in value:
+            yield from _flat(part)
     elif isinstance(value, Tensor):
         yield f"{value.dtype} {list(value.shape)}".encode()
         yield value.detach().cpu().contiguous().numpy().tobytes()

@@ -1,7 +1,7 @@
-"""Methods that fill in a matrix of samples and labels: neighbours, ridge regressions, linear autoencoders, factors.
+"""Methods that complete a matrix of samples and labels: neighbours, ridge, autoencoders, factors.
 
-All take and return arrays; ``y`` and ``x`` are matrices of samples and labels, 0 and 1. Scores rank pairs: not all are
-probabilities.
+All take and return arrays; ``y`` and ``x`` are matrices of samples and labels, 0 and 1. Scores rank
+pairs; not all are probabilities.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ Array = npt.NDArray[np.float64]
 
 
 def tanimoto(counts: Array) -> Array:
-    """The kernel of shared substructures :math:`(N, N)`, from their numbers in each sample."""
+    """The kernel :math:`(N, N)` of shared substructures, from their numbers in each sample."""
     totals, kernel = counts.sum(axis=1), np.empty((len(counts), len(counts)))
-    for row, mine in enumerate(counts):
-        present = mine > 0
-        shared = np.minimum(mine[present], counts[:, present]).sum(axis=1)
+    for row, own in enumerate(counts):
+        present = own > 0
+        shared = np.minimum(own[present], counts[:, present]).sum(axis=1)
         kernel[row] = shared / np.maximum(totals[row] + totals - shared, 1)
     return kernel
 
 
 def cosine(x: Array) -> Array:
-    """The cosine of each two rows; a row of zeros is like itself alone."""
+    """The cosine of each two rows. A row of zeros is similar to itself alone."""
     length = np.linalg.norm(x, axis=1).clip(min=1e-9)
     kernel = np.asarray((x / length[:, None]) @ (x / length[:, None]).T)
     np.fill_diagonal(kernel, 1.0)
@@ -33,21 +33,20 @@ def cosine(x: Array) -> Array:
 
 
 def neighbours(similarity: Array, y: Array, frequency: Array, power: float, prior: float) -> Array:
-    """The weighted share of neighbours with each label; the frequencies count as one neighbour of weight ``prior``."""
+    """Each label's weighted fraction of neighbours; ``prior`` is the weight of the frequencies."""
     weight = similarity.clip(0, 1) ** power
-    return np.asarray(
-        (weight @ y + prior * frequency) / (weight.sum(axis=1, keepdims=True) + prior)
-    )
+    total = weight.sum(axis=1, keepdims=True) + prior
+    return np.asarray((weight @ y + prior * frequency) / total)
 
 
 def ridge(
     kernel: Array, y: Array, alpha: float, labels: Array | None = None
 ) -> tuple[Array, Array]:
-    """Ridge regression on a kernel of samples, times one of labels if there is one.
+    """Ridge regression on a kernel of samples, times a kernel of labels if specified.
 
     Returns:
-        The prediction for each sample by the regression without it, and coefficients by which the kernel to new samples
-        is multiplied.
+        The prediction for each sample by the regression without it, and the coefficients that
+        multiply the kernel to new samples.
     """
     values, u = np.linalg.eigh(kernel)
     label_values, v = (np.ones(y.shape[1]), None) if labels is None else np.linalg.eigh(labels)
@@ -60,22 +59,22 @@ def ridge(
 
 
 def crossed(kernel: Array, labels: Array, y: Array, alpha: float) -> Array:
-    """The prediction for each single pair by the same regression without it, from all other pairs."""
+    """The prediction for each single pair by the regression on all other pairs."""
     (values, u), (label_values, v) = np.linalg.eigh(kernel), np.linalg.eigh(labels)
     product = values.clip(min=0)[:, None] * label_values.clip(min=0)
-    share = product / (product + alpha)
-    own = u**2 @ share @ (v**2).T
-    return np.asarray(y - (y - u @ (share * (u.T @ y @ v)) @ v.T) / (1 - own))
+    fraction = product / (product + alpha)
+    own = u**2 @ fraction @ (v**2).T
+    return np.asarray(y - (y - u @ (fraction * (u.T @ y @ v)) @ v.T) / (1 - own))
 
 
 def autoencoder(gram: Array, penalty: float, prior: Array | None = None) -> Array:
-    """Weights :math:`(L, L)` with a diagonal of zeros by which rows are multiplied to be predicted, in the closed form
-    of the `"Embarrassingly Shallow Autoencoders" <https://arxiv.org/abs/1905.03375>`_ paper (EASE).
+    """Weights :math:`(L, L)` with a zero diagonal that predict rows, in the closed form of the
+    `"Embarrassingly Shallow Autoencoders" <https://arxiv.org/abs/1905.03375>`_ paper (EASE).
 
     Args:
-        gram: How often two labels occur together.
+        gram: Counts of co-occurrences of labels.
         penalty: The penalty on squared weights.
-        prior: Counts that are added to these.
+        prior: Counts that are added to ``gram``.
     """
     inverse = np.linalg.inv(gram + (0 if prior is None else prior) + penalty * np.eye(len(gram)))
     weight = -inverse / np.diag(inverse)
@@ -84,14 +83,14 @@ def autoencoder(gram: Array, penalty: float, prior: Array | None = None) -> Arra
 
 
 def weighted_gram(x: Array) -> Array:
-    """How often two labels occur together, where a sample counts the less the more labels it has."""
+    """Co-occurrences of labels, where a sample counts less the more labels it has."""
     weight = (x.sum(axis=1, keepdims=True) + 10) ** -0.5
     return np.asarray((x * weight).T @ x / weight.mean())
 
 
 def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6) -> Array:
-    """The product of factors of samples and labels, in which a 1 counts ``1 + weight`` times as much as a 0 (`Hu et al.
-    2008 <https://doi.org/10.1109/ICDM.2008.22>`_).
+    """The product of factors of samples and labels. A 1 counts ``1 + weight`` times as much as a 0
+    (`Hu et al. 2008 <https://doi.org/10.1109/ICDM.2008.22>`_).
     """
     rng = np.random.default_rng(0)
     samples, labels = (rng.normal(0, 0.1, (size, rank)) for size in x.shape)
@@ -100,10 +99,9 @@ def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6)
         gram = others.T @ others + penalty * np.eye(rank)
         solved = np.empty((len(known), rank))
         for row, ones in enumerate(known > 0):
-            mine = others[ones]
-            solved[row] = np.linalg.solve(
-                gram + weight * mine.T @ mine, (1 + weight) * mine.sum(axis=0)
-            )
+            own = others[ones]
+            target = (1 + weight) * own.sum(axis=0)
+            solved[row] = np.linalg.solve(gram + weight * own.T @ own, target)
         return solved
 
     for _ in range(rounds):
@@ -113,11 +111,11 @@ def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6)
 
 
 def goodness(y: Array, scores: Array) -> float:
-    """The criterion by which settings are chosen: ROC-AUC and average precision over all known pairs, added."""
+    """The criterion for settings: ROC-AUC plus average precision over all known pairs."""
     return micro_roc_auc(y, scores) + micro_average_precision(y, scores)
 
 
 def logit(p: Array, least: float = 1e-3) -> Array:
-    """Log odds, of probabilities that are cut off."""
+    """Log odds of probabilities, clipped at both ends."""
     inside = np.clip(p, least, 1 - least)
     return np.asarray(np.log(inside / (1 - inside)))

@@ -3,7 +3,7 @@
     tg-mlc train --csv train.csv --out model
     python -m benchmarks.accuracy.explained_drug --model model --replace
 
-The model is that of ``tg-mlc train`` on 90 % of SIDER's drugs, without the explained one.
+The model is that of ``tg-mlc train`` on 90 % of SIDER's drugs, without the explained drug.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def main(model: Path, replace: bool = False) -> None:
     """
     explanation = tg_mlc.explain(tg_mlc.load(model), [SMILES], [LABEL])
     [sample] = explanation
-    names = explanation.label_names
+    names, occlusion = explanation.label_names, sample.scores["occlusion"][:, 0].tolist()
+    by_atom = dict(zip(sample.components, occlusion, strict=True))
     content = {
         "smiles": SMILES,
         "label": LABEL,
@@ -39,18 +40,14 @@ def main(model: Path, replace: bool = False) -> None:
         "logit": float(sum(part[0] for part in sample.parts.values())),
         "parts": {name: float(part[0]) for name, part in sample.parts.items()},
         "states": dict(zip(explanation.state_names, sample.states[:, 0].tolist(), strict=True)),
-        "occlusion": dict(
-            zip(sample.components, sample.scores["occlusion"][:, 0].tolist(), strict=True)
-        ),
+        "occlusion": {name: value for name, value in by_atom.items() if not np.isnan(value)},
         "faithfulness": {name: areas.gain for name, areas in explanation.faithfulness.items()},
         "largest effect of a label": float(np.abs(np.nan_to_num(sample.label_effects)).max()),
-        "given as absent": dict(zip(names, sample.clamped[:, 0, 0].tolist(), strict=True)),
-        "given as present": dict(zip(names, sample.clamped[:, 1, 0].tolist(), strict=True)),
     }
-    del content["given as absent"][LABEL], content["given as present"][LABEL]  # which are not known
-    content["occlusion"] = {
-        name: value for name, value in content["occlusion"].items() if not np.isnan(value)
-    }
+    for index, key in enumerate(("given as absent", "given as present")):
+        effects = dict(zip(names, sample.clamped[:, index, 0].tolist(), strict=True))
+        del effects[LABEL]  # The label itself is unknown.
+        content[key] = effects
     print(f"Wrote {write_results(NAME, content, replace=replace)}")
 
 

@@ -1,22 +1,25 @@
-"""Explanations: do scores find the atoms that make a label true, and the labels that move another? Are they faithful?
+"""Explanations: do they find the atoms and labels that decide a label, and are they faithful?
 
     python -m benchmarks.accuracy.explanations --seeds 3
 
-- **Atoms:** the drop-in layer of docs/training.md learns the functional groups of NCI's molecules, whose substructures
-  tell the atoms that make a label true; and the substructure logic of the `"Evaluating Attribution for Graph Neural
-  Networks" <https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html>`_ paper, on
-  molecules of NCI, SIDER and Tox21 instead of its own.
-- **Labels:** LaMP learns samples drawn from a known label graph; do effects of labels on each other find its edges?
-- **Faithfulness:** areas between insertion and deletion curves of test samples; the method that validation samples
-  choose, beside each method, the same method after the network's weights were shuffled, and a random order.
+- **Atoms:** the drop-in layer of docs/training.md learns the functional groups of NCI's molecules,
+  whose substructures determine the atoms that make a label true; and the substructure logic of the
+  `"Evaluating Attribution for Graph Neural Networks"
+  <https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html>`_ paper,
+  on molecules of NCI, SIDER and Tox21 instead of its own.
+- **Labels:** LaMP learns samples drawn from a known label graph; do effects of labels on each other
+  find its edges?
+- **Faithfulness:** areas between insertion and deletion curves of test samples; the method that
+  validation samples choose, beside each method, the same method after the network's weights were
+  shuffled, and a random order.
 
-No label is looked at to make an explanation.
+No explanation uses the true labels.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import reduce
 from itertools import chain, combinations, product
@@ -52,32 +55,28 @@ from tg_mlc.papers.recipes.graphs import MOLECULES
 
 NAME = "explanations"
 RANDOM, SIZE, SHUFFLED = measured.RANDOM, "size of the group", "shuffled weights"
-#: The substructures that a molecule has to have all of, by the names of the published tasks.
+#: The substructures that a molecule must contain, by published task.
 LOGIC = {
     "benzene": ("c1ccccc1",),
     "logic7": ("[FX1]", "[CX3]=O"),
     "logic8": ("[R0;D2,D1][R0;D2][R0;D2,D1]", "[CX3]=O"),
     "logic10": ("[NX3;H2]", "[OD2](C)C", "[cX3]1[cX3H][cX3H][cX3H][cX3H][cX3H]1"),
 }
-#: Groups that take the place of a hydrogen to give a molecule each substructure, in the order above.
-GRAFTS = dict(
-    zip(
-        dict.fromkeys(chain(*LOGIC.values())),
-        ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1"),
-        strict=True,
-    )
-)
-#: molecules of each combination of substructures that a task asks for, present or absent
+#: Fragments that replace a hydrogen to give a molecule each substructure, in the order above.
+_FRAGMENTS = ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1")
+GRAFTS = dict(zip(dict.fromkeys(chain(*LOGIC.values())), _FRAGMENTS, strict=True))
+#: The number of molecules for each combination of present and absent substructures of a task.
 NUM_LOGIC = 200
-#: of a substructure whose unions are all taken for true; of more, each, and all together
+#: Up to this number of matches of a substructure, all their unions count as true; of more, single
+#: matches and the union of all.
 MOST_MATCHES = 4
 FAITHFUL = ("sider", "nci", "bibtex", "reuters", "yeast")
 EPOCHS, NUM_TEST, MIN_CASES = 12, 250, 5
-#: For faithfulness: training samples, explained samples, and labels, the most frequent ones; half of the epochs.
+#: For faithfulness, trained for half of the epochs: training samples, explained samples, labels.
 NUM_TRAINING, NUM_FAITHFUL, NUM_LABELS, CHANNELS = 1000, 8, 5, 64
-NUM_PLANTED = 1000  #: samples of a planted label graph
+NUM_PLANTED = 1000  #: Samples of a planted label graph.
 
-#: From a molecule and the patterns of a label to the sets of atoms that make it true :math:`(S, n)`.
+#: Returns the sets of atoms :math:`(S, n)` that make a label's patterns true in a molecule.
 Truths = Callable[[Any, Sequence[Any]], np.ndarray]
 
 
@@ -95,33 +94,26 @@ def main(
 
     Args:
         seeds: Number of seeds, of splits, weights and the order of samples.
-        first_seed: The first of them.
+        first_seed: The first seed.
         epochs: Number of epochs.
         num_test: Number of test molecules.
-        tasks: Which tasks, joined by commas.
+        tasks: Names of tasks, joined by commas.
         root: Folder that keeps the data.
-        jobs: How many tasks run at a time, each on one thread.
+        jobs: Number of simultaneous tasks, each on one thread.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    measure: dict[str, Callable[..., Run]] = {
-        "nci": groups,
-        "nci-size": sizes,
-        "logic": logic,
-        "planted": planted,
-    }
-    chosen = range(first_seed, first_seed + seeds)
+    measure: dict[str, Callable[..., Run]] = {"nci": groups, "nci-size": sizes}
+    measure |= {"logic": logic, "planted": planted}
+    all_seeds = range(first_seed, first_seed + seeds)
+    loaded = {name: RECIPES[name].load_dataset(root) for name in FAITHFUL}
     content = {
-        "datasets": {
-            name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in FAITHFUL
-        },
-        "seeds": list(chosen),
+        "datasets": {name: describe_dataset(name, samples) for name, samples in loaded.items()},
+        "seeds": list(all_seeds),
         "settings": {
             "epochs": epochs,
             "num_test": num_test,
             "min_cases": MIN_CASES,
             "num_logic": NUM_LOGIC,
-        }
-        | {
             "num_training": NUM_TRAINING,
             "num_faithful": NUM_FAITHFUL,
             "num_labels": NUM_LABELS,
@@ -130,7 +122,7 @@ def main(
     }
     calls = {
         (task, seed): delayed(_one)(measure.get(task, faithful), task, root, seed, epochs, num_test)
-        for seed in chosen
+        for seed in all_seeds
         for task in tasks.split(",")
     }
     collect(NAME, content, calls, itemgetter("task", "seed"), _in_short, jobs=jobs, replace=replace)
@@ -141,18 +133,13 @@ def _one(
 ) -> list[Run]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    return [
-        {
-            "task": task,
-            "seed": seed,
-            **measure(task.removesuffix("-faithful"), root, seed, epochs, num_test),
-        }
-    ]
+    values = measure(task.removesuffix("-faithful"), root, seed, epochs, num_test)
+    return [{"task": task, "seed": seed, **values}]
 
 
-def _in_short(found: Run) -> str:
-    values = {name: value for name, value in found.items() if name not in ("task", "seed")}
-    return f"{found['task']:<14} seed {found['seed']}: {str(values)[:500]}"
+def _in_short(run: Run) -> str:
+    values = {name: value for name, value in run.items() if name not in ("task", "seed")}
+    return f"{run['task']:<14} seed {run['seed']}: {str(values)[:500]}"
 
 
 def trained(network: nn.Module, samples: MultiLabelDataset, seed: int, epochs: int) -> nn.Module:
@@ -179,26 +166,26 @@ def groups(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
 
 
 def sizes(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """The same of a floor that needs no network: the size of the largest group that an atom belongs to."""
+    """The AUROC of a floor without a network: the size of the largest group of an atom."""
     samples, patterns = RECIPES["nci"].load_dataset(root), _groups_of_nci()
     test = samples[random_split(len(samples), (0.9, 0.0, 0.1), seed).test[:num_test]]
-    y, found = test.y.numpy(), {}
+    y, areas = test.y.numpy(), {}
     for row, smiles in enumerate(test.smiles):
         mol = parse_smiles(smiles)
-        matches = [np.zeros((1, mol.GetNumAtoms()))]
-        matches += [each for (pattern,) in patterns.values() if len(each := _matches(mol, pattern))]
-        size = np.concatenate([each * each.sum(axis=1, keepdims=True) for each in matches]).max(
-            axis=0
-        )
+        weighted = [np.zeros((1, mol.GetNumAtoms()))]
+        for (pattern,) in patterns.values():
+            if len(matches := _matches(mol, pattern)):
+                weighted.append(matches * matches.sum(axis=1, keepdims=True))
+        size = np.concatenate(weighted).max(axis=0)
         for label in np.flatnonzero((y[row] == 1) & (y.sum(axis=0) >= MIN_CASES)):
             truth = _all_matches(mol, patterns[name := test.label_names[label]])
             if not truth.all():
-                found.setdefault(name, []).append(_auroc(truth, size))
-    return {"areas": {SIZE: _means(found)}}
+                areas.setdefault(name, []).append(_auroc(truth, size))
+    return {"areas": {SIZE: _means(areas)}}
 
 
-def _means(found: Mapping[str, list[float]]) -> dict[str, float]:
-    return {label: float(np.mean(each)) for label, each in found.items()}
+def _means(by_label: Mapping[str, list[float]]) -> dict[str, float]:
+    return {label: float(np.mean(values)) for label, values in by_label.items()}
 
 
 def _groups_of_nci() -> dict[str, list[Any]]:
@@ -214,15 +201,14 @@ def _groups_of_nci() -> dict[str, list[Any]]:
 
 
 def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """The same for the substructure logic of the published tasks, whose networks take twice the epochs."""
+    """The AUROC for the substructure logic of the published tasks, trained for twice the epochs."""
     chem = require("rdkit.Chem", extra="molecules")
-    patterns = {
-        task: [chem.MolFromSmarts(smarts) for smarts in parts] for task, parts in LOGIC.items()
-    }
-    found = [*RECIPES["nci"].load_dataset(root).smiles, *RECIPES["sider"].load_dataset(root).smiles]
-    found += registry.load("tox21", root).smiles
+    patterns = {task: [chem.MolFromSmarts(part) for part in parts] for task, parts in LOGIC.items()}
+    drugs = [*RECIPES["nci"].load_dataset(root).smiles, *RECIPES["sider"].load_dataset(root).smiles]
+    drugs += registry.load("tox21", root).smiles
     rng = np.random.default_rng(seed)
-    mols = [parse_smiles(each) for each in sorted(set(found)) if "." not in each and len(each) < 80]
+    whole = (text for text in sorted(set(drugs)) if "." not in text and len(text) < 80)
+    mols = [parse_smiles(text) for text in whole]
     mols = [mols[row] for row in rng.permutation(len(mols))]
     smiles: dict[str, None] = {}
     for task, parts in patterns.items():
@@ -239,69 +225,60 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
                 if mol is not None and tuple(map(mol.HasSubstructMatch, parts)) == wanted:
                     made.add(chem.MolToSmiles(mol))
             smiles |= dict.fromkeys(sorted(made))
-    y = [
-        [all(map(parse_smiles(each).HasSubstructMatch, parts)) for parts in patterns.values()]
-        for each in smiles
-    ]
+    y = []
+    for mol in map(parse_smiles, smiles):
+        y.append([all(map(mol.HasSubstructMatch, parts)) for parts in patterns.values()])
     samples = MoleculeDataset.from_smiles(list(smiles), np.array(y, dtype=np.float32), list(LOGIC))
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
-    # Those with the rarest labels first.
+    # Samples with the rarest labels come first.
     rarity = (samples.y[split.test] / samples.y.sum(dim=0)).max(dim=1).values
     test = samples[split.test[rarity.argsort(descending=True, stable=True)][:num_test]]
     return _atoms(samples[split.train], test, patterns, _unions, seed, 2 * epochs)
 
 
 def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
-    """A molecule with a fragment in place of a hydrogen at a saturated carbon; :obj:`None` if there is none."""
+    """A molecule with a fragment in place of a hydrogen at a saturated carbon, if it has one."""
     chem = require("rdkit.Chem", extra="molecules")
-    places = (
-        []
-        if mol is None
-        else [at for (at,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
-    )
-    if not places:
+    if mol is None:
+        return None
+    atoms = [atom for (atom,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
+    if not atoms:
         return None
     joined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
-    joined.AddBond(int(rng.choice(places)), mol.GetNumAtoms(), chem.BondType.SINGLE)
+    joined.AddBond(int(rng.choice(atoms)), mol.GetNumAtoms(), chem.BondType.SINGLE)
     return chem.MolFromSmiles(chem.MolToSmiles(joined))
 
 
 def _matches(mol: Any, pattern: Any) -> np.ndarray:
     """The atoms :math:`(M, n)` of each match of a pattern."""
-    return np.array(
-        [np.isin(np.arange(mol.GetNumAtoms()), match) for match in mol.GetSubstructMatches(pattern)]
-    )
+    atoms, matches = np.arange(mol.GetNumAtoms()), mol.GetSubstructMatches(pattern)
+    return np.array([np.isin(atoms, match) for match in matches])
 
 
 def _all_matches(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
     """All atoms of any match."""
-    return np.concatenate([_matches(mol, pattern) for pattern in patterns]).any(
-        axis=0, keepdims=True
-    )
+    matches = np.concatenate([_matches(mol, pattern) for pattern in patterns])
+    return matches.any(axis=0, keepdims=True)
 
 
 def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
-    """All sets of atoms that make a conjunction true: unions of some matches of each substructure."""
+    """Sets of atoms that make a conjunction true: unions of matches of each substructure."""
 
     def of_one(matches: np.ndarray) -> np.ndarray:
         number = len(matches)
         sizes = range(1, number + 1) if number <= MOST_MATCHES else (1, number)
-        chosen: Iterator[tuple[int, ...]] = chain(
-            *(combinations(range(number), size) for size in sizes)
-        )
-        return np.array([matches[list(each)].any(axis=0) for each in chosen])
+        subsets = chain(*(combinations(range(number), size) for size in sizes))
+        return np.array([matches[list(subset)].any(axis=0) for subset in subsets])
 
-    found = [of_one(_matches(mol, pattern)) for pattern in patterns]
-    return reduce(lambda one, two: (one[:, None] | two).reshape(-1, mol.GetNumAtoms()), found)
+    unions = [of_one(_matches(mol, pattern)) for pattern in patterns]
+    return reduce(lambda one, two: (one[:, None] | two).reshape(-1, mol.GetNumAtoms()), unions)
 
 
 def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
-    """The area under the ROC curve of the truth that scores agree with best, as the published tasks are measured."""
+    """The largest area under the ROC curve of any true set of atoms, as published."""
     positives = truths.sum(axis=1)
-    areas = (truths @ rankdata(scores) - positives * (positives + 1) / 2) / (
-        positives * (truths.shape[1] - positives)
-    )
-    return float(areas.max())
+    wins = truths @ rankdata(scores) - positives * (positives + 1) / 2
+    return float((wins / (positives * (truths.shape[1] - positives))).max())
 
 
 def _atoms(
@@ -314,61 +291,58 @@ def _atoms(
 ) -> Run:
     network = trained(networks_of_page()[1](train.num_labels), train, seed, epochs)
     y, names = test.y.numpy(), train.label_names
-    labels = [name for place, name in enumerate(names) if y[:, place].sum() >= MIN_CASES]
+    labels = [name for index, name in enumerate(names) if y[:, index].sum() >= MIN_CASES]
     explanation = tg_mlc.explain(network, test, labels, label_names=names)
-    rng, areas, shares = np.random.default_rng(seed), {}, {}
+    rng, areas, fractions = np.random.default_rng(seed), {}, {}
     for sample in explanation:
         mol = parse_smiles(sample.smiles)
-        by_chance = {RANDOM: rng.random(mol.GetNumAtoms())}
-        for place, label in enumerate(labels):
-            if sample.truth[place] != 1:
+        random = rng.random(mol.GetNumAtoms())
+        for index, label in enumerate(labels):
+            if sample.truth[index] != 1:
                 continue
-            found = truths(mol, patterns[label])
-            found = found[~found.all(axis=1)]
-            if not len(found):
+            sets = truths(mol, patterns[label])
+            sets = sets[~sets.all(axis=1)]
+            if not len(sets):
                 continue
-            for method, scores in (
-                {name: each[:, place] for name, each in sample.scores.items()} | by_chance
-            ).items():
-                areas.setdefault(method, {}).setdefault(label, []).append(_auroc(found, scores))
-            shares.setdefault(label, []).append(found.any(axis=0).mean())
+            methods = {name: scores[:, index] for name, scores in sample.scores.items()}
+            for method, scores in {**methods, RANDOM: random}.items():
+                areas.setdefault(method, {}).setdefault(label, []).append(_auroc(sets, scores))
+            fractions.setdefault(label, []).append(sets.any(axis=0).mean())
     probabilities = np.stack([sample.probability for sample in explanation])
     return {
-        "areas": {name: _means(found) for name, found in areas.items()},
-        "shares": _means(shares),
+        "areas": {name: _means(by_label) for name, by_label in areas.items()},
+        "shares": _means(fractions),
         "roc_auc": float(roc_auc_score(y[:, list(map(names.index, labels))], probabilities)),
         "chosen": explanation.method,
     }
 
 
 def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """The average precision of what finds the edges of a planted label graph."""
+    """The average precision of rankings of pairs of labels against a planted label graph."""
     samples = Planted(NUM_PLANTED, share=0.25, seed=seed)
     split = samples.official_split()
     train = samples[split.train]
-    network = trained(
-        node_lamp(train, fully_connected(samples.label_names), num_steps=2), train, seed, epochs
-    )
+    model = node_lamp(train, fully_connected(samples.label_names), num_steps=2)
+    network = trained(model, train, seed, epochs)
     explanation = tg_mlc.explain(network, samples[split.test[:num_test]], method="attention")
     off = ~np.eye(samples.num_labels, dtype=bool)
     truth = np.zeros_like(off)
     truth[tuple(samples.true_graph.edge_index.numpy())] = True
-    found = {
+    attention = [sample.label_attention.mean(axis=(0, 1)) for sample in explanation]
+    rankings = {
         "effects": np.mean([np.abs(sample.label_effects) for sample in explanation], axis=0),
-        "attention": np.mean(
-            [sample.label_attention.mean(axis=(0, 1)) for sample in explanation], axis=0
-        ),
+        "attention": np.mean(attention, axis=0),
         "co-occurrence": np.abs(np.corrcoef(train.y.numpy().T)),
         RANDOM: np.random.default_rng(seed).random(off.shape),
     }
-    values = {
-        way: float(average_precision_score(truth[off], each[off])) for way, each in found.items()
-    }
+    values = {}
+    for method, ranking in rankings.items():
+        values[method] = float(average_precision_score(truth[off], ranking[off]))
     return {"average_precision": values, "share": float(truth[off].mean())}
 
 
 def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """The areas between curves of test samples, by method, and which method validation samples choose."""
+    """Areas between curves of test samples by method, and the method validation samples choose."""
     samples = RECIPES[name].load_dataset(root)
     split = random_split(len(samples), (0.8, 0.1, 0.1), seed)
     chosen = split.train[:NUM_TRAINING]
@@ -390,17 +364,15 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
         for weight in shuffled.parameters():
             weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
     others = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
-    scores = [
-        {**one.scores, SHUFFLED: two.scores[method]}
-        for one, two in zip(explanation, others, strict=True)
-    ]
+    pairs = zip(explanation, others, strict=True)
+    scores = [{**one.scores, SHUFFLED: other.scores[method]} for one, other in pairs]
     question = Question(network, test, names)
     areas = measured.faithfulness(question, question.samples, scores, frequent)
-    columns = (
-        pair for each in scores for pair in zip(each[method].T, each[SHUFFLED].T, strict=True)
-    )
-    alike = [spearmanr(*pair).statistic for pair in columns]
-    gains = {name: each.gain for name, each in areas.items()}
+    alike = []
+    for sample in scores:
+        columns = zip(sample[method].T, sample[SHUFFLED].T, strict=True)
+        alike += [spearmanr(*pair).statistic for pair in columns]
+    gains = {name: area.gain for name, area in areas.items()}
     return {"gains": gains, "chosen": method, "alike": float(np.nanmean(alike))}
 
 

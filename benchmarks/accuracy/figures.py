@@ -1,10 +1,10 @@
-"""The papers' pictures of attention and of intermediate predictions, from models trained on their data sets.
+"""The papers' pictures of attention and intermediate predictions, on their data sets.
 
     python -m benchmarks.accuracy.figures
 
-Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/, on whose page of
-explanations ``python -m benchmarks.report.render`` then shows them. The sample is the one of four labels or more, of
-all in the test set, whose predicted labels agree best with the true ones.
+Writes Figures 2 and 3 of LaMP (Bibtex) and Figures 3 and 4 of MPED (Reuters) to docs/results/. The
+page of explanations shows them after ``python -m benchmarks.report.render``. The sample is the test
+sample of four labels or more whose predicted labels agree best with the true ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main(root: Path = Path("data"), folder: Path = FOLDER, max_epochs: int | Non
 def explained(
     dataset: str, model: str, graph: str, root: Path, max_epochs: int | None, least: int = 4
 ) -> Explanation:
-    """The explanation of one test sample, by attention, which is what the figures show."""
+    """The explanation of one test sample by attention, as the figures show it."""
     recipe = TABLES[dataset].as_member(FAMILY[model])
     store = Samples(root)
     task, split = store.trial(dataset, recipe, 0)
@@ -58,9 +58,8 @@ def explained(
     predicted, true = answer.decisions, samples[split.test].y.numpy() == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
     chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    return explain(
-        training.model, store.raw(dataset, recipe)[chosen], method="attention", metric="f1_samples"
-    )
+    sample = store.raw(dataset, recipe)[chosen]
+    return explain(training.model, sample, method="attention", metric="f1_samples")
 
 
 if __name__ == "__main__":

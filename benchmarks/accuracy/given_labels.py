@@ -2,12 +2,13 @@
 
     python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
-The default learns from given labels by messages of residuals over its held-out logits. Its rivals are logistic
-regressions of every label, on the inputs or on the default's held-out logits, and what is known of the other labels;
-training samples that are alike in their given labels; and LaMP trained with random label masks on a complete label
-graph. From 0 to 90% of the labels of each test sample are given, the same labels to all; the scores are those of the
-labels that are not given. Beside them stand the scores of the very same labels if none is given. Settings are chosen on
-validation samples with masks like those of training.
+The default learns from given labels by messages of residuals over its held-out logits. Its rivals
+are logistic regressions of every label, on the inputs or on the default's held-out logits, and what
+is known of the other labels; training samples with similar given labels; and LaMP trained with
+random label masks on a complete label graph. From 0 to 90% of the labels of each test sample are
+given, the same labels to all; the scores are those of the labels that are not given. Beside them
+stand the scores of the very same labels if none is given. Settings are chosen on validation samples
+with masks like those of training.
 """
 
 from __future__ import annotations
@@ -57,19 +58,18 @@ NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
 WITHOUT_LAMP = "-without-lamp"
-#: Settings of neighbours: how fast their weight falls with disagreement, and their weight beside the default's scores.
+#: Settings of neighbours: the decay of their weight with disagreement, and their weight in scores.
 NEIGHBOUR_GRID = tuple(product((0.5, 1.0, 2.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.0)))
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
     "roc_auc_micro": micro_roc_auc,
     "average_precision_macro": macro_average_precision,
 }
-#: Masks that the regression sees of every training sample, once it is tuned with one; LaMP sees a new one in every
-#: epoch.
+#: Masks of every training sample for the final regression. LaMP draws a new one in every epoch.
 NUM_MASKS = 4
 C_GRID = (0.1, 1.0, 10.0, 100.0)
 
-#: From given labels of the test samples, if any, to scores of all labels.
+#: Returns scores of all labels of the test samples, given some of their labels or none.
 Predict = Callable[[Tensor | None], Any]
 
 
@@ -89,34 +89,31 @@ def main(
     Args:
         dataset: A data set of words, vectors or molecules.
         seeds: Number of seeds, of splits, weights and masks.
-        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
+        first_seed: The first seed; the recipes of molecules were found with seeds 0 to 3.
         root: Folder that keeps the data.
-        jobs: How many trainings run at a time, each on one thread.
+        jobs: Number of simultaneous trainings, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
-        lamp: Whether to train LaMP, which takes hours on many labels; without it, the file has a name of its own.
-        seconds: The time that fitting the default may take.
+        lamp: Whether to train LaMP, which takes hours on many labels. Without it, the name of the
+            file ends in "-without-lamp".
+        seconds: Time limit for fitting the default.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs)
-    if dataset not in {**TABLES, **MOLECULES}:
-        raise SystemExit(
-            f"Expected --dataset to be one of {', '.join({**TABLES, **MOLECULES})} (got {dataset})"
-        )
+    known = {**TABLES, **MOLECULES}
+    if dataset not in known:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(known)} (got {dataset})")
     options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
     raw, name = recipe.load_dataset(root), f"given_labels-{dataset}{'' if lamp else WITHOUT_LAMP}"
-    members = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
+    described = describe_dataset(dataset, raw)
+    recipes = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
+    for parts in recipes.values():
+        parts["fit"] = {**parts["fit"], **options}
     content: dict[str, Any] = {
-        "dataset": {
-            **describe_dataset(dataset, raw),
-            "counted_labels": int(recipe.counted_labels(raw).sum()),
-        },
+        "dataset": {**described, "counted_labels": int(recipe.counted_labels(raw).sum())},
         "split": recipe.splits[0],
         "seeds": list(range(first_seed, first_seed + seeds)),
         "seconds": seconds,
-        "recipes": {
-            member: {**found, "fit": {**found["fit"], **options}}
-            for member, found in members.items()
-        },
+        "recipes": recipes,
         "logistic": {"num_masks": NUM_MASKS, "C": C_GRID, "encodings": list(ENCODINGS)},
     }
     calls = {
@@ -124,15 +121,13 @@ def main(
         for seed, row in product(content["seeds"], ROWS)
         if lamp or row not in (PLAIN, WITH_MASKS)
     }
-    collect(
-        name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace
-    )
+    identity = itemgetter("model", "seed")
+    collect(name, content, calls, identity, _in_short, jobs=jobs, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    values = ", ".join(
-        f"{metric} {run[metric]:.4f}" for metric in METRICS if run[metric] is not None
-    )
+    defined = {metric: run[metric] for metric in METRICS if run[metric] is not None}
+    values = ", ".join(f"{metric} {value:.4f}" for metric, value in defined.items())
     which = f"{run['share']:.0%} {'given' if run['given'] else 'none given'}"
     return f"{run['model']:<32} seed {run['seed']}, {which}: {values} ({run['seconds']:.0f} s)"
 
@@ -147,17 +142,17 @@ class Trial(NamedTuple):
     raw: MultiLabelDataset
     seconds: float
 
-    def given(self, part: Tensor, share: float | Tensor) -> Tensor:
-        """The labels of a part of which a share is given; those of a smaller share are among those of a larger one."""
+    def given(self, part: Tensor, fraction: float | Tensor) -> Tensor:
+        """The labels of a part, a fraction of them given. Larger fractions contain smaller ones."""
         y = self.task.dataset.y
         draws = torch.rand(y.shape, generator=torch.Generator().manual_seed(self.seed))
-        return torch.where(draws < share, y, torch.nan)[part]
+        return torch.where(draws < fraction, y, torch.nan)[part]
 
     def masked(self, part: Tensor, seed: int) -> Tensor:
-        """The labels of a part of which random shares are given, up to that of training."""
+        """The labels of a part, of which random fractions are given, up to that of training."""
         y, draw = self.task.dataset.y[part], torch.Generator().manual_seed(seed)
-        share = self.task.recipe.objective["max_given"] * torch.rand(len(y), 1, generator=draw)
-        return torch.where(torch.rand(y.shape, generator=draw) < share, y, torch.nan)
+        fraction = self.task.recipe.objective["max_given"] * torch.rand(len(y), 1, generator=draw)
+        return torch.where(torch.rand(y.shape, generator=draw) < fraction, y, torch.nan)
 
 
 def run_row(
@@ -168,7 +163,7 @@ def run_row(
     options: dict[str, Any],
     seconds: float,
 ) -> list[Run]:
-    """The scores of one row of one seed, for every share."""
+    """The scores of one row of one seed, for every fraction of given labels."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     recipe = RECIPES[name].as_member(FAMILY["lamp-given"])
@@ -176,25 +171,21 @@ def run_row(
     task = Task(name, recipe.prepare(raw, split), recipe)
     trial = Trial(task, split, seed, options, raw, seconds)
     predict, settings = ROWS[row](trial)
-    shared = {
-        "model": row,
-        "seed": seed,
-        "seconds": time.perf_counter() - start,
-        "settings": settings,
-    }
+    seconds = time.perf_counter() - start
+    shared = {"model": row, "seed": seed, "seconds": seconds, "settings": settings}
     y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
     runs = []
-    for share in SHARES:
-        given = trial.given(split.test, share)
+    for fraction in SHARES:
+        given = trial.given(split.test, fraction)
         rest = _hide(y, given)[:, counted]
-        ways = {False: alone, **({True: predict(given)} if row in TAKE_GIVEN and share > 0 else {})}
-        for is_given, scores in ways.items():
-            found = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, counted]
-            values = {metric: compute(rest, found) for metric, compute in METRICS.items()}
-            values = {
-                metric: None if math.isnan(value) else value for metric, value in values.items()
-            }
-            runs.append({**shared, "share": share, "given": is_given, **values})
+        by_given = {False: alone}
+        if row in TAKE_GIVEN and fraction > 0:
+            by_given[True] = predict(given)
+        for is_given, scores in by_given.items():
+            columns = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, counted]
+            values = {metric: compute(rest, columns) for metric, compute in METRICS.items()}
+            values = {name: None if math.isnan(value) else value for name, value in values.items()}
+            runs.append({**shared, "share": fraction, "given": is_given, **values})
     return runs
 
 
@@ -204,13 +195,12 @@ def _frequency(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 
 def _lamp(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """LaMP with masks; it keeps the weights of the epoch that is best on validation samples with masks too."""
+    """LaMP with masks. Keeps the epoch that is best on validation samples with masks."""
     dataset, split = trial.task.dataset, trial.split
     given = torch.full_like(dataset.y, torch.nan)
     given[split.val] = trial.masked(split.val, trial.seed)
-    return _trained(
-        trial._replace(task=replaced(trial.task, dataset=with_attribute(dataset, "given", given)))
-    )
+    task = replaced(trial.task, dataset=with_attribute(dataset, "given", given))
+    return _trained(trial._replace(task=task))
 
 
 def _plain(trial: Trial) -> tuple[Predict, dict[str, Any]]:
@@ -227,25 +217,24 @@ def _trained(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     def predict(given: Tensor | None) -> Tensor:
         test = task.dataset[split.test]
         if "given" in test[0]:
-            test = with_attribute(
-                test, "given", torch.full_like(test.y, torch.nan) if given is None else given
-            )
+            nothing = torch.full_like(test.y, torch.nan)
+            test = with_attribute(test, "given", nothing if given is None else given)
         return result.scores(DataLoader(test, task.recipe.batch_size))
 
     return predict, {"best_value": result.best_value, "node_messages": node_messages}
 
 
 def _indicators(given: Tensor, frequency: Tensor) -> Tensor:
-    """Two columns for each label: known to apply, and known not to."""
+    """Two columns for each label: known to apply, and known not to apply."""
     return torch.cat([given == 1, given == 0], dim=1).float()
 
 
 def _filled(given: Tensor, frequency: Tensor) -> Tensor:
-    """One column for each label, in which its frequency stands for unknown, less that frequency."""
+    """One column for each label: its value, or its frequency if unknown, less its frequency."""
     return (given - frequency).nan_to_num(0.0)
 
 
-#: How what is known enters the logistic regression; the better one on validation samples is taken.
+#: Encodings of known labels for logistic regression; validation samples choose one.
 ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "indicators": _indicators,
     "filled": _filled,
@@ -253,8 +242,9 @@ ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """For every label a regression on the inputs and on what is known of the others: where a label is given, its own
-    regression has no target.
+    """A regression for every label, on the inputs and the other known labels.
+
+    Where a label is given, its own regression has no target.
     """
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     rows = train.repeat(NUM_MASKS)
@@ -262,51 +252,43 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     first = shown[: len(train)]
     x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5)
-    found = {}
+    searches = {}
     for name, encode in ENCODINGS.items():
         join = partial(_join, x, partial(encode, frequency=frequency))
         parts = join(train, first), _hide(y[train], first), join(val, on_val), _hide(y[val], on_val)
         model = LinearBaseline.tuned(*parts, loss="logistic", grid=C_GRID, metric=macro_roc_auc)
-        found[name] = max(value for _, value in model.search), model.C, join
-    best = max(found, key=lambda name: found[name][0])
-    value, C, join = found[best]
+        searches[name] = max(value for _, value in model.search), model.C, join
+    best = max(searches, key=lambda name: searches[name][0])
+    value, C, join = searches[best]
     model = LinearBaseline("logistic", C).fit(join(rows, shown), _hide(y[rows], shown))
 
     def predict(given: Tensor | None) -> Any:
-        return model.predict_proba(
-            join(test, torch.full_like(y[test], torch.nan) if given is None else given)
-        )
+        given = torch.full_like(y[test], torch.nan) if given is None else given
+        return model.predict_proba(join(test, given))
 
     return predict, {"best_value": value, "encoding": best, "C": C}
 
 
 def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """For every label a regression on its own score by the default, and on what is known of the others."""
+    """A regression for every label, on its score by the default and the other known labels."""
     (train, val, test), y, logits = trial.split.parts, trial.task.dataset.y, _base(trial).logits
     rows, frequency = train.repeat(NUM_MASKS), y[train].nanmean(dim=0).nan_to_num(0.5)
     shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
 
     def fit(C: float, part: Tensor, given: Tensor) -> list[LinearBaseline]:
-        known = _filled(given, frequency).numpy()
-        columns = [
-            np.column_stack([logits[part.numpy(), label], known]) for label in range(y.size(1))
-        ]
-        targets = _hide(y[part], given)
-        return [
-            LinearBaseline("logistic", C).fit(x, targets[:, [label]])
-            for label, x in enumerate(columns)
-        ]
+        known, targets = _filled(given, frequency).numpy(), _hide(y[part], given)
+        models = []
+        for label in range(y.size(1)):
+            x = np.column_stack([logits[part.numpy(), label], known])
+            models.append(LinearBaseline("logistic", C).fit(x, targets[:, [label]]))
+        return models
 
     def scores(models: list[LinearBaseline], part: Tensor, given: Tensor | None) -> np.ndarray:
-        known = _filled(
-            torch.full_like(y[part], torch.nan) if given is None else given, frequency
-        ).numpy()
-        own = logits[part.numpy()]
-        parts = [
-            each.predict_proba(np.column_stack([own[:, label], known]))
-            for label, each in enumerate(models)
-        ]
-        return np.hstack(parts)
+        given = torch.full_like(y[part], torch.nan) if given is None else given
+        known, own = _filled(given, frequency).numpy(), logits[part.numpy()]
+        inputs = (np.column_stack([own[:, label], known]) for label in range(len(models)))
+        pairs = zip(models, inputs, strict=True)
+        return np.hstack([model.predict_proba(x) for model, x in pairs])
 
     first = shown[: len(train)]
     values = {
@@ -320,20 +302,19 @@ def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
 
 def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
     """The inputs of a part beside what is known of its labels."""
-    return sp.hstack(
-        [sp.csr_array(x[part.numpy()]), sp.csr_array(encode(given).numpy())], format="csr"
-    )
+    known = sp.csr_array(encode(given).numpy())
+    return sp.hstack([sp.csr_array(x[part.numpy()]), known], format="csr")
 
 
 class Base(NamedTuple):
     """The default, fitted to training and validation samples."""
 
     model: Model
-    logits: np.ndarray  #: of all samples, those of the default's own by fits without them
-    known: Tensor  #: which samples it was fitted to
+    logits: np.ndarray  #: Logits of all samples; those of its own samples by fits without them.
+    known: Tensor  #: The samples that it was fitted to.
 
 
-# The last one, for the rows that start from it, which follow each other.
+# Holds only the last fit: the rows that start from it follow each other.
 _BASES: dict[tuple[int, str, int], Base] = {}
 
 
@@ -354,9 +335,8 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
     base, test = _base(trial), trial.split.test.numpy()
     if closed:
         y = trial.task.dataset.y[base.known].double().numpy()
-        stacking = GivenLabelStacking(names=["closed form"]).fit(
-            base.logits[base.known], y, 0.0, trial.seed
-        )
+        stacking = GivenLabelStacking(names=["closed form"])
+        stacking.fit(base.logits[base.known], y, 0.0, trial.seed)
     else:
         stage = base.model.stage(GivenLabels)
         assert stage is not None
@@ -364,42 +344,37 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
 
     def predict(given: Tensor | None) -> Any:
         logits = base.logits[test]
-        return expit(
-            logits if given is None else stacking.decision_function(logits, given.double().numpy())
-        )
+        if given is not None:
+            logits = stacking.decision_function(logits, given.double().numpy())
+        return expit(logits)
 
     chosen = {key: value for key, value in stacking.report.items() if key != "seconds"}
     return predict, {"seconds": trial.seconds, **chosen}
 
 
 def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """Averages the labels of training samples, by how they agree with the given ones, and the default's scores."""
-    (train, val, test), y, base = (
-        trial.split.parts,
-        trial.task.dataset.y,
-        expit(_base(trial).logits),
-    )
+    """Averages the default's scores and training labels, by agreement with given labels."""
+    (train, val, test), y = trial.split.parts, trial.task.dataset.y
+    base = expit(_base(trial).logits)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5).numpy()
     spread = np.sqrt(frequency * (1 - frequency)) + 0.1
     labels = y[train].numpy()
     centred = np.nan_to_num((labels - frequency) / spread)
 
-    def scores(part: Tensor, given: Tensor | None, rate: float, share: float) -> np.ndarray:
+    def scores(part: Tensor, given: Tensor | None, rate: float, fraction: float) -> np.ndarray:
         own = base[part.numpy()]
         if given is None:
             return own
         shown = (given.numpy() - frequency) / spread
         number = np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1)
         weight = softmax(rate * (np.nan_to_num(shown) @ centred.T / np.sqrt(number)), axis=1)
-        return (1 - share) * own + share * weight @ np.nan_to_num(labels)
+        return (1 - fraction) * own + fraction * weight @ np.nan_to_num(labels)
 
-    shown = trial.masked(val, trial.seed)
-    values = {
-        each: macro_roc_auc(_hide(y[val], shown), scores(val, shown, *each))
-        for each in NEIGHBOUR_GRID
-    }
-    rate, share = max(values, key=lambda each: values[each])
-    return lambda given: scores(test, given, rate, share), {"rate": rate, "share": share}
+    shown, values = trial.masked(val, trial.seed), {}
+    for setting in NEIGHBOUR_GRID:
+        values[setting] = macro_roc_auc(_hide(y[val], shown), scores(val, shown, *setting))
+    rate, fraction = max(values, key=lambda setting: values[setting])
+    return lambda given: scores(test, given, rate, fraction), {"rate": rate, "share": fraction}
 
 
 def _hide(y: Tensor, given: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
-"""Labels that form a hierarchy: functions of genes, diatoms and X-ray images, by area under the precision-recall curve.
+"""Labels that form a hierarchy: functions of genes, diatoms and X-ray images.
 
     python -m benchmarks.accuracy.hierarchies --root HMC_data --seeds 5
 
-The curve is that of all pairs of a test sample and a label but roots, as AU(PRC) in the literature (micro average
-precision). Models are fitted to the official training and validation samples together, and tested on the official test
-samples; forests, networks and the default have a seed. The files are those of
-https://github.com/EGiunchiglia/C-HMCNN, as they are or compressed; those that are missing are left out. Every row of
-every data set and seed is kept as soon as it is done, from which the same command goes on.
+The metric is the area under the precision-recall curve of all pairs of a test sample and a label
+other than a root, AU(PRC) in the literature (micro average precision). Models are fitted to the
+official training and validation samples together, and tested on the official test samples; forests,
+networks and the default have a seed. The files are those of
+https://github.com/EGiunchiglia/C-HMCNN, plain or compressed; missing ones are skipped. Every row of
+every data set and seed is stored as soon as it is done, and the same command continues from it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from tg_mlc.stacking.folds import TOP_K, LaMPSettings, settings_of
 from tg_mlc.training.fitting import train_model
 
 NAME, TOPICS = "hierarchies", "rcv1-sample"
-#: By data set, what C-HMCNN(h) is published with (Giunchiglia and Lukasiewicz, NeurIPS 2020), to three digits.
+#: The published results of C-HMCNN(h) (Giunchiglia and Lukasiewicz, NeurIPS 2020).
 PUBLISHED: Mapping[str, float] = {
     "cellcycle_FUN": 0.255,
     "derisi_FUN": 0.195,
@@ -65,17 +66,13 @@ PUBLISHED: Mapping[str, float] = {
     "derisi_GO": 0.370,
     "gasch2_GO": 0.414,
 }
-FOREST, TREES, RIDGE, MEAN = (
-    "random forest",
-    "extremely randomised trees",
-    "kernel ridge",
-    "mean of these three",
-)
+FOREST, TREES = "random forest", "extremely randomised trees"
+RIDGE, MEAN = "kernel ridge", "mean of these three"
 PLAIN, COHERENT, THREE = "network", "network with coherence", "three networks with coherence"
 STACK, DEFAULT = "the default without coherence", "the default"
 MESSAGES = ("edgeless", "up", "down", "both", "complete", "learned")
 _KERNELS = tuple(product((0.25, 0.5, 1.0, 2.0), (0.3, 1.0, 3.0)))
-_LARGE = 1000  # labels, from which all pairs are millions
+_LARGE = 1000  #: With more labels, all pairs are millions.
 
 
 def main(
@@ -86,47 +83,35 @@ def main(
     seconds: float = 500.0,
     replace: bool = False,
 ) -> None:
-    """Runs all rows, and writes benchmarks/runs/; a run that stopped early goes on.
+    """Runs all rows, and writes benchmarks/runs/. A run that was interrupted continues.
 
     Args:
-        root: Folder of the files; with a folder rcv1-sample, as the data set RCV1 keeps its sample, RCV1's topics too.
-        datasets: Data sets, between commas.
+        root: Folder of the files. Its folder rcv1-sample, if any, holds RCV1's sample.
+        datasets: Names of data sets, joined by commas.
         seeds: Number of seeds.
-        parts: Groups of rows, between commas: frequency, alone, networks, default, messages, topics.
-        seconds: The time that the default may take for each data set and seed.
+        parts: Groups of rows, joined by commas.
+        seconds: Time limit of the default for each data set and seed.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     torch.set_num_threads(1)
     names, chosen = datasets.split(","), parts.split(",")
-    makers = {
-        "frequency": frequency,
-        "alone": alone,
-        "networks": networks,
-        "default": default,
-        "messages": messages,
-    }
-    present = [
-        name
-        for name in names
-        if name in PUBLISHED and all(path is not None for path in files_of(root, name))
-    ]
-    content: dict[str, Any] = {
-        "dataset": {name: _described(root, name) for name in present},
-        "seconds": seconds,
-    }
+    makers = {"frequency": frequency, "alone": alone, "networks": networks}
+    makers |= {"default": default, "messages": messages}
+    known = (name for name in names if name in PUBLISHED)
+    present = [name for name in known if None not in files_of(root, name)]
+    described: dict[str, Any] = {name: _described(root, name) for name in present}
+    content: dict[str, Any] = {"dataset": described, "seconds": seconds}
     calls = {
         (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
         for seed, name, part in product(range(seeds), present, chosen)
         if part in makers and (seed == 0 or not name.endswith("_GO") or part != "messages")
     }
     if TOPICS in names and (root / TOPICS).is_dir():
-        content["dataset"][TOPICS] = describe_dataset(TOPICS, RCV1(root / TOPICS, "json"))
+        described[TOPICS] = describe_dataset(TOPICS, RCV1(root / TOPICS, "json"))
         of_stories = {"topics": topics, "default": default, "messages": messages}
-        calls |= {
-            (TOPICS, part, seed): delayed(of_stories[part])(root, TOPICS, seed, seconds)
-            for seed, part in product(range(seeds), chosen)
-            if part in of_stories
-        }
+        for seed, part in product(range(seeds), chosen):
+            if part in of_stories:
+                calls[TOPICS, part, seed] = delayed(of_stories[part])(root, TOPICS, seed, seconds)
     collect(NAME, content, calls, itemgetter("dataset", "part", "seed"), _in_short, replace=replace)
 
 
@@ -138,27 +123,25 @@ def _in_short(run: Run) -> str:
 
 
 def files_of(root: Path, name: str) -> list[Path | None]:
-    """The files of training, validation and test samples, or of the first and the last."""
+    """The files of training, validation and test samples, or of training and test samples."""
     ends = ("train", "valid", "test") if "_" in name else ("train", "test")
-    found = []
+    files = []
     for end in ends:
         names = [f"{name}.{end}.arff", f"{name}_{end}.arff", f"{name}_{end.title()}.arff"]
-        paths = (root / f"{each}{packed}" for each in names for packed in ("", ".xz", ".gz"))
-        found.append(next((path for path in paths if path.is_file()), None))
-    return found
+        paths = (root / f"{stem}{suffix}" for stem in names for suffix in ("", ".xz", ".gz"))
+        files.append(next((path for path in paths if path.is_file()), None))
+    return files
 
 
 def _described(root: Path, name: str) -> dict[str, Any]:
     train, test = load(root, name)
     size = {"num_samples": len(train), "num_test": len(test), "num_labels": train.num_labels}
-    return {
-        **size,
-        "sha256": [file_sha256(path) for path in files_of(root, name) if path is not None],
-    }
+    hashes = [file_sha256(path) for path in files_of(root, name) if path is not None]
+    return {**size, "sha256": hashes}
 
 
 def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
-    """The training samples, those for validation among them, and the test samples; of stories, a fifth by a seed."""
+    """Training and validation samples together, and test samples; of stories, a random fifth."""
     if name != TOPICS:
         return _official(root, name)
     dataset = RCV1(root / TOPICS, "json")
@@ -176,12 +159,11 @@ def _official(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
 def _matrices(
     train: ArrayDataset, test: ArrayDataset
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs with a mean of 0 and a mean square length of 1, 0 where unknown, and labels, of both parts."""
-    x, x_test = (each.rows("x").double().numpy() for each in (train, test))
-    mean, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-    x, x_test = (
-        np.nan_to_num((each - mean) / np.where(spread > 0, spread, 1)) for each in (x, x_test)
-    )
+    """Standardised inputs, 0 where unknown, and labels, of both parts."""
+    x, x_test = (part.rows("x").double().numpy() for part in (train, test))
+    mean, sd = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
+    sd = np.where(sd > 0, sd, 1)
+    x, x_test = (np.nan_to_num((inputs - mean) / sd) for inputs in (x, x_test))
     return x / x.shape[1] ** 0.5, x_test / x.shape[1] ** 0.5, train.y.numpy(), test.y.numpy()
 
 
@@ -197,13 +179,13 @@ class _Rows:
         taken = time.perf_counter() - self.start if seconds is None else seconds
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         value = micro_average_precision(self.y, scores)
-        found = {"model": model, "average_precision": value, "seconds": taken, "gigabytes": memory}
-        self.runs.append({**self.shared, **found})
+        scored = {"model": model, "average_precision": value}
+        self.runs.append({**self.shared, **scored, "seconds": taken, "gigabytes": memory})
         self.start = time.perf_counter()
 
 
 def frequency(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """The frequencies of labels in training, which need no inputs."""
+    """The frequencies of labels in training."""
     train, test = load(root, name)
     rows = _Rows(name, "frequency", seed, test.y.numpy())
     rows.add(FREQUENCY, train.y.numpy().mean(axis=0, keepdims=True).repeat(len(test), axis=0))
@@ -211,18 +193,15 @@ def frequency(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 
 def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """Classifiers that fit all labels at once, and the mean of their probabilities, made coherent."""
+    """Classifiers of all labels at once, and the mean of their probabilities, made coherent."""
     train, test = load(root, name)
     x, x_test, y, y_test = _matrices(train, test)
     rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
     common: dict[str, Any] = {"min_samples_leaf": 5, "random_state": seed, "max_outputs": 512}
     forest = ForestBaseline(150, max_features=0.33, **common).fit(x, y).predict_proba(x_test)
     rows.add(FOREST, forest)
-    trees = (
-        ForestBaseline(150, max_features=1.0, extra_trees=True, **common)
-        .fit(x, y)
-        .predict_proba(x_test)
-    )
+    trees = ForestBaseline(150, max_features=1.0, extra_trees=True, **common).fit(x, y)
+    trees = trees.predict_proba(x_test)
     rows.add(TREES, trees)
     ridge = _ridge(x, y).predict_proba(x_test)
     rows.add(RIDGE, ridge)
@@ -242,9 +221,8 @@ def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     rows.add(f"{PLAIN}, made coherent afterwards", coherent(torch.from_numpy(plain), pairs), 0.0)
     three = []
     for number in range(3):
-        network = NetworkBaseline(
-            random_state=seed + 100 * number, label_graph=train.label_graph
-        ).fit(x, y)
+        options = {"random_state": seed + 100 * number, "label_graph": train.label_graph}
+        network = NetworkBaseline(**options).fit(x, y)
         three.append(network.predict_proba(x_test))
         if not number:
             rows.add(COHERENT, three[0])
@@ -260,57 +238,50 @@ def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     taken = time.perf_counter() - rows.start
     rows.add(STACK, model.probabilities(test, coherent=False), taken)
     rows.add(DEFAULT, model.probabilities(test), taken)
-    for title, each in classifier_scores(model, test).items():
-        rows.add(f"part: {title}", each.scores, each.seconds)
-        rows.add(
-            f"part: {title}, coherent", coherent(torch.from_numpy(each.scores), pairs), each.seconds
-        )
+    for title, part in classifier_scores(model, test).items():
+        rows.add(f"part: {title}", part.scores, part.seconds)
+        scores = coherent(torch.from_numpy(part.scores), pairs)
+        rows.add(f"part: {title}, coherent", scores, part.seconds)
     if model.networks:
         flow = model.prepare(test)
         model.network_stage.apply(flow)
         rows.add("part: LaMP", flow.probabilities, 0.0)
         rows.add("part: LaMP, coherent", coherent(flow.probabilities, pairs), 0.0)
-    for each in rows.runs:
-        each["weights"] = model.report["weights"]
+    for row in rows.runs:
+        row["weights"] = model.report["weights"]
     return rows.runs
 
 
 def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """LaMP over scores of the same classifiers, along label graphs that differ in their edges alone, made coherent."""
+    """LaMP over scores of the same classifiers, along different label graphs, made coherent."""
     train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "messages", seed, test.y.numpy()), pairs_of(train.label_graph)
-    searches = {
-        kind: search for kind, search in many_labels(train.label_graph).items() if kind != "network"
-    }
-    chain = Chain(
-        *kind_of(train).steps(), StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed)
-    )
-    samples, found = chain.fit_transform(train, _everything(train)), chain.transform(test)
+    searches = many_labels(train.label_graph)
+    searches = {kind: search for kind, search in searches.items() if kind != "network"}
+    features = StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed)
+    chain = Chain(*kind_of(train).steps(), features)
+    samples, new = chain.fit_transform(train, _everything(train)), chain.transform(test)
     split, settings = stratified_split(samples.y, (0.9, 0.1, 0.0), seed), settings_of(samples)
-    stack = found.rows("base_scores").mean(dim=-1).sigmoid()
+    stack = new.rows("base_scores").mean(dim=-1).sigmoid()
     rows.add("messages: none, mean of classifiers", coherent(stack, pairs))
+    fitted = {**settings.train.fit, "max_epochs": 12, "patience": 4}
+    trained = dataclasses.replace(settings.train, fit=fitted)
     complete: Any = None
     for kind in MESSAGES:
         if kind in ("complete", "learned") and train.num_labels > _LARGE:
             continue
         if kind == "learned":
-            graph = learned(
-                complete, make_loader(samples[split.train], batch_size=256), top_k=TOP_K
-            )
+            loader = make_loader(samples[split.train], batch_size=256)
+            graph = learned(complete, loader, top_k=TOP_K)
         else:
             graph = graph_of(kind, train.label_graph)
-        trained = dataclasses.replace(
-            settings.train, fit={**settings.train.fit, "max_epochs": 12, "patience": 4}
-        )
         with tempfile.TemporaryDirectory() as folder:
             build = partial(_build, settings, graph)
-            model = train_model(
-                build, samples, split, trained, folder, seed=seed
-            ).module.model.eval()
+            training = train_model(build, samples, split, trained, folder, seed=seed)
+        model = training.module.model.eval()
         complete = model if kind == "complete" else complete
-        rows.add(
-            f"messages: {kind}", coherent(logits_of(model, batches_of(found)).sigmoid(), pairs)
-        )
+        logits = logits_of(model, batches_of(new))
+        rows.add(f"messages: {kind}", coherent(logits.sigmoid(), pairs))
     return rows.runs
 
 
@@ -326,30 +297,29 @@ def topics(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """Kernel ridge regression of RCV1's topics on weighted words, with and without coherence."""
     train, test = load(root, name, seed)
     steps = Chain(*kind_of(train).steps())
-    samples, found = steps.fit_transform(train, _everything(train)), steps.transform(test)
+    samples, new = steps.fit_transform(train, _everything(train)), steps.transform(test)
     view = next(iter(views_of(samples).values())).fit(samples)
     y = train.y.numpy()
     rows = _Rows(name, "topics", seed, test.y.numpy())
     rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(test), 1)))
-    scores = _ridge(view.matrix(samples), y).predict_proba(view.matrix(found))
+    scores = _ridge(view.matrix(samples), y).predict_proba(view.matrix(new))
     rows.add(RIDGE, scores)
     rows.add(f"{RIDGE}, coherent", coherent(torch.from_numpy(scores), pairs_of(train.label_graph)))
     return rows.runs
 
 
 def _ridge(x: Any, y: np.ndarray) -> KernelRidgeBaseline:
-    """The setting with the best held-out scores of training samples, fitted to all of them."""
+    """Kernel ridge regression with the setting of the best held-out scores."""
 
     def value(setting: tuple[float, float]) -> float:
-        return micro_average_precision(
-            y, KernelRidgeBaseline(*setting).held_out_scores(x, y, refit=False)
-        )
+        baseline = KernelRidgeBaseline(*setting)
+        return micro_average_precision(y, baseline.held_out_scores(x, y, refit=False))
 
     return KernelRidgeBaseline(*max(_KERNELS, key=value)).fit(x, y)
 
 
 def graph_of(kind: str, hierarchy: LabelGraph) -> LabelGraph:
-    """The edges of messages: from labels to those above them, to those below, or both; or all, or none."""
+    """The edges of messages: to labels above (up), below (down), or both; all pairs, or none."""
     names, size = hierarchy.label_names, hierarchy.num_labels
     if kind in ("edgeless", "complete"):
         return (edgeless if kind == "edgeless" else fully_connected)(names)

@@ -38,16 +38,16 @@ from tg_mlc.sequences.lanet import MEMORY, PAPER
 
 #: The settings of LANET with a memory, for models of the paper: each label by itself.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
-#: Chosen from 1, 10, 100 and 1000 by the best micro ROC-AUC on validation targets of Complete Journey.
+#: Chosen from 1, 10, 100, 1000 by micro ROC-AUC on validation targets of Complete Journey.
 ALPHA = 100.0
-#: Makes a model of events, their parts and the size of a view; its keywords are the options that are written down.
+#: Makes a model from events, their split and the size of a view. Files record its keywords.
 Build = partial[nn.Module]
 Described = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of a table: a model, the events that it sees, and its settings."""
+    """One entry of a table: a model, its window of events, and its settings."""
 
     table: str
     name: str
@@ -76,14 +76,18 @@ class Cell:
 
     @property
     def described(self) -> Described:
-        """All that the cell is made with."""
-        model = {
-            "class": self.build.func.__name__,
-            "channels": self.channels,
-            **self.build.keywords,
-        }
+        """All settings of the cell."""
+        model = {"class": self.build.func.__name__, "channels": self.channels}
         preset = {part: self.preset[part] for part in ("module", "fit", "data")}
+        model |= self.build.keywords
         return _plain({"model": model, "window_size": self.window_size, **preset})
+
+
+def _plain(settings: Described) -> Described:
+    """Settings as JSON keeps them."""
+    text = json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value)))
+    plain: Described = json.loads(text)
+    return plain
 
 
 def _plain(settings: Described) -> Described:
@@ -116,17 +120,10 @@ def _with_memory(
     **model: Any,
 ) -> LANET:
     """LANET with a memory."""
-    memory = personal_memory(
-        dataset, split.train, channels, neighbours=neighbours, hidden_channels=hidden_channels
-    )
-    return LANET(
-        _graph(dataset),
-        dataset.num_entities,
-        channels,
-        memory=memory,
-        window=dataset.window,
-        **model,
-    )
+    options: Any = {"neighbours": neighbours, "hidden_channels": hidden_channels}
+    memory = personal_memory(dataset, split.train, channels, **options)
+    model |= {"memory": memory, "window": dataset.window}
+    return LANET(_graph(dataset), dataset.num_entities, channels, **model)
 
 
 class MemoryAlone(nn.Module):
@@ -145,9 +142,8 @@ class MemoryAlone(nn.Module):
 def _memory_alone(
     dataset: NextSetDataset, split: Split, channels: int, *, hidden_channels: int
 ) -> MemoryAlone:
-    return MemoryAlone(
-        personal_memory(dataset, split.train, channels, hidden_channels=hidden_channels)
-    )
+    memory = personal_memory(dataset, split.train, channels, hidden_channels=hidden_channels)
+    return MemoryAlone(memory)
 
 
 def _time_attention(dataset: NextSetDataset, split: Split, channels: int) -> TimeAttention:
@@ -175,15 +171,15 @@ def _rival(
     return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
-#: Targets at a time, whose labels are rows.
+#: Number of targets whose labels are rows at a time.
 CHUNK = 500
 
 
 class BoostedHistory(NextSetBaseline):
-    """LightGBM if it is installed, else scikit-learn's, on the inputs of a :class:`~tg_mlc.sequences.PersonalMemory`.
+    """LightGBM, else scikit-learn's trees, on inputs of :class:`~tg_mlc.sequences.PersonalMemory`.
 
     Args:
-        num_targets: Training targets that are drawn, each with all of its labels.
+        num_targets: Number of random training targets, each with all of its labels.
     """
 
     def __init__(self, num_targets: int = 5_000) -> None:
@@ -204,12 +200,11 @@ class BoostedHistory(NextSetBaseline):
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         """Returns probabilities."""
-        target = np.asarray(targets)
-        parts = [target[i : i + CHUNK] for i in range(0, len(target), CHUNK)]
-        found = np.concatenate(
-            [self._trees.predict_proba(self._rows(dataset, part))[:, 1] for part in parts]
-        )
-        return found.reshape(len(target), dataset.num_labels)
+        target, columns = np.asarray(targets), []
+        for start in range(0, len(target), CHUNK):
+            rows = self._rows(dataset, target[start : start + CHUNK])
+            columns.append(self._trees.predict_proba(rows)[:, 1])
+        return np.concatenate(columns).reshape(len(target), dataset.num_labels)
 
     def _rows(self, dataset: NextSetDataset, target: np.ndarray) -> np.ndarray:
         memory: PersonalMemory = self._memory
@@ -217,30 +212,19 @@ class BoostedHistory(NextSetBaseline):
 
 
 def _trees() -> Any:
-    sizes: dict[str, Any] = {
-        "learning_rate": 0.1,
-        "max_leaf_nodes": 31,
-        "max_iter": 150,
-        "min_samples_leaf": 200,
-    }
     if find_spec("lightgbm") is None:
-        return HistGradientBoostingClassifier(**sizes, early_stopping=False, random_state=0)
+        sizes: Any = {"learning_rate": 0.1, "max_leaf_nodes": 31, "max_iter": 150}
+        sizes |= {"min_samples_leaf": 200, "random_state": 0}
+        return HistGradientBoostingClassifier(**sizes, early_stopping=False)
     from lightgbm import LGBMClassifier
 
-    return LGBMClassifier(
-        learning_rate=0.1,
-        num_leaves=31,
-        n_estimators=150,
-        min_child_samples=200,
-        random_state=0,
-        verbose=-1,
-    )
+    sizes = {"learning_rate": 0.1, "num_leaves": 31, "n_estimators": 150}
+    return LGBMClassifier(**sizes, min_child_samples=200, random_state=0, verbose=-1)
 
 
 LANET_MODEL = partial(_lanet)
-_SIZES = {
-    key: value for key, value in (MEMORY["memory"] | MEMORY["model"]).items() if key != "channels"
-}
+_SIZES = {**MEMORY["memory"], **MEMORY["model"]}
+del _SIZES["channels"]
 CHANNELS: int = MEMORY["model"]["channels"]
 MEMORY_ALONE = partial(_memory_alone, hidden_channels=_SIZES["hidden_channels"])
 WITH_MEMORY = partial(_with_memory, **_SIZES)
@@ -248,7 +232,7 @@ WITHOUT_NEIGHBOURS = partial(WITH_MEMORY, neighbours=False)
 LSTM, TRANSFORMER, AUTOENCODER = (
     partial(_rival, kind=kind) for kind in (LSTMBaseline, TransformerBase, C2AE)
 )
-#: Options of models that are not told the entity.
+#: Options of models without the entity as input.
 NO_ID: dict[str, Any] = {"entity": False}
 TABLE_3 = [
     Cell("table 3", "LSTM", LSTM),
@@ -258,7 +242,7 @@ TABLE_3 = [
     Cell("table 3", "LANET, no ID", partial(_lanet, **NO_ID)),
     Cell("table 3", "LANET with memory", WITH_MEMORY, channels=CHANNELS, settings="memory"),
 ]
-#: The same within minutes: few epochs, and a narrower LANET; and what of the memory does the work.
+#: The same within minutes: few epochs, a narrower LANET, and parts of the memory.
 SHORT_TABLE = [
     Cell("short", "LSTM", LSTM, settings="short"),
     Cell("short", "TransformerBase", TRANSFORMER, settings="short"),
@@ -269,24 +253,17 @@ SHORT_TABLE = [
     Cell("short", "LANET, no ID", partial(_lanet, **NO_ID), channels=16, settings="short"),
     Cell("short", "LANET", LANET_MODEL, channels=16, settings="short"),
     Cell("short", "memory alone", MEMORY_ALONE, channels=CHANNELS, settings="memory"),
-    Cell(
-        "short",
-        "LANET with memory, no ID",
-        partial(WITH_MEMORY, **NO_ID),
-        channels=CHANNELS,
-        settings="memory",
-    ),
-    Cell(
-        "short",
-        "LANET with memory, no neighbours",
-        WITHOUT_NEIGHBOURS,
-        channels=CHANNELS,
-        settings="memory",
+    *(
+        Cell("short", f"LANET with memory, {name}", build, channels=CHANNELS, settings="memory")
+        for name, build in (
+            ("no ID", partial(WITH_MEMORY, **NO_ID)),
+            ("no neighbours", WITHOUT_NEIGHBOURS),
+        )
     ),
     Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=CHANNELS, settings="short"),
 ]
-#: LANET itself, the first row of the other tables and a point of both figures, and LANET without ID, a row of table 5,
-#: are made once, in table 3.
+#: Table 3 alone makes LANET, which is also a row of the other tables and a point of both figures,
+#: and LANET without ID, which is also a row of table 5.
 TABLE_4 = [
     Cell("table 4", "Time-attention", partial(_time_attention)),
     Cell("table 4", "Concat-attention", partial(_two_attentions, gated=False)),
@@ -298,36 +275,28 @@ TABLE_5 = [
     Cell("table 5", "No time", partial(_lanet, time=False)),
 ]
 FIGURE_3 = [
-    *(
-        Cell("figure 3a", f"window_size={window_size}", LANET_MODEL, window_size=window_size)
-        for window_size in (1, 2, 5, 8)
-    ),
-    *(
-        Cell("figure 3b", f"dimension={size}", LANET_MODEL, channels=size)
-        for size in (16, 32, 64, 256)
-    ),
+    *(Cell("figure 3a", f"window_size={n}", LANET_MODEL, window_size=n) for n in (1, 2, 5, 8)),
+    *(Cell("figure 3b", f"dimension={n}", LANET_MODEL, channels=n) for n in (16, 32, 64, 256)),
 ]
 CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5, *FIGURE_3)}
 TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
 
-#: Predictors without a network that the tables hold beside the paper's rows, the simplest first.
+#: Predictors without a network, which stand beside the paper's rows, the simplest first.
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
     "label frequency": GlobalFrequency,
     "last set": LastSet,
-    "logistic regression, last 3 events": lambda: LogisticHistory(
-        window_size=3, decay=1.0, weight_decay=30.0
+    "logistic regression, last 3 events": partial(
+        LogisticHistory, window_size=3, decay=1.0, weight_decay=30.0
     ),
     "personal frequency, undecayed": PersonalFrequency,
-    "personal frequency": lambda: PersonalFrequency(decay=0.95, backoff=2.0),
+    "personal frequency": partial(PersonalFrequency, decay=0.95, backoff=2.0),
     "TIFU-KNN": TIFUKNN,
     "logistic regression, whole history": LogisticHistory,
     "gradient boosting, whole history": BoostedHistory,
 }
-#: All rows in the order of the tables: predictors without a network, networks, and networks with a memory.
-ORDER = (
-    *BASELINES,
-    *(cell.title for cell in sorted(CELLS.values(), key=lambda cell: "memory" in cell.name)),
-)
+#: All rows in the order of the tables: without a network, networks, and networks with a memory.
+_NETWORKS = sorted(CELLS.values(), key=lambda cell: "memory" in cell.name)
+ORDER = (*BASELINES, *(cell.title for cell in _NETWORKS))
 
 
 def title_of(cell: str) -> str:
@@ -336,7 +305,7 @@ def title_of(cell: str) -> str:
 
 
 def described(cell: str) -> Described | None:
-    """All that the cell of a file is made with today; :obj:`None` if there is no such cell."""
+    """All settings of the cell of a file today; :obj:`None` if there is no such cell."""
     if cell in BASELINES:
         baseline = BASELINES[cell]()
         return _plain({"class": type(baseline).__name__, **vars(baseline)})

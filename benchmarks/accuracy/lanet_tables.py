@@ -1,15 +1,16 @@
-"""Tables 3, 4 and 5 and Figures 3 and 4 of the LANET paper, on any of its public data sets or Complete Journey.
+"""Tables 3, 4 and 5 and Figures 3 and 4 of the LANET paper, on any public data set of histories.
 
     python -m benchmarks.accuracy.lanet_tables --data complete_journey --seeds 0,1,2
-    python -m benchmarks.accuracy.lanet_tables --cells table_3.lanet,table_3.lanet_with_memory --batches 400
+    python -m benchmarks.accuracy.lanet_tables --cells table_3.lanet --batches 400
     python -m benchmarks.accuracy.lanet_tables --data demand --folder DIR --tables "table 4,table 5"
-    python -m benchmarks.accuracy.lanet_tables --tables short --against "TIFU-KNN;table 3: LANET with memory"
+    python -m benchmarks.accuracy.lanet_tables --tables short --against "TIFU-KNN;last set"
 
-Every cell of every seed is a file in benchmarks/runs/lanet/, which is not made again from the same targets with the
-same options and settings, with the scores of its test targets beside it; training goes on where it stopped. A cell that
-lacks a column that was added since gets it from its checkpoint without further training. At the end, all cells that
-are there become a file of results and are printed, with a paired bootstrap over entities against the rows that
---against names. Pictures of Figure 3, if it has points, and of the attention among labels (Figure 4) lie beside them.
+Every cell of every seed is a file in benchmarks/runs/lanet/, beside the scores of its test targets.
+It is kept while targets, options and settings are the same; interrupted training continues. A cell
+that lacks a new column gets it from its checkpoint without further training. At the end, all cells
+become a file of results and are printed, with a paired bootstrap over entities against the rows of
+--against. Pictures of Figure 3, if it has points, and of the attention among labels (Figure 4) lie
+beside them.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ from tg_mlc.metrics.ranking import roc_auc_per_label
 from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit, seed_everything
 
-#: Labels and batches of a picture of attention: more are not to be read.
+#: Labels and batches of a picture of attention.
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
-#: By default.
+#: Default options.
 MIN_EVENTS, DRAWS = 7, 200
-#: Positives of a label in the mean over labels with some.
+#: Labels with this number of positives count as frequent.
 FEW = 10
-#: Those of the paper; the others are ours.
+#: Tables of the paper; the others are ours.
 PAPER_TABLES = ",".join(table for table in TABLES if table != "short")
-Found = dict[str, Any]
+Content = dict[str, Any]
 
 
 def main(
@@ -68,34 +69,30 @@ def main(
 
     Args:
         data: A name that tg_mlc.datasets.load_events knows.
-        folder: Where its files lie.
-        label: The column of labels, where there are several.
-        min_events: The number of events that an entity needs.
-        tables: Which cells to make, by table, joined by commas; also "short": within minutes, with our settings.
-        cells: Which cells to make instead, by the names of their files.
+        folder: Folder of the data set's files.
+        label: The column of labels, if there are several.
+        min_events: The minimum number of events of an entity.
+        tables: Tables whose cells to make, joined by commas; "short" has our own settings.
+        cells: Cells to make instead, by the names of their files.
         seeds: Seeds, joined by commas.
         batches: Batches of an epoch, drawn anew each time; all by default.
-        max_epochs: Instead of those of the settings.
-        against: The rows that others are compared with, by title, joined by semicolons; by default those that the page
-            of results speaks of.
-        draws: Draws of the bootstrap, none for 0.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        max_epochs: Number of epochs instead of that of the settings.
+        against: Titles of rows to compare all others with, joined by semicolons. Default: the rows
+            that the page of results names.
+        draws: Draws of the bootstrap, 0 for none.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs, batches=batches, draws=draws < DRAWS)
     events = load_events(data, folder, label=label).with_at_least(min_events)
     split = time_split(events)
-    print(
-        f"{events}\n{split}\nwindows that cross no border: {time_split(events, min_history=3, cross_borders=False)}"
-    )
+    inner = time_split(events, min_history=3, cross_borders=False)
+    print(f"{events}\n{split}\nwindows that cross no border: {inner}")
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
-    # Reduced runs have a folder of their own, so that neither replaces, or goes on from, the other.
+    # Reduced runs have a folder of their own, so that they and full runs stay apart.
     reduced = {**({} if min_events == MIN_EVENTS else {"min_events": min_events}), **options}
-    place = (
-        files.RUNS
-        / "lanet"
-        / name_of(data, label or "", *(f"{key}={value}" for key, value in reduced.items()))
-    )
+    parts = [f"{key}={value}" for key, value in reduced.items()]
+    results = files.RUNS / "lanet" / name_of(data, label or "", *parts)
     wanted = [] if cells else checked("tables", tables, TABLES)
     chosen = [CELLS[name] for name in (checked("cells", cells, list(CELLS)) if cells else CELLS)]
     chosen = [cell for cell in chosen if cells or cell.table in wanted]
@@ -104,140 +101,113 @@ def main(
         raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
 
-    def kept() -> list[Path]:
-        return [path for path in sorted(place.glob("*.json")) if is_kept(path, split, options)]
+    def current() -> list[Path]:
+        return [path for path in sorted(results.glob("*.json")) if is_current(path, split, options)]
 
-    made = {(cell.title, seed) for cell in chosen for seed in all_seeds} | {
-        (title, 0) for title in BASELINES
-    }
-    made |= {(run["model"], run["seed"]) for run in runs(kept())}
+    made = {(cell.title, seed) for cell in chosen for seed in all_seeds}
+    made |= {(title, 0) for title in BASELINES}
+    made |= {(run["model"], run["seed"]) for run in runs(current())}
     check_kept(name, itemgetter("model", "seed"), made, replace=replace)
     for seed, key in (*product([0], BASELINES), *product(all_seeds, (cell.key for cell in chosen))):
-        make(key, seed, events, split, place, options)
-    settings = {
-        "data": data,
-        "label": label,
-        "min_events": min_events,
-        "limits": options,
-        "draws": draws,
-    }
-    paths = kept()
+        make(key, seed, events, split, results, options)
+    settings = {"data": data, "label": label, "min_events": min_events}
+    settings |= {"limits": options, "draws": draws}
+    paths = current()
     dataset = EventPreprocessor().fit_transform(events, split)
-    counts = {
-        "entities": len(dataset.ptr) - 1,
-        "events": len(dataset),
-        "labels": dataset.num_labels,
-    }
+    counts = {"entities": len(dataset.ptr) - 1, "events": len(dataset)}
+    counts |= {"labels": dataset.num_labels}
     counts |= dict(zip(("train", "val", "test"), split.sizes, strict=True))
     content = {"settings": settings, "counts": counts, "runs": runs(paths), "differences": {}}
     if draws:
-        there = dict.fromkeys(run["model"] for run in content["runs"])
-        others = others or [title for title in there if title in report.AGAINST]
+        present = dict.fromkeys(run["model"] for run in content["runs"])
+        others = others or [title for title in present if title in report.AGAINST]
         content["differences"] = compare(paths, events, split, others, draws)
     print("\n".join(["", *report.cells(content)]))
     if points := report.figure_3_numbers(content):
-        report.draw_figure_3(points).savefig(place / "figure_3.svg")
+        report.draw_figure_3(points).savefig(results / "figure_3.svg")
     print(f"\nWrote {write_results(name, content, replace=replace)}")
 
 
-def is_kept(path: Path, split: Split, options: Found) -> bool:
-    """Whether there is a cell that was made from the same targets with the same options and today's settings."""
+def is_current(path: Path, split: Split, options: Content) -> bool:
+    """Whether a file holds a cell of the same targets and options, and of today's settings."""
     if not path.exists():
         return False
-    found = read_file(path)
-    made, settings = (found["split"], found["settings"]), described(found["cell"])
+    content = read_file(path)
+    settings = described(content["cell"])
+    if settings is None or (content["split"], content["settings"]) != (split.hash, settings):
+        return False
     # Predictors without a network take no options.
-    same = made == (split.hash, settings) and found.get("options", options) == options
-    return settings is not None and same and set(report.COLUMNS) <= set(found["metrics"])
+    same_options = content.get("options", options) == options
+    return same_options and set(report.COLUMNS) <= set(content["metrics"])
 
 
 def make(
-    name: str, seed: int, events: EventSequences, split: Split, place: Path, options: Found
+    name: str, seed: int, events: EventSequences, split: Split, folder: Path, options: Content
 ) -> None:
-    """Trains a cell, or fits a predictor without a network, and tests it, unless it is kept."""
-    path = place / f"{name}-{seed}.json"
-    if is_kept(path, split, options):
+    """Trains a cell, or fits a predictor without a network, and tests it, unless it is current."""
+    path = folder / f"{name}-{seed}.json"
+    if is_current(path, split, options):
         return
-    start, found = time.perf_counter(), {"cell": name, "seed": seed}
+    start, content = time.perf_counter(), {"cell": name, "seed": seed}
     if name in BASELINES:
         dataset = EventPreprocessor().fit_transform(events, split)
         baseline = BASELINES[name]().fit(dataset, split.train)
-        scores = {
-            key: baseline.predict_proba(dataset, getattr(split, key)) for key in ("val", "test")
-        }
-        found["fitted_by"] = getattr(baseline, "fitted_by", None)
+        targets = {"val": split.val, "test": split.test}
+        scores = {key: baseline.predict_proba(dataset, part) for key, part in targets.items()}
+        content["fitted_by"] = getattr(baseline, "fitted_by", None)
     else:
-        cell, run_folder = CELLS[name], place / path.stem
-        resume = (run_folder / "last.ckpt").exists()
+        cell, run_folder = CELLS[name], folder / path.stem
         seed_everything(seed, verbose=False)
         dataset = EventPreprocessor(window_size=cell.window_size).fit_transform(events, split)
         model = cell.build(dataset, split, cell.channels)
         module = MultiLabelModule(model, dataset.label_names, **cell.preset["module"])
         loader = MultiLabelDataModule(dataset, split, seed=seed, **cell.preset["data"])
-        fitted = fit(
-            module,
-            loader,
-            run_folder,
-            resume=resume,
-            logger=False,
-            **{**cell.preset["fit"], **options},
-        )
-        training = fitted.training
+        settings = {**cell.preset["fit"], **options, "logger": False}
+        settings["resume"] = (run_folder / "last.ckpt").exists()
+        training = fit(module, loader, run_folder, **settings).training
         loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
         scores = {key: training.scores(part).numpy() for key, part in loaders.items()}
-        found |= {"epochs": training.num_epochs, "options": options}
-    found |= {
-        "seconds": time.perf_counter() - start,
-        "split": split.hash,
-        "settings": described(name),
-    }
+        content |= {"epochs": training.num_epochs, "options": options}
+    content |= {"seconds": time.perf_counter() - start, "split": split.hash}
+    content["settings"] = described(name)
     y = {key: dataset.y[getattr(split, key).numpy()].toarray() for key in ("train", "val", "test")}
-    found["metrics"], found["thresholds"] = metrics(y, scores)
+    content["metrics"], content["thresholds"] = metrics(y, scores)
     path.parent.mkdir(parents=True, exist_ok=True)
     for key, stem in {"test": path.stem, "val": f"{path.stem}.val"}.items():
         np.save(path.parent / f"{stem}.npy", scores[key].astype(np.float32))
-    write_results(str(path.relative_to(files.RUNS).with_suffix("")), found)
-    shown = (f"{key} {report.number(found['metrics'][key])}" for key in report.COLUMNS)
+    write_results(str(path.relative_to(files.RUNS).with_suffix("")), content)
+    shown = (f"{key} {report.number(content['metrics'][key])}" for key in report.COLUMNS)
     print(f"{path.name}: {', '.join(shown)}", flush=True)
     if name not in BASELINES:
-        draw(training, loader, split, place / f"{path.stem}.svg")
+        draw(training, loader, split, folder / f"{path.stem}.svg")
 
 
-def metrics(y: Found, scores: Found) -> tuple[dict[str, float | None], dict[str, float]]:
-    """The columns of the tables, :obj:`None` where undefined, and the thresholds of F1 with one for all labels."""
+def metrics(y: Content, scores: Content) -> tuple[dict[str, float | None], dict[str, float]]:
+    """The columns of the tables, :obj:`None` where undefined, and F1's single thresholds."""
     tuners = {
         "": tune_thresholds(y["val"], scores["val"]),
         " per label": tune_thresholds(y["val"], scores["val"], "per_label"),
         " by frequency": tune_thresholds(y["val"], scores["val"], "frequency", y_train=y["train"]),
     }
-    found = {name: evaluate(y["test"], scores["test"], each) for name, each in tuners.items()}
+    evaluations = {name: evaluate(y["test"], scores["test"], of) for name, of in tuners.items()}
     frequent = y["test"].sum(axis=0) >= FEW
-    of_frequent = (
-        roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent])
-        if frequent.any()
-        else []
-    )
-    defined = [value for value in of_frequent if not np.isnan(value)]
-    values = {
-        **{key: found[""][key] for key in ("roc_auc_micro", "roc_auc_macro")},
-        "roc_auc_macro10": np.mean(defined) if defined else np.nan,
-        **{
-            f"{key}{name}": each[key]
-            for name, each in found.items()
-            for key in ("f1_micro", "f1_macro")
-        },
-        "R@10": recall_at_k(y["test"], scores["test"]),
-        "NDCG@10": ndcg_at_k(y["test"], scores["test"]),
-        "HR@10": hit_rate_at_k(y["test"], scores["test"]),
-    }
+    areas = []
+    if frequent.any():
+        areas = roc_auc_per_label(y["test"][:, frequent], scores["test"][:, frequent])
+    defined = [area for area in areas if not np.isnan(area)]
+    values = {key: evaluations[""][key] for key in ("roc_auc_micro", "roc_auc_macro")}
+    values["roc_auc_macro10"] = np.mean(defined) if defined else np.nan
+    for name, evaluation in evaluations.items():
+        values |= {f"{key}{name}": evaluation[key] for key in ("f1_micro", "f1_macro")}
+    ranking = {"R@10": recall_at_k, "NDCG@10": ndcg_at_k, "HR@10": hit_rate_at_k}
+    values |= {key: compute(y["test"], scores["test"]) for key, compute in ranking.items()}
     thresholds = {key: tuners[""][key].threshold for key in ("f1_micro", "f1_macro")}
-    return {
-        key: None if np.isnan(value) else float(value) for key, value in values.items()
-    }, thresholds
+    rounded = {key: None if np.isnan(value) else float(value) for key, value in values.items()}
+    return rounded, thresholds
 
 
 def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
-    """Draws the mean attention among the most frequent labels on test targets, where the model has any."""
+    """Draws the mean attention among the most frequent labels, if the model has any."""
     model = training.module.model
     if not hasattr(model, "labels"):
         return
@@ -245,15 +215,14 @@ def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: P
     dataset: Any = loader.dataset
     frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
     drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
-    report.draw_attention(
-        weights[np.ix_(drawn, drawn)], [dataset.label_names[label] for label in drawn]
-    ).savefig(path)
+    names = [dataset.label_names[label] for label in drawn]
+    report.draw_attention(weights[np.ix_(drawn, drawn)], names).savefig(path)
 
 
-def runs(paths: Iterable[Path]) -> list[Found]:
+def runs(paths: Iterable[Path]) -> list[Content]:
     """The runs of all cells, in the order of the tables."""
-    found = [{"model": title_of(content["cell"]), **content} for content in map(read_file, paths)]
-    return sorted(found, key=lambda run: ORDER.index(run["model"]))
+    cells = [{"model": title_of(content["cell"]), **content} for content in map(read_file, paths)]
+    return sorted(cells, key=lambda run: ORDER.index(run["model"]))
 
 
 if __name__ == "__main__":

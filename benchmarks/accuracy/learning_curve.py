@@ -1,12 +1,13 @@
-"""Learning curves: label message passing as it is by default, with the paper's readout, and its rivals.
+"""Learning curves: label message passing by default and with the paper's readout, and rivals.
 
     python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
     python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
 
-On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards its attention; on
-molecules the drop-in layer of the page on training stands beside the pooling that it replaces. All see the same samples
-in the same order and take the same steps of Adam with a constant learning rate; none has another classifier's scores,
-averaged weights or any other help. Seconds are those of the processor spent in training steps.
+On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards
+its attention; on molecules the drop-in layer of the page on training stands beside the pooling that
+it replaces. All see the same samples in the same order and take the same steps of Adam with a
+constant learning rate; none has another classifier's scores, averaged weights or any other help.
+Seconds are those of the processor spent in training steps.
 """
 
 from __future__ import annotations
@@ -41,12 +42,8 @@ from tg_mlc.nn.encoders import BagEncoder
 from tg_mlc.papers.recipes import RECIPES
 
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
-DEFAULT, TIED, RELEASED, POOLED = (
-    "by default",
-    "tied readout (the paper's equation)",
-    "released layout",
-    "pooling",
-)
+DEFAULT, TIED = "by default", "tied readout (the paper's equation)"
+RELEASED, POOLED = "released layout", "pooling"
 METRICS = ("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
 
 
@@ -61,17 +58,17 @@ def main(
     jobs: int = 1,
     replace: bool = False,
 ) -> None:
-    """Trains every model with every seed, prints scores after every epoch and writes benchmarks/runs/.
+    """Trains every model with every seed, evaluates every epoch and writes benchmarks/runs/.
 
     Args:
         dataset: A data set of bags of words, or nci.
         epochs: Number of epochs.
         seeds: Number of seeds, of the weights and the order of samples.
-        first_seed: The first of them.
-        channels: Size of the states on bags of words; those networks have their own.
+        first_seed: The first seed.
+        channels: Size of the states on bags of words; the networks on molecules have their own.
         lr: The learning rate.
         root: Folder that keeps the data.
-        jobs: How many trainings run at a time, each on one thread.
+        jobs: Number of simultaneous trainings, each on one thread.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     if dataset not in RECIPES:
@@ -81,34 +78,29 @@ def main(
     if kind_of(samples) not in ("bag", "molecule"):
         raise SystemExit(f"Expected --dataset to be one of bags of words, or nci (got {dataset})")
     split = recipe.split(samples, recipe.splits[0], first_seed)
-    chosen = range(first_seed, first_seed + seeds)
+    all_seeds = range(first_seed, first_seed + seeds)
     models, name = contenders(samples, channels), f"learning_curve-{dataset}"
-    made = set(product(models, chosen, range(1, epochs + 1)))
+    made = set(product(models, all_seeds, range(1, epochs + 1)))
     check_kept(name, itemgetter("model", "seed", "epoch"), made, replace=replace)
+    settings = {"epochs": epochs, "seeds": list(all_seeds), "channels": channels}
     content = {
         "dataset": {**describe_dataset(dataset, samples), "kind": kind_of(samples)},
         "split": split.hash,
-        "settings": {
-            "epochs": epochs,
-            "seeds": list(chosen),
-            "channels": channels,
-            "lr": lr,
-            "batch_size": 32,
-        },
+        "settings": {**settings, "lr": lr, "batch_size": 32},
     }
     counted = recipe.counted_labels(samples)
     calls = {
         (model, seed): delayed(curve)(model, samples, split, counted, seed, epochs, channels, lr)
-        for seed, model in product(chosen, models)
+        for seed, model in product(all_seeds, models)
     }
-    collect(
-        name, content, calls, itemgetter("model", "seed"), _in_short, jobs=jobs, replace=replace
-    )
+    identity = itemgetter("model", "seed")
+    collect(name, content, calls, identity, _in_short, jobs=jobs, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    found = ", ".join(f"{metric} {value:.3f}" for metric, value in run["test"].items())
-    return f"{run['model']:<36} seed {run['seed']}, epoch {run['epoch']}: loss {run['loss']:.4f}; test {found}"
+    values = ", ".join(f"{metric} {value:.3f}" for metric, value in run["test"].items())
+    title = f"{run['model']:<36} seed {run['seed']}, epoch {run['epoch']}"
+    return f"{title}: loss {run['loss']:.4f}; test {values}"
 
 
 def kind_of(samples: MultiLabelDataset) -> str | None:
@@ -139,7 +131,7 @@ def contenders(samples: MultiLabelDataset, channels: int) -> dict[str, Callable[
 
 
 def networks_of_page() -> list[Callable[[int], nn.Module]]:
-    """The two networks of the page on training, as it writes them: with pooling, and with label message passing."""
+    """The networks of the page on training: with pooling, and with label message passing."""
     networks = []
     for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
         if "GINEConv" in block:
@@ -156,13 +148,12 @@ def tied(network: nn.Module) -> nn.Module:
 
 
 class Released(nn.Module):
-    """The released layout over padded batches, whose word 0 is padding."""
+    """The released layout over padded batches. Word 0 is padding."""
 
     def __init__(self, num_inputs: int, num_labels: int, channels: int) -> None:
         super().__init__()
-        self.layout = ReleasedLayout(
-            num_inputs + 1, num_labels, channels, heads=4, discard_feature_attention=True
-        )
+        options = {"heads": 4, "discard_feature_attention": True}
+        self.layout = ReleasedLayout(num_inputs + 1, num_labels, channels, **options)
 
     def forward(self, batch: Batch) -> Tensor:
         words = (batch.x + 1).split(batch.ptr.diff().tolist())
@@ -198,13 +189,8 @@ def curve(
             optimizer.step()
             seconds += time.process_time() - start
             losses.append(loss.item())
-        run = {
-            "model": name,
-            "seed": seed,
-            "epoch": epoch,
-            "seconds": seconds,
-            "loss": float(np.mean(losses)),
-        }
+        identity = {"model": name, "seed": seed, "epoch": epoch}
+        run = {**identity, "seconds": seconds, "loss": float(np.mean(losses))}
         runs.append(run | _scores(model, samples, split, counted))
     return runs
 
@@ -215,15 +201,13 @@ def _scores(model: nn.Module, samples: MultiLabelDataset, split: Split, counted:
     model.eval()
     parts = {"validation": samples[split.val], "test": samples[split.test]}
     y = {name: part.y[:, counted] for name, part in parts.items()}
-    scores = {
-        name: torch.cat([model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)])[
-            :, counted
-        ]
-        for name, part in parts.items()
-    }
+    scores = {}
+    for name, part in parts.items():
+        batches = [model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)]
+        scores[name] = torch.cat(batches)[:, counted]
     tuners = tune_thresholds(y["validation"], scores["validation"])
     values = {name: evaluate(y[name], scores[name], tuners).to_dict()["values"] for name in parts}
-    return {name: {metric: found[metric] for metric in METRICS} for name, found in values.items()}
+    return {name: {metric: part[metric] for metric in METRICS} for name, part in values.items()}
 
 
 if __name__ == "__main__":

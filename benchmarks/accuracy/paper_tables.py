@@ -1,20 +1,22 @@
-"""The papers' tables, cell by cell: a data set, a model, its messages, its label graph and a seed in a file of its own.
+"""The papers' tables, cell by cell: a data set, a row and a seed in a file of its own.
 
     python -m benchmarks.accuracy.paper_tables --datasets bibtex,sider --models lamp --seeds 1
-    python -m benchmarks.accuracy.paper_tables --table lamp-1 --datasets bibtex --seeds 3 --budget 120
-    python -m benchmarks.accuracy.paper_tables --models mped --graphs complete --steps 1,2,3 --datasets bibtex
-    python -m benchmarks.accuracy.paper_tables --models lamp --node_messages false --label_dropout 0.5
+    python -m benchmarks.accuracy.paper_tables --table lamp-1 --datasets bibtex --budget 120
+    python -m benchmarks.accuracy.paper_tables --models mped --graphs complete --steps 1,2,3
+    python -m benchmarks.accuracy.paper_tables --models lamp --label_dropout 0.5
 
-Cells that are there are kept, so that a grid that stopped goes on where it was. A cell that was made with other
-settings, given or by default, is an error, and made again with --again; cells of other settings are never shown in one
-row. Models are trained with the settings of the papers where they learn with these on a CPU, else with ours
-(docs/results.md); every cell records its settings, and tables say what is smaller than in the papers.
+Existing cells are kept, so that an interrupted grid continues. A cell with other settings, given or
+by default, is an error, and is made again with --again; cells of other settings are never shown in
+one row. Models are trained with the settings of the papers where they learn with these on a CPU,
+else with ours (docs/results.md); every cell records its settings, and tables list what is smaller
+than in the papers.
 
-All data sets of a seed come before the next seed, in the order they are named in, and of each the rows that took least
-time elsewhere come first, so that a grid that is stopped leaves whole columns.
+All data sets of a seed come before the next seed, in the specified order, and the rows of a data
+set that took least time elsewhere come first, so that an interrupted grid leaves whole columns.
 
-Results go to benchmarks/runs/cells/, which is yours; --replace writes the tracked files of benchmarks/results/cells/,
-which are of whole models and trainings: with --channels or --epochs, it is refused.
+Results go to benchmarks/runs/cells/; --replace writes the tracked files of
+benchmarks/results/cells/, which come from whole models and trainings: it refuses --channels and
+--epochs.
 """
 
 from __future__ import annotations
@@ -74,30 +76,31 @@ def main(
     replace: bool = False,
     again: bool = False,
 ) -> int:
-    """Makes the cells that are not there, and returns 1 if any could not be made.
+    """Makes missing cells, and returns 1 if any could not be made.
 
     Args:
-        table: Whose rows to make: lamp-1, lamp-2, lamp-3, lamp-7, lamp-8 (which share theirs), mped-2. Joined by
-            commas.
+        table: Tables whose rows to make, joined by commas: lamp-1, lamp-2, lamp-3, lamp-7, lamp-8
+            (which share their rows), mped-2.
         datasets: The data sets, joined by commas.
-        models: The models, joined by commas; all of the tables if not given.
-        node_messages: Whether components send messages to each other, for models that are run with both: false, true,
-            or both, joined by a comma.
-        graphs: The label graphs edgeless, complete, prior, learned, wordnet, joined by commas; models without any are
-            run in any case.
-        steps: Numbers of label message passing steps, joined by commas; the recipe's own makes the same cell as none.
-        label_dropout: Shares of the attention among labels to drop in training, joined by commas, in place of the
-            dropout of all attention; not for edgeless graphs.
+        models: The models, joined by commas. Default: all models of the tables.
+        node_messages: Whether components send messages to each other, for models with rows for
+            both: false, true, or both, joined by a comma.
+        graphs: The label graphs edgeless, complete, prior, learned, wordnet, joined by commas.
+            Models without label graphs are always run.
+        steps: Numbers of message passing steps, joined by commas. The recipe's own number makes
+            the same cell as the default.
+        label_dropout: Fractions of the attention among labels to drop in training, joined by
+            commas, instead of the dropout of all attention; not for edgeless graphs.
         seeds: Number of seeds.
-        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3.
-        budget: Minutes, if not unlimited. A cell is begun if it should be complete by then, judging by its other seeds
-            or by other cells of its data set and model.
+        first_seed: The first seed; the recipes of molecules were found with seeds 0 to 3.
+        budget: Time limit in minutes. A cell begins if its other seeds, or other cells of its
+            data set and model, suggest that it ends in time.
         channels: Size of all states, if not that of the recipe.
         epochs: Number of epochs, if not that of the recipe.
         root: Folder that keeps the data.
         accelerator: Where to train.
         replace: Whether to write tracked files.
-        again: Whether to make cells again that are there with other settings.
+        again: Whether to replace cells with other settings.
     """
     check_replacement(replace, channels=channels, epochs=epochs)
     end = None if budget is None else time.perf_counter() + 60 * budget
@@ -107,33 +110,31 @@ def main(
     changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
     rows = _rows(chosen("--table", table, list(TABLES)), models, node_messages, kinds, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
-    grid = Grid(
-        Samples(root), accelerator, tracked=replace, again=again, channels=channels, epochs=epochs
-    )
+    smaller = {"channels": channels, "epochs": epochs}
+    grid = Grid(Samples(root), accelerator, tracked=replace, again=again, **smaller)
     states = []
     for seed, name in product(range(first_seed, first_seed + seeds), names):
-        cells = [
-            Cell(name, without_own_steps(name, row), seed) for row in rows if _suits(name, row)
-        ]
+        suitable = [without_own_steps(name, row) for row in rows if _suits(name, row)]
+        cells = [Cell(name, row, seed) for row in suitable]
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     if not states:
         raise SystemExit(
-            "Expected --table, --datasets, --models, --node_messages, --graphs, --label_dropout and --seeds to choose "
-            "a cell (got none)"
+            "Expected --table, --datasets, --models, --node_messages, --graphs, --label_dropout "
+            "and --seeds to choose a cell (got none)"
         )
-    there = stored(tracked=replace)
-    there = there[there["dataset"].isin(names)]
+    cells = stored(tracked=replace)
+    cells = cells[cells["dataset"].isin(names)]
     try:
         for name in chosen("--table", table, list(TABLES)):
-            print("\n".join(["", TABLES[name].title, "", *lines(name, there, names)]))
-    except ValueError as error:  # the cells are there all the same
+            print("\n".join(["", TABLES[name].title, "", *lines(name, cells, names)]))
+    except ValueError as error:  # The cells exist all the same.
         states.append(OTHER)
         print(error)
     print(", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)))
     return int("failed" in states or OTHER in states)
 
 
-#: The state of a cell that is there with other settings.
+#: The state of an existing cell with other settings.
 OTHER = "kept, made with other settings (--again makes it anew)"
 
 
@@ -151,16 +152,16 @@ class Grid:
     ) -> None:
         self.samples, self.smaller, self.tracked, self.again = samples, smaller, tracked, again
         self.options: dict[str, Any] = {"accelerator": accelerator}
-        there = stored(tracked=tracked)
-        cells = map(Cell, there["dataset"], there["row"], there["seed"])
-        self.seconds = dict(zip(cells, there["seconds"], strict=True))
+        existing = stored(tracked=tracked)
+        cells = map(Cell, existing["dataset"], existing["row"], existing["seed"])
+        self.seconds = dict(zip(cells, existing["seconds"], strict=True))
         self.learned: dict[Cell, Learned] = {}
 
     def make(self, cell: Cell, end: float | None) -> str:
-        """Makes a cell unless it is there or time is up, and says which."""
+        """Makes a cell unless it exists or time is up, and returns its state."""
         try:
             state = self._make(cell, end)
-        except Exception as error:  # the others are worth having
+        except Exception as error:  # Other cells may still succeed.
             if isinstance(error, DatasetUnavailableError):
                 print(error, file=sys.stderr)
             else:
@@ -171,7 +172,7 @@ class Grid:
         return state
 
     def cost(self, cell: Cell) -> float:
-        """About how long a cell takes, in relation to others of its data set."""
+        """The approximate seconds of a cell, relative to others of its data set."""
         elsewhere = (value for other, value in self.seconds.items() if other.row == cell.row)
         return estimate(cell, self.seconds) or max(elsewhere, default=0.0)
 
@@ -181,30 +182,27 @@ class Grid:
         task, split = self.samples.trial(cell.dataset, recipe, cell.seed)
         settings = settings_of(cell, task, split, data)
         path = cell.path(tracked=self.tracked)
-        found = read_file(path)["settings"] if path.exists() else None
-        if found == settings:
+        existing = read_file(path)["settings"] if path.exists() else None
+        if existing == settings:
             return "there"
-        if found is not None and not self.again:
+        if existing is not None and not self.again:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out because time is up"
         made = run_cell(cell, task, split, self.options, self.learned)
-        write_results(
-            cell.name, {"dataset": data, "settings": settings, **made}, replace=self.tracked
-        )
+        content = {"dataset": data, "settings": settings, **made}
+        write_results(cell.name, content, replace=self.tracked)
         print(f"{cell.name}: {in_short(made['run'])}", flush=True)
         self.seconds[cell] = made["run"]["seconds"]
         return "made"
 
 
 def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
-    """The longest that the same cell took with another seed; else another one of its data set and model; else zero."""
+    """The longest time of the cell's other seeds, else of its data set and model, else zero."""
     here = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
     same = [value for other, value in here.items() if other.row == cell.row]
-    return max(
-        same or (value for other, value in here.items() if other.row.model == cell.row.model),
-        default=0.0,
-    )
+    similar = [value for other, value in here.items() if other.row.model == cell.row.model]
+    return max(same or similar, default=0.0)
 
 
 def _rows(
@@ -214,30 +212,26 @@ def _rows(
     graphs: Sequence[str],
     changes: Sequence[str],
 ) -> list[Row]:
-    """The rows of tables that can be trained, and have the models, node messages and graphs that are asked for."""
+    """The rows of tables that can be trained, of the specified models, node messages and graphs."""
     every = [row for name in tables for row in TABLES[name].rows]
-    every = list(
-        dict.fromkeys(row for row in every if row.node_messages is None or row.model in FAMILY)
-    )
+    trained = (row for row in every if row.node_messages is None or row.model in FAMILY)
+    every = list(dict.fromkeys(trained))
     names = list(dict.fromkeys(row.model for row in every))
     wanted = chosen("--models", models or ",".join(names), names)
-    both = [
-        answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))
-    ]
-    rows = [
-        row for row in every if row.model in wanted and (row.graph is None or row.graph in graphs)
-    ]
+    answers = chosen("--node_messages", node_messages, ("false", "true"))
+    both = [answer == "true" for answer in answers]
+    rows = [row for row in every if row.model in wanted and row.graph in (None, *graphs)]
     # Node messages are a choice for models that have rows with and without them.
     of = {name: {row.node_messages for row in every if row.model == name} for name in names}
     rows = [row for row in rows if row.node_messages in (None, *both) or len(of[row.model]) == 1]
     if not changes:
         return rows
-    with_changes = [changed(row, change=change) for row in rows if row.graph for change in changes]
-    # Where each label attends to itself alone, there is nothing to drop among labels.
+    pairs = product((row for row in rows if row.graph), changes)
+    # Edgeless graphs have no attention among labels to drop.
     return [
-        row
-        for row in with_changes
-        if not (row.graph == "edgeless" and str(row.change).startswith(LABEL_DROPOUT))
+        changed(row, change=change)
+        for row, change in pairs
+        if row.graph != "edgeless" or not change.startswith(LABEL_DROPOUT)
     ]
 
 
@@ -249,7 +243,7 @@ def _suits(dataset: str, row: Row) -> bool:
 
 
 def _can_be_made(row: Row) -> bool:
-    """Whether this environment has what the row needs; says so if not."""
+    """Whether this environment has what the row needs; prints what is missing."""
     try:
         if row.model == "label trees":
             require("napkinxc", extra="extreme")

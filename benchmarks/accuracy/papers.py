@@ -11,13 +11,13 @@ import pandas as pd
 
 from benchmarks.accuracy.runs import FREQUENCY, Row
 
-#: Figures of the papers. The subset accuracy on Delicious in Table 7 of LaMP is left out, whose entries are those of
-#: macro-F1 in its Table 3.
+#: Figures of the papers, but for the subset accuracy on Delicious in Table 7 of LaMP, whose entries
+#: are those of macro-F1 in its Table 3.
 FIGURES = Path(__file__).parent / "papers.csv"
 PAPERS = {"lamp2019": "arXiv:1904.08049", "mped2019": "MPED 2019"}
-#: Those of the figures that are metrics of comparisons.
+#: Metrics of comparisons that the papers report.
 METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
-#: The row of what is best in each metric.
+#: The row with the best figure of each metric.
 BEST = "best of the papers' message passing"
 #: Data sets whose samples or labels are not those of the papers, and how they differ.
 DIFFERENT = {
@@ -26,15 +26,15 @@ DIFFERENT = {
     "rcv1": "34 times the training samples",
 }
 
-#: Rows by what the papers call them; those without a name are ours. A row whose node messages are None is no network.
+#: The papers' names by row, none for rows of our own. A row without node messages is no network.
 Rows = Mapping[Row, tuple[str, ...]]
 GRAPHS = ("edgeless", "complete", "prior", "learned")
-#: The papers' letters for label graphs, and for components without and with messages, which their tables keep.
+#: The papers' letters for label graphs, and for components without and with messages.
 LETTERS = {"edgeless": "el", "complete": "fc", "prior": "pr"}
 ENCODERS = {False: "emb", True: "fmp"}
-#: The prior of MPED, of the meaning of the labels' names.
+#: The prior of MPED: similar meanings of label names.
 WORDNET = "wordnet"
-#: How tables write the models.
+#: Titles of models.
 NAMES = {
     "emb-mlp": "Emb + MLP",
     "gaml": "GAML",
@@ -73,12 +73,8 @@ class Table(NamedTuple):
 
 
 _CLASSIFIERS = (
-    "linear SVM",
-    "random forest",
-    "classifier chain",
-    "ensemble of chains",
-    "ML-kNN",
-    "label trees",
+    *("linear SVM", "random forest", "classifier chain"),
+    *("ensemble of chains", "ML-kNN", "label trees"),
 )
 _BASELINES: Rows = {Row(name): () for name in (FREQUENCY, *_CLASSIFIERS)}
 _LAMP: Rows = {
@@ -89,10 +85,10 @@ _LAMP: Rows = {
     Row("gaml", True): ("GAML",),
     Row("seq2seq", True): ("RNN Seq2Seq",),
     **{
-        Row("lamp", node_messages, graph): (f"{paper} + LaMP_{LETTERS[graph]}",)
+        Row("lamp", messages, graph): (f"{name} + LaMP_{LETTERS[graph]}",)
         if graph in LETTERS
         else ()
-        for node_messages, paper in {False: "Emb", True: "FMP"}.items()
+        for messages, name in {False: "Emb", True: "FMP"}.items()
         for graph in GRAPHS
     },
     Row("lamp", False, WORDNET): (),
@@ -127,24 +123,23 @@ TABLES = {
         "Table 2 of MPED",
         METRICS,
         _MPED,
-        "the paper's prior is the similarity of label names in WordNet, on rcv1 the tree of topics; prior joins labels "
-        "that occur together, on sider those of highest correlation, and on rcv1 is that tree",
+        "the paper's prior is the similarity of label names in WordNet, on rcv1 the tree of "
+        "topics; prior joins labels that occur together, on sider those of highest correlation, "
+        "and on rcv1 is that tree",
     ),
 }
 
 
 @cache
 def reported(path: Path = FIGURES) -> dict[tuple[str, str, str, str], float]:
-    """All figures by paper, data set, model and metric; those of LANET by table, data set, row and metric."""
+    """All figures by paper (LANET: table), data set, model (LANET: row) and metric."""
     figures = pd.read_csv(path, dtype={"table": str})
     keys = figures[["paper" if "paper" in figures else "table", "dataset", "model", "metric"]]
     return dict(zip(keys.itertuples(index=False, name=None), figures["value"], strict=True))
 
 
 def figures(dataset: str) -> dict[str, dict[str, float]]:
-    """The figures of message passing on a data set by paper and model, then by metric; and the best of all for each
-    metric.
-    """
+    """Figures of message passing by paper and model, and the best of each metric."""
     remark = f" ({DIFFERENT[dataset]})" if dataset in DIFFERENT else ""
     ours: dict[str, dict[str, float]] = {}
     for (paper, of, model, metric), value in reported().items():

@@ -1,18 +1,20 @@
-"""Comparison of label graphs: edgeless, complete, priors, learned, or one's own from a file, with and without feature
-message passing; and of a recipe with and without each of its parts.
+"""Comparison of label graphs, with and without messages among components; and ablations.
 
-    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,complete,prior --seeds 3
-    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,mine.safetensors --seeds 3
-    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,complete --seeds 3
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --seeds 3
+    python -m benchmarks.accuracy.prior_vs_learned --graphs edgeless,mine.safetensors
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs edgeless,complete
         --node_messages false --settings published
-    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs complete --node_messages false --ablation
+    python -m benchmarks.accuracy.prior_vs_learned --dataset bibtex --graphs complete
+        --node_messages false --ablation
 
-All rows of a seed share its split. Rows with published settings are LaMP without base scores and without a linear path.
-Next to the variants stand the label frequencies, strong classical models tuned on the same validation samples, and what
-the papers report. Differences between graphs, and from the whole recipe, are tested over the seeds. The
-attention along the complete graph is compared with priors, and with the true label graph where it is known.
+Label graphs are edgeless, complete, priors, learned, or read from files. All rows of a seed share
+its split. Rows with published settings are LaMP without base scores and without a linear path.
+Beside the variants stand the label frequencies, strong classical models tuned on the same
+validation samples, and the papers' figures. Differences between graphs, and from the whole recipe,
+are tested over the seeds. The attention along the complete graph is compared with priors, and with
+the true label graph where it is known.
 
-Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
+Results go to benchmarks/runs/; --replace writes the tracked file of benchmarks/results/ instead.
 """
 
 from __future__ import annotations
@@ -60,11 +62,11 @@ from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.training import MultiLabelDataModule, Training
 
-#: Attention is averaged over so many batches; more of them change it little.
+#: Batches that attention is averaged over; more of them change it little.
 NUM_BATCHES = 10
 #: The change of rows of molecules whose components are fingerprints and descriptors only.
 WITHOUT_ATOMS = "without atoms"
-#: Known graphs that learned attention is compared with in any case; others if they are trained with.
+#: Known graphs that learned attention is always compared with. Others need rows of their own.
 ALWAYS_COMPARED = ("prior", "tree", "planted")
 
 
@@ -73,8 +75,8 @@ class Change:
     """A difference of an ablation from the recipe."""
 
     graph: str | None = None
-    base_scores: tuple[str, ...] | None = None  #: the classifiers that are kept
-    #: arguments by the recipe's attributes
+    base_scores: tuple[str, ...] | None = None  #: The classifiers that remain.
+    #: Arguments by the recipe's attributes.
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def of(self, recipe: Recipe) -> Recipe:
@@ -101,21 +103,14 @@ CHANGES = {
 
 
 def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
-    """Those that change something: a recipe may do without a part already."""
+    """The changes that have an effect. A recipe may lack a part already."""
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
-        kept = (
-            None
-            if change.base_scores is None
-            else {PUBLISHED[kind].title for kind in change.base_scores}
-        )
-        other_scores = kept is not None and kept < present
-        return (
-            other_scores
-            or change.graph not in (None, graph)
-            or (bool(change.parts) and change.of(recipe) != recipe)
-        )
+        scores = {PUBLISHED[kind].title for kind in change.base_scores or ()}
+        other_scores = change.base_scores is not None and scores < present
+        other_graph = change.graph not in (None, graph)
+        return other_scores or other_graph or (bool(change.parts) and change.of(recipe) != recipe)
 
     return {name: change for name, change in CHANGES.items() if differs(change)}
 
@@ -138,76 +133,63 @@ def main(
 ) -> None:
     """Trains every variant with every seed, prints the table and writes benchmarks/runs/.
 
-    Rows of a comparison that stopped early, else of its file of results, are kept if samples, settings and versions are
-    the same. The code must be too, which is not checked: to make all rows again, remove the file. Rows of complete are
-    made again if they were not compared with one of these graphs.
+    Rows of an interrupted comparison, else of its file of results, are kept if samples, settings
+    and versions are the same. The code is not compared: to make all rows again, remove the file.
+    Rows of complete are made again if they were not compared with one of these graphs.
 
     Args:
-        dataset: The data set, one of those that have a recipe.
+        dataset: The data set.
         seeds: Number of seeds.
-        first_seed: The first of them; the recipes of molecules were found with seeds 0 to 3 (that of NCI also with 11).
-        split: How samples are divided; the first method of the recipe if not given.
-        graphs: The label graphs, joined by commas: edgeless, complete, learned, those that the recipe has, and files
-            that LabelGraph.save wrote, which are called by their name without the suffix.
-        node_messages: Whether components send messages to each other: false, true, or both, joined by a comma.
+        first_seed: The first seed. The recipes of molecules were found with seeds 0 to 3, that of
+            NCI also with 11.
+        split: How samples are divided. Default: the first method of the recipe.
+        graphs: The label graphs, joined by commas: edgeless, complete, learned, graphs of the
+            recipe, and files that LabelGraph.save wrote, named by their stem.
+        node_messages: Whether components send messages to each other: false, true, or both, joined
+            by a comma.
         atoms: Whether molecules have atoms as components, or fingerprints and descriptors only.
-        settings: Those that were best here (best), or near those of the paper (published). Joined by commas.
-        without: Rows of classifiers to leave out, joined by semicolons; the same command without this adds them.
+        settings: The best settings here (best), or near the paper's (published), joined by commas.
+        without: Rows of classifiers to skip, joined by semicolons. The same command without this
+            option adds them.
         root: Folder that keeps the data.
-        jobs: How many trainings run at a time, each on one thread.
+        jobs: Number of simultaneous trainings, each on one thread.
         max_epochs: Number of epochs, if not that of the recipe.
-        replace: Whether to replace the tracked file in benchmarks/results/ instead. Rows are kept after every training
-            in a file of their own, which takes the place of the file of results in the end.
+        replace: Whether to replace the tracked file in benchmarks/results/ instead. Rows are kept
+            after every training in a file that replaces the file of results in the end.
         ablation: Whether to train the recipe of a table without one of its parts at a time too.
     """
-    if seeds < 1:
-        raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
     check_replacement(replace, max_epochs=max_epochs)
-    if dataset not in RECIPES:
-        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
-    recipe = RECIPES[dataset]
-    if ablation and dataset not in TABLES:
-        raise SystemExit(
-            f"Expected --dataset of --ablation to be one of {', '.join(TABLES)} (got {dataset})"
-        )
-    split = recipe.splits[0] if split is None else split
-    if split not in recipe.splits:
-        raise SystemExit(
-            f"Expected --split of {dataset} to be one of {', '.join(recipe.splits)} (got {split})"
-        )
-    own = own_graphs(graphs, ("edgeless", "complete", "learned", *recipe.graphs))
+    recipe, split = _checked(dataset, seeds, split, ablation)
+    standard = ("edgeless", "complete", "learned")
+    own = own_graphs(graphs, (*standard, *recipe.graphs))
     recipe = with_graphs(recipe, own)
     paths = {str(path): name for name, path in own.items()}
     by_name = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
-    wanted = chosen(
-        f"--graphs of {dataset}", by_name, ("edgeless", "complete", "learned", *recipe.graphs)
-    )
+    wanted = chosen(f"--graphs of {dataset}", by_name, (*standard, *recipe.graphs))
     with_settings = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
-    answers = [
-        answer == "true" for answer in chosen("--node_messages", node_messages, ("false", "true"))
-    ]
+    answers = chosen("--node_messages", node_messages, ("false", "true"))
     rows = [
-        Row(LAMP, answer, graph, whose, None if atoms else WITHOUT_ATOMS)
+        Row(LAMP, answer == "true", graph, whose, None if atoms else WITHOUT_ATOMS)
         for whose, answer, graph in product(with_settings, answers, wanted)
     ]
     if not atoms:
         recipe = replace_fields(recipe, model={**recipe.model, "atoms": False})
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
-    all_seeds, left_out = range(first_seed, first_seed + seeds), without.split(";")
-    if "best" not in with_settings:  # nothing but their own rows needs the classifiers
-        kept = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in left_out)
-        recipe = replace_fields(recipe, classifiers=kept)
+    all_seeds, skipped = range(first_seed, first_seed + seeds), without.split(";")
+    if "best" not in with_settings:  # Only the classifiers' own rows need them.
+        kinds = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in skipped)
+        recipe = replace_fields(recipe, classifiers=kinds)
     samples = Samples(root)
     trials = {seed: samples.trial(dataset, recipe, seed, split) for seed in all_seeds}
     first, _ = trials[first_seed]
     _try_out(*trials[first_seed], rows)
     changes: dict[str, Change] = {}
     if ablation:
-        titles = [each.title for each in classifier_scores(first.dataset).classifiers.values()]
-        changes = changes_of(recipe, titles, wanted[0])
+        parts = classifier_scores(first.dataset).classifiers.values()
+        changes = changes_of(recipe, [part.title for part in parts], wanted[0])
         rows += [
-            replace_fields(rows[0], graph=each.graph or wanted[0], change=name)
-            for name, each in changes.items()
+            replace_fields(rows[0], graph=change.graph or wanted[0], change=name)
+            for name, change in changes.items()
         ]
     priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
@@ -221,70 +203,77 @@ def main(
         },
         "own_graphs": {name: sha256(path.read_bytes()) for name, path in own.items()},
     }
-    # Models as published alone have a file of their own, beside that of models with all that helps.
-    name = name_of(
-        "prior_vs_learned", dataset, split, "published" if with_settings == ["published"] else ""
-    )
+    # Models as published alone have a file of their own, beside that of the best models.
+    published = "published" if with_settings == ["published"] else ""
+    name = name_of("prior_vs_learned", dataset, split, published)
     if ablation:
         name = f"ablation-{dataset}"
         content["changes"] = {name: asdict(change) for name, change in changes.items()}
-    # Where all seeds share their samples, so do the rows without labels as nodes.
-    alike = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
+    # Rows without label nodes need one seed where all seeds share their samples.
+    same = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
     calls = {
         (Row(model), seed): delayed(run_baseline)(*trials[seed], seed, model, options)
-        for seed in (all_seeds[:1] if alike else all_seeds)
+        for seed in (all_seeds[:1] if same else all_seeds)
         for model in baselines(*trials[seed], seed, options)
-        if model not in left_out
+        if model not in skipped
     }
-    pairs = product([row for row in rows if row.model not in left_out], trials.items())
     calls |= {
         (row, seed): delayed(run_variant)(*trial, seed, row, options, priors)
-        for row, (seed, trial) in pairs
+        for row, (seed, trial) in product(rows, trials.items())
+        if row.model not in skipped
     }
 
     def keeps(run: Mapping[str, Any]) -> bool:
-        known = run["recovery"]
-        return (
-            not known
-            or Row.of(run) not in rows
-            or all(f"{LEARNED}, {prior}" in known for prior in priors)
-        )
+        scores = run["recovery"]
+        compared = all(f"{LEARNED}, {prior}" in scores for prior in priors)
+        return not scores or Row.of(run) not in rows or compared
 
-    path = collect(
-        name, content, calls, row_and_seed, in_short, keeps=keeps, jobs=jobs, replace=replace
-    )
+    options = {"keeps": keeps, "jobs": jobs, "replace": replace}
+    path = collect(name, content, calls, row_and_seed, in_short, **options)
     print("\n".join(["", *full(Comparison.of(name, [read_file(path)]))]))
 
 
+def _checked(dataset: str, seeds: int, split: str | None, ablation: bool) -> tuple[Recipe, str]:
+    """The recipe and the split of a run, if its options are valid."""
+    if seeds < 1:
+        raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
+    if dataset not in RECIPES:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
+    if ablation and dataset not in TABLES:
+        known = ", ".join(TABLES)
+        raise SystemExit(f"Expected --dataset of --ablation to be one of {known} (got {dataset})")
+    splits = RECIPES[dataset].splits
+    if split is not None and split not in splits:
+        known = ", ".join(splits)
+        raise SystemExit(f"Expected --split of {dataset} to be one of {known} (got {split})")
+    return RECIPES[dataset], split or splits[0]
+
+
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
-    """The files among label graphs that are joined by commas, by the names that they get."""
-    found = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
-    for name, path in found.items():
+    """Files among label graphs that are joined by commas, by their names."""
+    paths = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
+    intro = "Expected a file of --graphs to"
+    for name, path in paths.items():
         if name in known:
-            raise SystemExit(
-                f"Expected a file of --graphs to have a name of its own (got '{path}'); rename it"
-            )
+            raise SystemExit(f"{intro} have a name of its own (got '{path}'); rename it")
         if not path.is_file():
-            raise SystemExit(
-                f"Expected a file of --graphs to be one that LabelGraph.save wrote (got no '{path}')"
-            )
-    return found
+            raise SystemExit(f"{intro} be one that LabelGraph.save wrote (got no '{path}')")
+    return paths
 
 
 def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
     """The recipe with label graphs from files beside its own."""
 
     def read(dataset: MultiLabelDataset, split: Split, path: Path) -> LabelGraph:
-        graph = LabelGraph.load(path)
-        if graph.num_labels != dataset.num_labels:
+        graph, names = LabelGraph.load(path), list(dataset.label_names)
+        if graph.num_labels != len(names):
             raise SystemExit(
-                f"Expected '{path}' to have the {dataset.num_labels} labels of the data set (got "
+                f"Expected '{path}' to have the {len(names)} labels of the data set (got "
                 f"{graph.num_labels}); build it anew"
             )
-        if list(graph.label_names or dataset.label_names) != list(dataset.label_names):
-            raise SystemExit(
-                f"Expected '{path}' to have the labels of the data set, in its order; build it anew"
-            )
+        if list(graph.label_names or names) != names:
+            order = "the labels of the data set, in its order"
+            raise SystemExit(f"Expected '{path}' to have {order}; build it anew")
         return graph
 
     own = {name: partial(read, path=path) for name, path in files.items()}
@@ -292,7 +281,7 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
 
 
 def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
-    """Builds every graph and a model of every kind: what cannot be built is better known now than after hours."""
+    """Builds every graph and kind of model, so that errors show now rather than after hours."""
     for graph in {row.graph for row in rows} - {"learned"}:
         task.recipe.label_graph(graph, task.dataset, split)
     for row in {replace_fields(row, graph=None) for row in rows}:
@@ -303,9 +292,8 @@ def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
             labels, part = edgeless(task.dataset.label_names), task.dataset[split.train]
             recipe.build(part, labels, node_messages=row.node_messages, **options)
         except (TypeError, ValueError) as error:
-            raise SystemExit(
-                f"Expected --atoms and --node_messages that models of {task.name} take: {error}"
-            ) from None
+            intro = f"Expected --atoms and --node_messages that models of {task.name} take"
+            raise SystemExit(f"{intro}: {error}") from None
 
 
 def run_variant(
@@ -323,14 +311,10 @@ def run_variant(
     if change := CHANGES.get(row.change or ""):
         dataset = task.dataset
         if change.base_scores is not None:
-            places = [
-                list(classifier_scores(dataset).classifiers).index(kind)
-                for kind in change.base_scores
-            ]
-            dataset = with_attribute(
-                dataset, "base_scores", dataset.rows("base_scores")[..., places]
-            )
-        task = Task(task.name, dataset, change.of(task.recipe))
+            kinds = list(classifier_scores(dataset).classifiers)
+            columns = [kinds.index(kind) for kind in change.base_scores]
+            scores = dataset.rows("base_scores")[..., columns]
+            dataset = with_attribute(dataset, "base_scores", scores)
     label_graph = label_graph_of(task, split, seed, cast(str, row.graph), node_messages, options)
     result, data = task.train(split, seed, label_graph, node_messages, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))
@@ -343,22 +327,18 @@ def run_variant(
 def _recovered(
     task: Task, split: Split, result: Training, data: MultiLabelDataModule, priors: Sequence[str]
 ) -> dict[str, Any]:
-    """How well the learned attention, and simple statistics of the training labels, rank the pairs that priors join."""
+    """How well attention and statistics of the training labels rank the pairs of priors."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
     scores = {LEARNED: mean_label_attention(result.module.model, batches)}
     scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
-    known = {
-        name: task.recipe.label_graph(name, task.dataset, split)
-        for name in priors
-        if name in task.recipe.graphs
-    }
-    return {
-        f"{score}, {name}": recovery(values, prior, task.counted)
-        for name, prior in known.items()
-        for score, values in scores.items()
-        if score == LEARNED or name in ("planted", "tree")
-    }
+    recovered = {}
+    for name in (name for name in priors if name in task.recipe.graphs):
+        prior = task.recipe.label_graph(name, task.dataset, split)
+        for score, values in scores.items():
+            if score == LEARNED or name in ("planted", "tree"):
+                recovered[f"{score}, {name}"] = recovery(values, prior, task.counted)
+    return recovered
 
 
 if __name__ == "__main__":

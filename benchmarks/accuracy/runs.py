@@ -1,4 +1,4 @@
-"""Rows of comparisons, and their runs: what one seed of a row gives."""
+"""Rows of comparisons, and their runs, which hold the results of one seed of a row."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_threshold
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.training import MultiLabelDataModule, Training
 
-#: The settings that were best here, or those of the paper where a model learns with these.
+#: The settings that were best here, or those of the paper where a model learns with them.
 Settings = Literal["best", "published"]
 LAMP = "LaMP"
-#: How titles write that components send messages to each other.
+#: The part of a title for components that send messages to each other.
 WITH_MESSAGES = "with node messages"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
-#: Rows that those with messages on molecules are tested against, if a comparison has them.
+#: Rows on molecules that rows with messages are tested against, if a comparison has them.
 SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
 #: The scores of label pairs that are compared with priors.
@@ -62,28 +62,25 @@ class Row:
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> Row:
         """The row of a stored run."""
-        return cls(**{each.name: run[each.name] for each in fields(cls)})
+        return cls(**{part.name: run[part.name] for part in fields(cls)})
 
     @property
     def title(self) -> str:
-        """All of it in one line."""
+        """The whole identity in one line."""
         parts = (self.model, WITH_MESSAGES if self.node_messages else None, self.graph)
         return ", ".join([" ".join(filter(None, parts)), *self.remarks])
 
     @property
     def remarks(self) -> list[str]:
         """Differences from the best settings."""
-        return [
-            *(["as published"] if self.settings == "published" else []),
-            *([self.change] if self.change else []),
-        ]
+        published = ["as published"] if self.settings == "published" else []
+        return [*published, *([self.change] if self.change else [])]
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
     """The parts of a recipe that files of results keep."""
-    return {key: getattr(recipe, key) for key in RECORDED} | {
-        "module": {**recipe.objective, **recipe.module}
-    }
+    parts = {key: getattr(recipe, key) for key in RECORDED}
+    return {**parts, "module": {**recipe.objective, **recipe.module}}
 
 
 @dataclass
@@ -96,43 +93,34 @@ class Run:
     seconds: float
     metrics: Metrics
     undefined: list[str]
-    test: str = ""  #: the hash of the test rows
-    per_label: Metrics = field(default_factory=dict)  #: the same with a threshold for each label
-    #: the same with thresholds that follow frequencies
-    by_frequency: Metrics = field(default_factory=dict)
-    #: those of the likeliest label set of training samples
-    by_label_set: Metrics = field(default_factory=dict)
-    #: of these two, for every metric the better on validation samples
+    test: str = ""  #: The hash of the test rows.
+    per_label: Metrics = field(default_factory=dict)  #: Metrics with a threshold for each label.
+    by_frequency: Metrics = field(default_factory=dict)  #: With thresholds by label frequency.
+    by_label_set: Metrics = field(default_factory=dict)  #: Of the likeliest known label set.
+    #: Of the last two, for every metric the one that is better on validation samples.
     preferred: Metrics = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
-    #: the metrics of validation samples, with the same thresholds
-    on_validation: Metrics = field(default_factory=dict)
+    on_validation: Metrics = field(default_factory=dict)  #: Of validation samples, same thresholds.
     recovery: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields of the row beside all others."""
-        found = asdict(self)
-        return {**found.pop("row"), **found}
+        """All fields, those of the row among them."""
+        values = asdict(self)
+        return {**values.pop("row"), **values}
 
 
 def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Stored runs as a table, whose columns are the fields, ``metrics.f1_micro`` and the like, and ``row`` where they
-    tell one.
-    """
-    return pd.DataFrame(
-        {
-            **({"row": Row.of(run)} if "node_messages" in run else {}),
-            **{key: value for key, value in run.items() if key not in BY_METRIC},
-            **{
-                f"{part}.{name}": value
-                for part in BY_METRIC
-                for name, value in run.get(part, {}).items()
-            },
-        }
-        for run in runs
-    )
+    """Stored runs as a table with columns such as ``metrics.f1_micro``, and ``row`` if stored."""
+    rows = []
+    for run in runs:
+        row = {"row": Row.of(run)} if "node_messages" in run else {}
+        row |= {key: value for key, value in run.items() if key not in BY_METRIC}
+        for part in BY_METRIC:
+            row |= {f"{part}.{name}": value for name, value in run.get(part, {}).items()}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def row_and_seed(run: Mapping[str, Any]) -> tuple[Row, int]:
@@ -142,30 +130,21 @@ def row_and_seed(run: Mapping[str, Any]) -> tuple[Row, int]:
 
 def in_short(run: Mapping[str, Any]) -> str:
     """A stored run in one line: some metrics and the time."""
-    names = (
-        "subset_accuracy",
-        "f1_samples",
-        "f1_micro",
-        "f1_macro",
-        "roc_auc_macro",
-        "average_precision_macro",
-    )
-    values = [
-        f"{name} {run['metrics'][name]:.4f}"
-        for name in names
-        if run["metrics"].get(name) is not None
-    ]
+    names = ("subset_accuracy", "f1_samples", "f1_micro", "f1_macro")
+    names += ("roc_auc_macro", "average_precision_macro")
+    metrics = {name: run["metrics"].get(name) for name in names}
+    values = [f"{name} {value:.4f}" for name, value in metrics.items() if value is not None]
     row = Row.of(run).title if "node_messages" in run else run["model"]
     return f"{row:<28} seed {run['seed']}: {', '.join(values)} ({run['seconds']:.0f} s)"
 
 
 @dataclass
 class Task:
-    """A data set, how to train on it, and which of its labels count."""
+    """A data set, its recipe, and its labels that count."""
 
     name: str
     dataset: MultiLabelDataset
-    changed: Recipe | None = None  #: in place of the data set's own recipe
+    changed: Recipe | None = None  #: Replaces the data set's own recipe.
 
     @property
     def recipe(self) -> Recipe:
@@ -174,13 +153,12 @@ class Task:
 
     def with_settings(self, settings: Settings | None) -> Task:
         """The task with the recipe of these settings."""
-        return (
-            replace(self, changed=self.recipe.as_published()) if settings == "published" else self
-        )
+        published = settings == "published"
+        return replace(self, changed=self.recipe.as_published()) if published else self
 
     @property
     def counted(self) -> torch.Tensor:
-        """Which labels are frequent enough."""
+        """A mask of the labels that are frequent enough."""
         return self.recipe.counted_labels(self.dataset)
 
     def train(
@@ -206,13 +184,10 @@ class Task:
         on_val: ArrayLike,
         on_test: ArrayLike,
     ) -> Run:
-        """All metrics on the test set; thresholds, one per metric or one per label, come from the validation set."""
+        """All metrics of the test set; thresholds are tuned on the validation set."""
         keep, y = self.counted, self.dataset.y
-        names = [
-            name
-            for name, counts in zip(self.dataset.label_names, keep.tolist(), strict=True)
-            if counts
-        ]
+        named = zip(self.dataset.label_names, keep.tolist(), strict=True)
+        names = [name for name, counts in named if counts]
         val, test = (
             torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test)
         )
@@ -222,43 +197,31 @@ class Task:
         evaluation = evaluate(y_test, test, tuners, names)
 
         def values(y: torch.Tensor, scores: torch.Tensor, tuners: Any = None) -> Metrics:
-            found: Metrics = evaluate(y, scores, tuners, names).to_dict()["values"]
-            return found
+            metrics: Metrics = evaluate(y, scores, tuners, names).to_dict()["values"]
+            return metrics
 
-        per_label, by_frequency = (
-            tune_thresholds(y_val, val, "per_label"),
-            values(y_test, test, following),
-        )
-        by_set_on_val: Metrics = dict.fromkeys(DECISION_METRICS)
-        by_label_set: Metrics = dict.fromkeys(DECISION_METRICS)
-        # Sets are undefined where no training sample is known entirely.
+        metrics = evaluation.to_dict()["values"]
+        run = Run(row, seed, split.hash, seconds, metrics, evaluation.undefined)
+        run.test = hashlib.sha256(split.test.numpy().tobytes()).hexdigest()
+        run.per_label = values(y_test, test, tune_thresholds(y_val, val, "per_label"))
+        run.by_frequency = values(y_test, test, following)
+        run.on_validation = values(y_val, val, tuners)
+        run.by_label_set = dict.fromkeys(DECISION_METRICS)
+        on_validation = dict.fromkeys(DECISION_METRICS)
+        # Label sets are undefined where no training sample is known entirely.
         if not y_train.isnan().any(dim=1).all():
             sets = LabelSets.tuned(y_train, y_val, val)
-            on_val, on_test = (
+            decided = [
                 values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test))
+            ]
+            on_validation, run.by_label_set = (
+                {name: by_metric[name] for name in DECISION_METRICS} for by_metric in decided
             )
-            by_set_on_val, by_label_set = (
-                {name: on[name] for name in DECISION_METRICS} for on in (on_val, on_test)
-            )
-        preferred = {
-            name: by_label_set[name]
-            if _exceeds(by_set_on_val[name], tuner.best_value)
-            else by_frequency[name]
-            for name, tuner in following.items()
-        }
-        run = Run(
-            row, seed, split.hash, seconds, evaluation.to_dict()["values"], evaluation.undefined
-        )
-        run.test = hashlib.sha256(split.test.numpy().tobytes()).hexdigest()
-        run.per_label, run.by_frequency = values(y_test, test, per_label), by_frequency
-        run.by_label_set, run.preferred, run.on_validation = (
-            by_label_set,
-            preferred,
-            values(y_val, val, tuners),
-        )
-        run.thresholds = {
-            name: float(np.asarray(tuner.thresholds).item()) for name, tuner in tuners.items()
-        }
+        for name, tuner in following.items():
+            by_set = _exceeds(on_validation[name], tuner.best_value)
+            run.preferred[name] = (run.by_label_set if by_set else run.by_frequency)[name]
+        for name, tuner in tuners.items():
+            run.thresholds[name] = float(np.asarray(tuner.thresholds).item())
         return run
 
 

@@ -1,9 +1,10 @@
-"""Settings of LaMP as published: what other ones would give, by validation samples alone.
+"""Other settings of LaMP as published, compared by validation samples alone.
 
     python -m benchmarks.accuracy.settings --dataset bibtex
 
-One setting is changed at a time, and every change is trained with the same seeds, along all pairs of labels and without
-messages among components. No test sample is predicted. A search that stopped goes on.
+One setting is changed at a time, and every change is trained with the same seeds, along all pairs
+of labels and without messages among components. No test sample is predicted. An interrupted search
+continues.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tg_mlc.data import Split
 from tg_mlc.papers.recipes import Recipe
 from tg_mlc.papers.recipes.tables import TABLES
 
-#: By the names of tables: where recipes keep a setting, and the values that are tried beside the recipe's own.
+#: The part and key of each setting in recipes, and the values tried beside the recipe's own.
 SETTINGS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "learning rate": ("module", "lr", (5e-4, 1e-3, 2e-3, 4e-3)),
     "dropout": ("model", "dropout", (0.0, 0.1, 0.2)),
@@ -48,7 +49,7 @@ def main(
     Args:
         dataset: The data set, one of words or vectors with an official split.
         seeds: Number of seeds.
-        first_seed: The first of them; those of other tables begin at 10.
+        first_seed: The first seed; those of other tables begin at 10.
         root: Folder that keeps the data.
         channels: Size of all states, if not that of the recipe.
         replace: Whether to write the tracked file in benchmarks/results/ instead.
@@ -63,24 +64,17 @@ def main(
     task, split = samples.trial(dataset, recipe, first_seed)
     content = {"dataset": samples.describe(dataset), "split": split.hash}
     content |= {"monitor": recipe.fit["monitor"], "recipe": recorded(recipe)}
+    pairs = product(range(first_seed, first_seed + seeds), values_of(recipe))
     calls = {
         (setting, value, seed): delayed(trial)(task, split, seed, setting, value)
-        for seed, (setting, value) in product(
-            range(first_seed, first_seed + seeds), values_of(recipe)
-        )
+        for seed, (setting, value) in pairs
     }
-    collect(
-        f"settings-{dataset}",
-        content,
-        calls,
-        itemgetter("setting", "value", "seed"),
-        str,
-        replace=replace,
-    )
+    identity = itemgetter("setting", "value", "seed")
+    collect(f"settings-{dataset}", content, calls, identity, str, replace=replace)
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:
-    """The recipe as it is, then all other values of one setting after the other."""
+    """No change, then all other values of one setting after the other."""
     yield None, None
     for setting, (part, key, values) in SETTINGS.items():
         yield from ((setting, value) for value in values if value != getattr(recipe, part)[key])
@@ -97,18 +91,15 @@ def with_setting(recipe: Recipe, setting: str | None, value: float | None) -> Re
 def trial(
     task: Task, split: Split, seed: int, setting: str | None, value: float | None
 ) -> list[Run]:
-    """The best score of validation samples over the epochs, and the time that it took."""
+    """The best score of validation samples over the epochs, and the seconds of training."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     task = changed(task, changed=with_setting(task.recipe, setting, value))
     label_graph = task.recipe.label_graph("complete", task.dataset, split)
     result, _ = task.train(split, seed, label_graph, False, {})
-    found = {
-        "validation": result.best_value,
-        "epochs": result.num_epochs,
-        "seconds": time.perf_counter() - start,
-    }
-    return [{"setting": setting, "value": value, "seed": seed, **found}]
+    scores = {"validation": result.best_value, "epochs": result.num_epochs}
+    seconds = time.perf_counter() - start
+    return [{"setting": setting, "value": value, "seed": seed, **scores, "seconds": seconds}]
 
 
 if __name__ == "__main__":

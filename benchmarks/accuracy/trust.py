@@ -2,10 +2,10 @@
 
     python -m benchmarks.accuracy.trust --seeds 1
 
-The default is fitted to a random half of the samples. The scores of the other half are divided at random, 100 times,
-into samples by which label sets are calibrated and samples that test them; thresholds for micro-F1 stand beside. Then
-the default and each of its classifiers are calibrated by the held-out scores of the first half, and tested by all of
-the other one.
+The default is fitted to a random half of the samples. The scores of the other half are divided at
+random, 100 times, into samples that calibrate label sets and samples that test them; thresholds for
+micro-F1 stand beside. Then the default and each of its classifiers are calibrated by the held-out
+scores of the first half, and tested by the whole other half.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAME = "trust"
 SECONDS = {"emotions": 60.0, "yeast": 120.0, "sider": 120.0, "bibtex": 300.0}
 SHARES = (0.8, 0.9)
 NUM_RESPLITS = 100
-TOLERANCE = 0.01  #: of the coverage of a label, beside the finite-sample term
+TOLERANCE = 0.01  #: Tolerance of the coverage of a label, beside the finite-sample term.
 DEFAULT, PLAIN = "the default", "thresholds for micro-F1"
 
 
@@ -49,90 +49,84 @@ def main(
     seconds: float | None = None,
     replace: bool = False,
 ) -> None:
-    """Fits the default to half of each data set, and writes benchmarks/runs/; a run that stopped early goes on.
+    """Fits the default to half of each data set, and writes benchmarks/runs/.
+
+    A run that was interrupted continues.
 
     Args:
-        datasets: Names of data sets, between commas.
+        datasets: Names of data sets, joined by commas.
         seeds: Number of seeds, of halves and fits.
         root: Folder that keeps the data.
-        seconds: The time that a fit may take, if not the usual one.
+        seconds: Time limit of a fit, if not that of the data set.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     names = datasets.split(",")
-    allowed = {name: seconds or SECONDS.get(name, 300.0) for name in names}
+    limits = {name: seconds or SECONDS.get(name, 300.0) for name in names}
+    described = {name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names}
     content = {
-        "datasets": {
-            name: describe_dataset(name, RECIPES[name].load_dataset(root)) for name in names
-        },
-        "settings": {"resplits": NUM_RESPLITS, "seconds": allowed},
+        "datasets": described,
+        "settings": {"resplits": NUM_RESPLITS, "seconds": limits},
         "seeds": list(range(seeds)),
     }
-    keys = ((name, seed) for seed, name in product(range(seeds), names))
     calls = {
-        (name, seed): delayed(run_dataset)(name, seed, root, allowed[name]) for name, seed in keys
+        (name, seed): delayed(run_dataset)(name, seed, root, limits[name])
+        for seed, name in product(range(seeds), names)
     }
     collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
 def _in_short(run: Run) -> str:
-    found = ", ".join(
-        f"{key} {value:.4f}" for key, value in run.items() if isinstance(value, float)
-    )
-    return f"{run['dataset']} seed {run['seed']}, {run.get('sets') or run['model']}: {found}"
+    floats = {key: value for key, value in run.items() if isinstance(value, float)}
+    values = ", ".join(f"{key} {value:.4f}" for key, value in floats.items())
+    return f"{run['dataset']} seed {run['seed']}, {run.get('sets') or run['model']}: {values}"
 
 
 def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
-    """All figures of a data set."""
+    """All results of a data set."""
     torch.set_num_threads(1)
     dataset, begin = RECIPES[name].load_dataset(root), time.monotonic()
     split = random_split(len(dataset), (0.5, 0.0, 0.5), seed)
     train, held_out = dataset[split.train], dataset[split.test]
     model, y = auto(train, seconds=seconds, seed=seed), held_out.y.numpy()
     scores = model.probabilities(held_out)
-    found = {DEFAULT: (expit(model.training.held_out), scores)}
-    found |= {title: each[:2] for title, each in classifier_scores(model, held_out).items()}
+    pairs = {DEFAULT: (expit(model.training.held_out), scores)}
+    pairs |= {title: part[:2] for title, part in classifier_scores(model, held_out).items()}
     runs = [*sets(y, scores, seed), *_plain(y, model.answer(held_out).decisions)]
-    runs += [
-        each
-        for title, pair in found.items()
-        for each in calibrated(title, train.y.numpy(), y, *pair)
-    ]
-    return [
-        {"dataset": name, "seed": seed, "seconds": time.monotonic() - begin, **each}
-        for each in runs
-    ]
+    for title, pair in pairs.items():
+        runs += calibrated(title, train.y.numpy(), y, *pair)
+    shared = {"dataset": name, "seed": seed, "seconds": time.monotonic() - begin}
+    return [{**shared, **run} for run in runs]
 
 
 def sets(
     y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS
 ) -> Iterator[Run]:
-    """How much of what applies label sets hold, over divisions of the same scores."""
+    """The coverage of label sets, over divisions of the same scores."""
+    names = [str(label) for label in range(y.shape[1])]
     for share, per in product(SHARES, ("label", "sample")):
-        generator, names = np.random.default_rng(seed), [str(label) for label in range(y.shape[1])]
-        found = []
+        generator, divisions = np.random.default_rng(seed), []
         for _ in range(resplits):
             order = generator.permutation(len(y))
             known, new = order[::2], order[1::2]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # rare labels that all sets hold
-                tuner = ConformalThresholds(y[known], scores[known]).tuner(
-                    Coverage(share, per), names
-                )
+                warnings.simplefilter("ignore")  # Rare labels are in all sets.
+                thresholds = ConformalThresholds(y[known], scores[known])
+                tuner = thresholds.tuner(Coverage(share, per), names)
             decided = tuner.predict(scores[new]) == 1
             term = 1 / ((y[known] == 1).sum(axis=0) + 1)
-            found.append((*_held(y[new], decided), decided.sum(axis=1).mean(), term))
-        labels, samples, sizes, term = zip(*found, strict=True)
-        each = np.nanmean(labels, axis=0)
-        reached = (each >= share - TOLERANCE) & (each <= share + TOLERANCE + np.mean(term, axis=0))
+            divisions.append((*_covered(y[new], decided), decided.sum(axis=1).mean(), term))
+        labels, samples, sizes, term = zip(*divisions, strict=True)
+        coverage, limit = np.nanmean(labels, axis=0), share + TOLERANCE + np.mean(term, axis=0)
+        reached = (coverage >= share - TOLERANCE) & (coverage <= limit)
         yield {
             "sets": f"{share:.0%} per {per}",
             "per": per,
             "share": share,
-            "of labels": float(each.mean()),
-            "least label": float(each.min()),
-            "most label": float(each.max()),
+            "of labels": float(coverage.mean()),
+            "least label": float(coverage.min()),
+            "most label": float(coverage.max()),
             "labels within": int(reached.sum()),
-            "labels": len(each),
+            "labels": len(coverage),
             "of samples": float(np.mean(samples)),
             "sd of samples": float(np.std(samples)),
             "size": float(np.mean(sizes)),
@@ -140,42 +134,39 @@ def sets(
         }
 
 
-def _held(y: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, float]:
-    """The share of what applies that is decided: of each label, and the mean over samples."""
+def _covered(y: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, float]:
+    """The fraction of present labels that is decided: of each label, and the mean over samples."""
     positive = y == 1
-    some = positive.any(axis=1)
+    hits, some = positive & decided, positive.any(axis=1)
     with np.errstate(invalid="ignore"):
-        of_labels = (positive & decided).sum(axis=0) / positive.sum(axis=0)
-    return of_labels, float(
-        ((positive & decided).sum(axis=1)[some] / positive.sum(axis=1)[some]).mean()
-    )
+        by_label = hits.sum(axis=0) / positive.sum(axis=0)
+    return by_label, float((hits.sum(axis=1)[some] / positive.sum(axis=1)[some]).mean())
 
 
 def _plain(y: np.ndarray, decided: np.ndarray) -> Iterator[Run]:
-    of_labels, of_samples = _held(y, decided)
-    size, true_size = float(decided.sum(axis=1).mean()), float(np.nansum(y) / len(y))
-    found = {"of labels": float(np.nanmean(of_labels)), "least label": float(np.nanmin(of_labels))}
+    by_label, of_samples = _covered(y, decided)
     yield {
         "sets": PLAIN,
         "per": "threshold",
-        **found,
+        "of labels": float(np.nanmean(by_label)),
+        "least label": float(np.nanmin(by_label)),
         "of samples": of_samples,
-        "size": size,
-        "true size": true_size,
+        "size": float(decided.sum(axis=1).mean()),
+        "true size": float(np.nansum(y) / len(y)),
     }
 
 
 def calibrated(
     title: str, y_train: np.ndarray, y: np.ndarray, held_out: np.ndarray, scores: np.ndarray
 ) -> Iterator[Run]:
-    """Errors of probabilities, and of those that are calibrated by held-out scores."""
+    """Errors of probabilities before and after calibration by held-out scores."""
     calibration = Calibration.fit(y_train, held_out)
     after = calibration.probabilities(torch.from_numpy(scores)).numpy()
     changed = sum(method != "identity" for method in calibration.methods)
-    for is_calibrated, each in ((False, scores), (True, after)):
-        values, known = evaluate(y, each).values, ~np.isnan(y)
+    for is_calibrated, probabilities in ((False, scores), (True, after)):
+        values, known = evaluate(y, probabilities).values, ~np.isnan(y)
         errors = {"ece": values["ece_macro"], "brier": values["brier_macro"]}
-        errors["log loss"] = float(log_loss(y[known], each[known]))
+        errors["log loss"] = float(log_loss(y[known], probabilities[known]))
         yield {"model": title, "calibrated": is_calibrated, "changed labels": changed, **errors}
 
 

@@ -1,4 +1,4 @@
-"""Labels on nodes: a table of F1 with the number of labels known, one with thresholds, and what each part adds."""
+"""Labels on nodes: F1 with the number of labels known, F1 with thresholds, gains of each part."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PARTS = {
     "known": "The number of labels of every node is known:",
     "thresholds": "Decisions by thresholds that other nodes chose:",
 }
-#: Comparisons: each row less the other.
-ADDED = {
+#: Each gain is a row less another one.
+GAINS = {
     "known labels of neighbours add to label messages": (nodes.WITH_KNOWN, nodes.ALONE),
     "label propagation adds to both regressions": (nodes.WITH_GIVEN, nodes.BASE),
     "label messages add to both regressions": (nodes.ON_BASE, nodes.BASE),
@@ -31,39 +31,34 @@ ADDED = {
 def section(result: Result) -> list[str]:
     """Both tables, and what each part adds."""
     runs = pd.json_normalize(result["runs"])
-    seeds, shares = runs["seed"].nunique(), sorted(runs["share"].unique())
+    seeds, fractions = runs["seed"].nunique(), sorted(runs["share"].unique())
     groups = dict(iter(runs.set_index("seed").sort_index().groupby(["model", "share"])))
-    heads = ("model", *(f"{title}, {share:.0%}" for share in shares for title in TITLES.values()))
+    heads = [f"{title}, {fraction:.0%}" for fraction in fractions for title in TITLES.values()]
     lines = []
     for part, intro in PARTS.items():
-        values = {
-            row: [
-                spread(groups[row, share][f"{part}.{metric}"])
-                for share in shares
-                for metric in nodes.METRICS
-            ]
-            for row in nodes.ROWS
-            if row in set(runs["model"])
-        }
-        lines += [intro, "", *ranked(heads, values), ""]
-    added = []
-    for name, (row, other) in ADDED.items():
+        values = {}
+        for row in (row for row in nodes.ROWS if row in set(runs["model"])):
+            columns = [groups[row, fraction] for fraction in fractions]
+            values[row] = [spread(of[f"{part}.{name}"]) for of in columns for name in nodes.METRICS]
+        lines += [intro, "", *ranked(("model", *heads), values), ""]
+    gains = []
+    for name, (row, opponent) in GAINS.items():
         texts = []
-        for share in shares:
-            ours, theirs = groups[row, share], groups[other, share]
+        for train in fractions:
+            ours, theirs = groups[row, train], groups[opponent, train]
             micro, macro = (ours[key] - theirs[key] for key in ("known.f1_micro", "known.f1_macro"))
-            p = corrected_difference(macro.to_numpy(), test_share=1 - share, train_share=share).p
+            p = corrected_difference(macro.to_numpy(), test_share=1 - train, train_share=train).p
             test = "" if len(macro) < 2 else f" ({p_in_words(p)})"
-            texts.append(
-                f"at {share:.0%} micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}{test}"
-            )
-        added.append(f"{name}: {'; '.join(texts)}")
+            means = f"micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}"
+            texts.append(f"at {train:.0%} {means}{test}")
+        gains.append(f"{name}: {'; '.join(texts)}")
     count = f"{seeds} random splits" if seeds > 1 else "One random split"
     notes = [
-        f"{count} for each share (mean ± standard deviation); settings are constants, found on held-out nodes of a few "
-        f"other random splits of the same graph; the networks' batch size and number of steps were last changed, for "
-        f"time, when the first two shares of seed 0 had been seen",
-        *added,
+        f"{count} for each fraction (mean ± standard deviation); settings are constants, chosen by "
+        f"held-out nodes of a few other random splits of the same graph; the networks' batch size "
+        f"and number of steps were last changed, for time, after results of the first two "
+        f"fractions of seed 0 were known",
+        *gains,
         f"data sha256 {result['dataset']['sha256'][:12]}; {machine(result, 'one thread')}",
     ]
     return [*lines, *listed(notes)]

@@ -1,4 +1,4 @@
-"""Comparisons of label graphs, and ablations: a short table of each, a page of all that was measured, and pictures."""
+"""Comparisons of label graphs, and ablations: short and full tables, and pictures."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from benchmarks.report.writing import (
 from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
-#: Rows of a short table, beside that of the papers. Those of other graphs than these give way.
+#: The most rows of a short table, beside the paper's. Rows of unusual graphs are dropped first.
 MOST_ROWS, USUAL_GRAPHS = 12, (None, "edgeless", "complete", "prior")
 COLUMNS = titles(
     "subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro"
 )
 MESSAGES = {None: "", False: "no", True: "yes"}
 HEADS = ("model", "node messages", "label graph", *COLUMNS.values(), "seconds")
-#: Ways to decide, beside one threshold for each metric, and what their rows are called.
+#: Ways to decide other than one threshold for each metric, and the titles of their rows.
 OTHER_DECISIONS = {
     "by_frequency": "thresholds by frequency",
     "per_label": "a threshold per label",
     "by_label_set": "likeliest known label set",
     "preferred": "by frequency or label set",
 }
-#: Rows that know how samples were made.
+#: Rows that use how samples were made.
 ORACLES = ("best without neighbours", "best possible")
 DRAWN = titles("subset_accuracy", "f1_samples", "f1_macro", "roc_auc_macro")
 
 
 class Comparison(NamedTuple):
-    """The runs of one data set and split, from one or several files; rows that several have are those of the first."""
+    """The runs of one data set and split. A row that several files have is that of the first."""
 
     name: str
     results: list[Result]
@@ -56,19 +56,15 @@ class Comparison(NamedTuple):
     @classmethod
     def load(cls, name: str) -> Comparison:
         """The tracked comparison of a name."""
-        stems = [
-            stem
-            for stem in (name, PREFIX + name, f"{PREFIX}{name}-published")
-            if stem in names(stem)
-        ]
-        return cls.of(name, [read(stem) for stem in stems or [name]])
+        stems = (name, PREFIX + name, f"{PREFIX}{name}-published")
+        tracked = [stem for stem in stems if stem in names(stem)]
+        return cls.of(name, [read(stem) for stem in tracked or [name]])
 
     @classmethod
     def of(cls, name: str, results: list[Result]) -> Comparison:
-        """The comparison that some results are."""
-        runs = pd.concat(
-            [frame(result["runs"]).assign(file=place) for place, result in enumerate(results)]
-        )
+        """The comparison made of one or several results."""
+        frames = [frame(result["runs"]).assign(file=i) for i, result in enumerate(results)]
+        runs = pd.concat(frames)
         first = runs.groupby("row", sort=False)["file"].transform("min")
         return cls(name, results, runs[runs["file"] == first])
 
@@ -105,18 +101,18 @@ def spreads(
 
 
 def recovered(runs: pd.DataFrame) -> dict[str, dict[str, float | None]]:
-    """How well attention and statistics rank the edges of known graphs, in the mean of all seeds of a row."""
-    found = list(runs["recovery"])
+    """How well attention and statistics rank the edges of known graphs, in the mean over seeds."""
+    recoveries = list(runs["recovery"])
     return {
-        score: {name: spread(each[score][name] for each in found)["mean"] for name in values}
-        for score, values in found[0].items()
-        # Those from before a comparison stopped early may have been compared with more graphs.
-        if all(score in each for each in found)
+        score: {name: spread(of[score][name] for of in recoveries)["mean"] for name in values}
+        for score, values in recoveries[0].items()
+        # Seeds of an interrupted comparison may have been compared with more graphs.
+        if all(score in recovery for recovery in recoveries)
     }
 
 
 def short(comparison: Comparison) -> list[str]:
-    """One row for each model with one threshold for all labels, the best in bold; then the gains and the source."""
+    """One row for each model with one threshold for all labels; then the gains and the source."""
     rows = {row: runs for row, runs in comparison.rows.items() if row in comparison.shown}
     papers = {name: values for name, values in comparison.papers.items() if name.startswith(BEST)}
     ranked = [
@@ -130,18 +126,17 @@ def short(comparison: Comparison) -> list[str]:
     gains: dict[Row, list[str]] = {}
     for t in paired_tests(comparison.runs):
         if t.against.model in BASELINES and t.metric == "roc_auc_macro":
-            gain = f"{t.mean_difference:+.4f} against {t.against.model} (sd {t.sd:.4f}, {p_in_words(t.p)})"
+            test = f"(sd {t.sd:.4f}, {p_in_words(t.p)})"
+            gain = f"{t.mean_difference:+.4f} against {t.against.model} {test}"
             gains.setdefault(t.row, []).append(gain)
-    notes = [
-        f"{row.title}, macro ROC-AUC (corrected paired t-tests): {', '.join(g)}"
-        for row, g in gains.items()
-    ]
+    intro = "macro ROC-AUC (corrected paired t-tests)"
+    notes = [f"{row.title}, {intro}: {', '.join(texts)}" for row, texts in gains.items()]
     notes += map(source, comparison.results)
     return [*table(HEADS, lines), "", *listed(dict.fromkeys(notes))]
 
 
 def full(comparison: Comparison) -> list[str]:
-    """All rows with all ways to decide, the papers' figures, tests, recovered graphs, thresholds, settings, sources."""
+    """All rows with all ways to decide, tests, recovered graphs, thresholds, settings, sources."""
     rows, tests = comparison.rows, paired_tests(comparison.runs)
     lines = []
     for row, runs in rows.items():
@@ -152,44 +147,33 @@ def full(comparison: Comparison) -> list[str]:
     out = table(HEADS, lines)
     if tests:
         heads = ("row", "against", "metric", "mean difference", "sd", "test", "p")
-        lines = [
-            [
-                *(
-                    t.row.title,
-                    t.against.title,
-                    METRICS[t.metric],
-                    f"{t.mean_difference:+.4f}",
-                    f"{t.sd:.4f}",
-                    t.name,
-                ),
-                p_in_words(t.p).removeprefix("p ").removeprefix("= "),
-            ]
-            for t in tests
-        ]
+        lines = []
+        for t in tests:
+            sizes = [f"{t.mean_difference:+.4f}", f"{t.sd:.4f}", t.name]
+            p = p_in_words(t.p).removeprefix("p ").removeprefix("= ")
+            lines.append([t.row.title, t.against.title, METRICS[t.metric], *sizes, p])
         out += ["", "## Paired tests over the seeds", "", *table(heads, lines)]
-    ranked = [
-        f"Pairs of '{score.partition(', ')[2]}' ranked by {score.partition(', ')[0]} ({row.title}): {in_words(found)}"
-        for row, runs in rows.items()
-        for score, found in recovered(runs).items()
-    ]
+    ranked = []
+    for row, runs in rows.items():
+        for score, values in recovered(runs).items():
+            ranking, _, graph = score.partition(", ")
+            ranked.append(
+                f"Pairs of '{graph}' ranked by {ranking} ({row.title}): {in_words(values)}"
+            )
     if ranked:
-        out += [
-            "",
-            "## Label graphs, as attention and statistics rank their edges",
-            "",
-            *listed(ranked),
-        ]
+        heading = "## Label graphs, as attention and statistics rank their edges"
+        out += ["", heading, "", *listed(ranked)]
     out += ["", "## Thresholds by seed", ""]
     for row, runs in rows.items():
-        of_row = runs.filter(like="thresholds.").dropna(axis=1)
-        found = (
-            f"{METRICS[name.partition('.')[2]]} {'/'.join(map('{:g}'.format, of_row[name]))}"
-            for name in of_row
-        )
-        out.append(f"- {row.title}: {', '.join(found)}")
+        texts = []
+        for name, values in runs.filter(like="thresholds.").dropna(axis=1).items():
+            metric = METRICS[name.removeprefix("thresholds.")]
+            texts.append(f"{metric} {'/'.join(map('{:g}'.format, values))}")
+        out.append(f"- {row.title}: {', '.join(texts)}")
     undefined = sorted({*chain.from_iterable(comparison.runs["undefined"])})
-    left_out = f"With one class only in the test set of some seed, left out of its ROC-AUC: {', '.join(undefined)}"
-    notes = [*([left_out] if undefined else []), *chain(*map(changed_settings, comparison.results))]
+    intro = "With one class only in the test set of some seed, left out of its ROC-AUC"
+    notes = [f"{intro}: {', '.join(undefined)}"] if undefined else []
+    notes += chain(*map(changed_settings, comparison.results))
     notes += map(source, comparison.results)
     return [*out, "", "## Settings and sources", "", *listed(dict.fromkeys(notes))]
 
@@ -202,13 +186,8 @@ def _line(row: Row, runs: pd.DataFrame, best: Mapping[str, str]) -> list[str]:
 
 
 def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, str]) -> list[str]:
-    return [
-        name,
-        "",
-        "",
-        *(cell({"mean": values.get(column)}, best.get(column)) for column in COLUMNS),
-        "",
-    ]
+    cells = (cell({"mean": values.get(column)}, best.get(column)) for column in COLUMNS)
+    return [name, "", "", *cells, ""]
 
 
 def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
@@ -223,23 +202,21 @@ def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
 
 def in_words(values: Mapping[str, float | None]) -> str:
     """Numbers by name."""
-    return ", ".join(
-        f"{name} {'undefined' if value is None else f'{value:.3f}'}"
-        for name, value in values.items()
-    )
+    texts = {name: "undefined" if v is None else f"{v:.3f}" for name, v in values.items()}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
 def changed_settings(result: Result) -> Iterator[str]:
-    """Which settings the recipe of a data set has changed since, or did not record then."""
+    """Settings that the recipe of a data set has changed since, or that were not recorded then."""
     recipe = RECIPES.get(result["dataset"]["name"])
     for whose in sorted({run["settings"] for run in result["runs"]} - {None}) if recipe else ():
-        now = json.loads(
-            json.dumps(recorded(recipe.as_published() if whose == "published" else recipe))
-        )
-        then, now = (dict(_flat(each)) for each in (result["recipes"][whose], now))
+        settings = recorded(recipe.as_published() if whose == "published" else recipe)
+        now = dict(_flat(json.loads(json.dumps(settings))))
+        then = dict(_flat(result["recipes"][whose]))
         changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
         if changed:
-            yield f"Other {whose} settings than in today's recipe, or not recorded: {', '.join(changed)}"
+            intro = f"Other {whose} settings than in today's recipe, or not recorded"
+            yield f"{intro}: {', '.join(changed)}"
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -253,69 +230,54 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 def source(result: Result) -> str:
     """Data, seeds and machine."""
     data, seeds, split = result["dataset"], result["seeds"], result["split"]
-    whose = {run["settings"] for run in result["runs"]} - {None}
-    which = "as published: " if whose == {"published"} else ""
-    over = (
-        f"seed {seeds[0]}"
-        if len(seeds) == 1
-        else f"seeds {seeds[0]} to {seeds[-1]}; mean ± standard deviation"
-    )
-    splits = (
-        "the official split, the same for all seeds" if split == "official" else f"{split} splits"
-    )
-    splits = "samples drawn anew for every seed" if result.get("redrawn") else splits
+    published = {run["settings"] for run in result["runs"]} - {None} == {"published"}
+    over = f"seed {seeds[0]}"
+    if len(seeds) > 1:
+        over = f"seeds {seeds[0]} to {seeds[-1]}; mean ± standard deviation"
+    splits = f"{split} splits"
+    if result.get("redrawn"):
+        splits = "samples drawn anew for every seed"
+    elif split == "official":
+        splits = "the official split, the same for all seeds"
     return (
-        f"{which}{splits}, {over}; {data['num_samples']} samples, {data['counted_labels']} labels counted, "
-        f"data sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
+        f"{'as published: ' if published else ''}{splits}, {over}; {data['num_samples']} samples, "
+        f"{data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
+        f"{machine(result, 'one thread each')}"
     )
 
 
 def numbers(comparison: Comparison) -> dict[str, Any]:
     """Numbers of a comparison for :func:`draw`: rows of its short table, and the papers' best."""
-    rows = {
-        row: runs
-        for row, runs in comparison.rows.items()
-        if row in comparison.shown and row.model != FREQUENCY
-    }
+    shown = [row for row in comparison.shown if row.model != FREQUENCY]
     papers = [values for name, values in comparison.papers.items() if name.startswith(BEST)]
     return {
-        "rows": {row.title: spreads(runs, columns=list(DRAWN)) for row, runs in rows.items()},
+        "rows": {row.title: spreads(comparison.rows[row], columns=list(DRAWN)) for row in shown},
         "papers": papers[0] if papers else {},
     }
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
     """Mean and standard deviation of some metrics by row, and the papers' best as a line."""
-    rows = numbers["rows"]
+    rows, papers = numbers["rows"], numbers["papers"]
     figure = Figure(figsize=(10, 1.2 + 0.28 * len(rows)), layout="constrained")
-    for axes, (name, title) in zip(
-        figure.subplots(1, len(DRAWN), sharey=True), DRAWN.items(), strict=True
-    ):
-        for place, values in enumerate(rows.values()):
-            if values[name]["mean"] is not None:
-                sd = values[name]["sd"] or 0
-                axes.errorbar(
-                    values[name]["mean"], place, xerr=sd, fmt="o", color="tab:blue", capsize=2
-                )
-        if name in numbers["papers"]:
-            axes.axvline(
-                numbers["papers"][name], color="black", linestyle="--", linewidth=1, label=BEST
-            )
-        axes.set(
-            xlabel=title,
-            yticks=range(len(rows)),
-            yticklabels=list(rows),
-            ylim=(len(rows) - 0.5, -0.5),
-        )
+    panels = figure.subplots(1, len(DRAWN), sharey=True)
+    for axes, (name, title) in zip(panels, DRAWN.items(), strict=True):
+        for index, values in enumerate(rows.values()):
+            mean, sd = values[name]["mean"], values[name]["sd"] or 0
+            if mean is not None:
+                axes.errorbar(mean, index, xerr=sd, fmt="o", color="tab:blue", capsize=2)
+        if name in papers:
+            axes.axvline(papers[name], color="black", linestyle="--", linewidth=1, label=BEST)
+        axes.set(xlabel=title, yticks=range(len(rows)), yticklabels=list(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(axis="y", alpha=0.3)
-    if numbers["papers"]:
-        figure.legend(
-            *figure.axes[0].get_legend_handles_labels(), loc="outside lower right", frameon=False
-        )
+    if papers:
+        handles = figure.axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower right", frameon=False)
     return figure
 
 
-#: Planted label graphs: what messages gain by the share of information that neighbours carry.
+#: Rows on planted label graphs, with their colours and line styles.
 COMPLETE = Row(LAMP, False, "complete", "best")
 PLANTED = {
     Row("best possible"): ("black", "--"),
@@ -334,64 +296,55 @@ RANKED = {f"{LEARNED}, planted": "tab:blue", "correlation, planted": "tab:orange
 
 
 def planted_numbers() -> dict[str, Any]:
-    """Metrics of each row, and how well graphs are recovered, by the share of information that neighbours carry."""
-    by_share: dict[str, Any] = {}
+    """Metrics of each row and recovery of the graph, by the percentage that neighbours carry."""
+    columns = ("subset_accuracy", "roc_auc_macro")
+    by_percentage: dict[str, Any] = {}
     for name in (name for name in compared() if name.startswith("planted-")):
         rows = Comparison.load(name).rows
-        found = recovered(rows[COMPLETE])
-        by_share[name.split("-")[1]] = {
-            "metrics": {
-                row.title: spreads(rows[row], columns=("subset_accuracy", "roc_auc_macro"))
-                for row in PLANTED
-            },
-            "recovery": {score: found[score] for score in RANKED},
+        scores = recovered(rows[COMPLETE])
+        by_percentage[name.split("-")[1]] = {
+            "metrics": {row.title: spreads(rows[row], columns=columns) for row in PLANTED},
+            "recovery": {score: scores[score] for score in RANKED},
         }
-    return by_share
+    return by_percentage
 
 
 def planted_table(numbers: dict[str, Any]) -> list[str]:
-    """Subset accuracy and macro ROC-AUC of each row at each share, the best in bold."""
-    columns = [
-        (metric, share) for metric in ("subset_accuracy", "roc_auc_macro") for share in numbers
-    ]
-    found = {
-        row: [numbers[share]["metrics"][row.title][metric] for metric, share in columns]
+    """Subset accuracy and macro ROC-AUC of each row at each percentage, the best in bold."""
+    columns = [(name, part) for name in ("subset_accuracy", "roc_auc_macro") for part in numbers]
+    values = {
+        row: [numbers[part]["metrics"][row.title][metric] for metric, part in columns]
         for row in PLANTED
     }
-    trained = [cells for row, cells in found.items() if row.model not in ORACLES]
+    trained = [spreads for row, spreads in values.items() if row.model not in ORACLES]
     best = bold(zip(*trained, strict=True))
     unmarked = [None] * len(columns)
     lines = [
-        [row.title, *map(cell, cells, unmarked if row.model in ORACLES else best)]
-        for row, cells in found.items()
+        [row.title, *map(cell, spreads, unmarked if row.model in ORACLES else best)]
+        for row, spreads in values.items()
     ]
-    return table(["model", *(f"{METRICS[metric]}, {share}%" for metric, share in columns)], lines)
+    return table(["model", *(f"{METRICS[metric]}, {part}%" for metric, part in columns)], lines)
 
 
 def draw_planted(numbers: dict[str, Any]) -> Figure:
-    """Macro ROC-AUC, and the recovery of the planted graph, by share."""
-    shares = [int(share) / 100 for share in numbers]
+    """Macro ROC-AUC, and the recovery of the planted graph, by the fraction neighbours carry."""
+    fractions, parts = [int(part) / 100 for part in numbers], numbers.values()
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for row, (color, style) in PLANTED.items():
-        cells = [found["metrics"][row.title]["roc_auc_macro"] for found in numbers.values()]
-        means, sds = [each["mean"] for each in cells], [each["sd"] or 0 for each in cells]
-        left.errorbar(shares, means, sds, color=color, linestyle=style, label=row.title)
-    left.set(xlabel="share of information that neighbours carry", ylabel="macro ROC-AUC")
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside lower left", ncols=3, fontsize="small"
-    )
+        cells = [part["metrics"][row.title]["roc_auc_macro"] for part in parts]
+        means, sds = [value["mean"] for value in cells], [value["sd"] or 0 for value in cells]
+        left.errorbar(fractions, means, sds, color=color, linestyle=style, label=row.title)
+    handles = left.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower left", ncols=3, fontsize="small")
     for score, color in RANKED.items():
-        values = [found["recovery"][score]["average precision"] for found in numbers.values()]
-        right.plot(shares, values, color=color, marker="o", label=score.partition(",")[0])
-    chance = [
-        next(iter(found["recovery"].values()))["share of pairs joined"]
-        for found in numbers.values()
-    ]
-    right.plot(shares, chance, color="black", linestyle=":", label="chance")
-    right.set(
-        xlabel="share of information that neighbours carry",
-        ylabel="average precision of the planted graph",
-    )
+        values = [part["recovery"][score]["average precision"] for part in parts]
+        right.plot(fractions, values, color=color, marker="o", label=score.partition(",")[0])
+    # All scores of a part have the same chance level.
+    chance = [next(iter(part["recovery"].values()))["share of pairs joined"] for part in parts]
+    right.plot(fractions, chance, color="black", linestyle=":", label="chance")
+    xlabel = "fraction of information that neighbours carry"
+    left.set(xlabel=xlabel, ylabel="macro ROC-AUC")
+    right.set(xlabel=xlabel, ylabel="average precision of the planted graph")
     right.legend(fontsize="small")
     return figure

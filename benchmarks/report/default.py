@@ -11,203 +11,171 @@ from matplotlib.figure import Figure
 from benchmarks.accuracy.auto import COMBINED, OURS, POSITIVES, SHARES
 from benchmarks.accuracy.runs import FREQUENCY, frame
 from benchmarks.files import Result
-from benchmarks.report.statistics import ALPHA, spread
+from benchmarks.report.statistics import ALPHA, Spread, spread
 from benchmarks.report.writing import METRICS, cell, machine, p_in_words, ranked, table, titles
 from tg_mlc.datasets.registry import published
 from tg_mlc.metrics.paired import Difference, corrected_difference
 
 COLUMNS = titles(
-    "subset_accuracy",
-    "f1_samples",
-    "f1_micro",
-    "f1_macro",
-    "roc_auc_macro",
-    "average_precision_macro",
+    *("subset_accuracy", "f1_samples", "f1_micro", "f1_macro"),
+    *("roc_auc_macro", "average_precision_macro"),
 )
 #: The metrics in the chart.
 DRAWN = ("f1_samples", "average_precision_macro")
+TITLE = "# A default for your own data"
 INTRO = """\
-# A default for your own data
-
-`tg_mlc.stacking.auto` makes all of its choices by scores of training samples from models that had not seen them, and no
-setting here was chosen for a data set. It is made of the classifiers in the rows above it and LaMP; each of them stands
-here as it was tuned for it, with thresholds or label sets that were chosen in the same way. All samples are divided
-anew for every seed, 70% for training and 30% for testing. Where there is a row of them combined, it is the default
-without label message passing.
+`tg_mlc.stacking.auto` chooses by scores of training samples from models that had not seen them; no
+setting was chosen for a data set. It combines the classifiers in the rows above it with LaMP. Each
+of these classifiers was tuned for its own row, with thresholds or label sets chosen in the same
+way. A row of the same classifiers combined is the default without label message passing. All
+samples are divided anew for every seed, 70% for training and 30% for testing.
 
 To repeat a measurement, run `python -m benchmarks.accuracy.auto --datasets emotions --seeds 5`."""
 
 
-def page(found: Result) -> str:
+def page(result: Result) -> str:
     """The page of all data sets."""
-    runs = frame(found["runs"])
-    parts = runs.groupby("dataset", sort=False)
+    runs = frame(result["runs"])
     sections = [
-        "\n".join([f"## {published(name).title}", "", *section(here)]) for name, here in parts
+        "\n".join([f"## {published(name).title}", "", *section(here)])
+        for name, here in runs.groupby("dataset", sort=False)
     ]
-    source = machine(
-        found, f"one thread, at most about {found['seconds']:g} seconds for each model"
+    limit = f"one thread, at most about {result['seconds']:g} seconds for each model"
+    return (
+        "\n\n".join([TITLE, summary(runs), INTRO, *sections, f"{machine(result, limit)}."]) + "\n"
     )
-    return "\n\n".join([INTRO, summary(runs), *sections, f"{source}."]) + "\n"
 
 
 def summary(runs: pd.DataFrame) -> str:
-    """How often the default is above the best classifier of a metric, and how sure that is."""
+    """In how many comparisons the default is above the best classifier, and significantly so."""
     datasets = [here for _, here in runs.groupby("dataset", sort=False)]
     pairs = [_difference(here, metric)[0] for here in datasets for metric in COLUMNS]
-    sure = [each.mean > 0 for each in pairs if each.p is not None and each.p < ALPHA]
+    significant = [pair.mean > 0 for pair in pairs if pair.p is not None and pair.p < ALPHA]
+    wins = sum(significant)
     return (
-        f"In {sum(each.mean > 0 for each in pairs)} of {len(pairs)} comparisons ({len(datasets)} data sets, "
-        f"{len(COLUMNS)} metrics) the default is above the classifier that is best in this metric on these test "
-        f"samples; it is significantly above in {sum(sure)}, and significantly below in {len(sure) - sum(sure)}. p is "
-        f"that of a paired t-test over seeds, corrected for the overlap of their splits, at a level of {ALPHA:.0%} "
-        f"without regard to the number of comparisons."
+        f"In {sum(pair.mean > 0 for pair in pairs)} of {len(pairs)} comparisons ({len(datasets)} "
+        f"data sets, {len(COLUMNS)} metrics) the default is above the classifier that is best in "
+        f"this metric on these test samples: significantly above in {wins}, significantly below in "
+        f"{len(significant) - wins} (paired t-tests over seeds, corrected for the overlap of their "
+        f"splits, at a level of {ALPHA:.0%} that is not corrected for the number of comparisons)."
     )
 
 
 def section(runs: pd.DataFrame) -> list[str]:
-    """Metrics and time of every row of a data set, and how the default compares with the best of the others in each."""
+    """Metrics and seconds of every row of a data set, and the default against the best of them."""
     rows = dict(iter(runs.groupby("model", sort=False)))
-    lines = [
-        [
-            model,
-            *(cell(spread(found[f"metrics.{metric}"])) for metric in COLUMNS),
-            f"{found['seconds'].mean():.0f}",
-        ]
-        for model, found in rows.items()
-    ]
-    found = {title: _difference(runs, metric) for metric, title in COLUMNS.items()}
-    notes = [
-        f"- {title}: {each.mean:+.4f} beside the best classifier, {other}"
-        + ("" if each.p is None else f", {p_in_words(each.p)}")
-        for title, (each, other) in found.items()
-    ]
+    lines = []
+    for model, own in rows.items():
+        cells = (cell(spread(own[f"metrics.{metric}"])) for metric in COLUMNS)
+        lines.append([model, *cells, f"{own['seconds'].mean():.0f}"])
+    notes = []
+    for metric, title in COLUMNS.items():
+        difference, best = _difference(runs, metric)
+        p = "" if difference.p is None else f", {p_in_words(difference.p)}"
+        notes.append(f"- {title}: {difference.mean:+.4f} from the best classifier, {best}{p}")
     if COMBINED in rows:
-        found = {title: _difference(runs, metric, COMBINED) for metric, title in COLUMNS.items()}
-        gains = (
-            f"{title} {each.mean:+.4f}{'' if each.p is None else f' ({p_in_words(each.p)})'}"
-            for title, (each, _) in found.items()
-        )
-        notes.append(
-            f"- what label message passing adds to the same classifiers combined: {', '.join(gains)}"
-        )
-    return [
-        *table(("model", *COLUMNS.values(), "seconds"), lines),
-        "",
-        *notes,
-        *_by_positives(rows),
-    ]
+        gains = []
+        for metric, title in COLUMNS.items():
+            gain, _ = _difference(runs, metric, COMBINED)
+            p = "" if gain.p is None else f" ({p_in_words(gain.p)})"
+            gains.append(f"{title} {gain.mean:+.4f}{p}")
+        notes.append(f"- gain by label messages over the classifiers combined: {', '.join(gains)}")
+    heads = ("model", *COLUMNS.values(), "seconds")
+    return [*table(heads, lines), "", *notes, *_by_positives(rows)]
 
 
 def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
     """How each row ranks labels that few training samples have, and many."""
-    told = {
-        model: found.get("by_positives", pd.Series(dtype=object)).dropna()
-        for model, found in rows.items()
+    groups = {
+        model: runs.get("by_positives", pd.Series(dtype=object)).dropna()
+        for model, runs in rows.items()
     }
     numbers = {
-        name: [each[name]["labels"] for each in told[OURS] if name in each] for name in POSITIVES
+        name: [run[name]["labels"] for run in groups[OURS] if name in run] for name in POSITIVES
     }
     shown = {
-        name: "average_precision" if most else "roc_auc"
-        for name, most in POSITIVES.items()
+        name: "average_precision" if largest else "roc_auc"
+        for name, largest in POSITIVES.items()
         if numbers[name]
     }
     if len(shown) < 2:
         return []
-    values = {
-        model: [
-            spread(
-                each[name][metric]
-                for each in found
-                if name in each and each[name][metric] is not None
-            )
-            for name, metric in shown.items()
-        ]
-        for model, found in told.items()
-    }
+    values: dict[str, list[Spread]] = {model: [] for model in groups}
+    for model, runs in groups.items():
+        for name, metric in shown.items():
+            scores = (run[name][metric] for run in runs if name in run)
+            values[model].append(spread(score for score in scores if score is not None))
     intro = (
-        "Labels by the number of training samples that have them, and the median number of such labels: macro average "
-        "precision, or macro ROC-AUC where no training sample has them."
+        "Labels by the number of training samples that have them, and the median number of such "
+        "labels: macro average precision, or macro ROC-AUC where no training sample has them."
     )
     heads = [f"{name}: {np.median(numbers[name]):.0f}" for name in shown]
     return ["", intro, "", *ranked(("model", *heads), values)]
 
 
-def short(found: Result) -> list[str]:
-    """The default by metric over all data sets: against the best classifier, and what messages add to it."""
-    runs = frame(found["runs"])
+def short(result: Result) -> list[str]:
+    """The default by metric over all data sets, and what label messages add to it."""
+    runs = frame(result["runs"])
     datasets = [here for _, here in runs.groupby("dataset", sort=False)]
     combined = [here for here in datasets if COMBINED in set(here["model"])]
     rows = []
     for metric, title in COLUMNS.items():
-        leads = [_difference(here, metric)[0] for here in datasets]
+        differences = [_difference(here, metric)[0] for here in datasets]
         gains = [_difference(here, metric, COMBINED)[0] for here in combined]
-        rows.append([title, *_counted(leads), *_counted(gains)])
-    heads = "metric | median lead over the best classifier | surely above, below | median gain by messages | surely"
+        rows.append([title, *_counted(differences), *_counted(gains)])
+    counts = "significant wins / losses"
+    heads = ("metric", "median difference from the best classifier", counts)
     seeds = runs.groupby("dataset")["seed"].nunique()
     return [
-        *table(heads.split(" | "), rows),
+        *table((*heads, "median gain by messages", counts), rows),
         "",
-        f"- {len(datasets)} data sets, {seeds.min()} random splits or more of each; the best classifier: by these "
-        f"test samples; gain by messages: over the same classifiers combined, on {len(combined)} of the data sets; "
-        f"surely: in how many the 95 % interval leaves out 0; {machine(found, 'one thread')}",
+        f"- {len(datasets)} data sets, {seeds.min()} random splits or more of each; the best "
+        f"classifier is chosen by these test samples; gains by messages are differences from the "
+        f"same classifiers combined, on {len(combined)} of the data sets; a difference is "
+        f"significant if its 95 % interval excludes 0; {machine(result, 'one thread')}",
     ]
 
 
 def _counted(differences: list[Difference]) -> list[str]:
-    median = pd.Series([each.mean for each in differences]).median()
-    above, below = (
-        sum(each.low > 0 for each in differences),
-        sum(each.high < 0 for each in differences),
-    )
-    return [f"{median:+.3f}", f"{above}, {below}"]
+    median = pd.Series([difference.mean for difference in differences]).median()
+    wins = sum(difference.low > 0 for difference in differences)
+    losses = sum(difference.high < 0 for difference in differences)
+    return [f"{median:+.3f}", f"{wins} / {losses}"]
 
 
-def numbers(found: Result) -> dict[str, Any]:
-    """Leads over the best classifier with their intervals, for :func:`draw`."""
-    runs = frame(found["runs"])
+def numbers(result: Result) -> dict[str, Any]:
+    """Differences from the best classifier with their intervals, for :func:`draw`."""
+    parts = dict(iter(frame(result["runs"]).groupby("dataset", sort=False)))
     return {
-        metric: {
-            name: _difference(here, metric)[0]._asdict()
-            for name, here in runs.groupby("dataset", sort=False)
-        }
+        metric: {name: _difference(here, metric)[0]._asdict() for name, here in parts.items()}
         for metric in DRAWN
     }
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Leads of the default over the best classifier, by data set."""
+    """Differences of the default from the best classifier, by data set."""
     figure = Figure(figsize=(8, 3.2), layout="constrained")
-    for axes, (metric, found) in zip(
-        figure.subplots(1, len(numbers), sharey=True), numbers.items(), strict=True
-    ):
-        places = range(len(found))
-        means = [each["mean"] for each in found.values()]
-        reach = [each["high"] - each["mean"] for each in found.values()]
+    panels = figure.subplots(1, len(numbers), sharey=True)
+    for axes, (metric, differences) in zip(panels, numbers.items(), strict=True):
+        rows = range(len(differences))
+        means = [difference["mean"] for difference in differences.values()]
+        reach = [difference["high"] - difference["mean"] for difference in differences.values()]
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.errorbar(means, places, xerr=reach, fmt="o", color="#0072b2", capsize=2)
-        axes.set(
-            title=METRICS[metric],
-            xlabel="default less best classifier",
-            yticks=places,
-            yticklabels=list(found),
-        )
+        axes.errorbar(means, rows, xerr=reach, fmt="o", color="#0072b2", capsize=2)
+        axes.set(title=METRICS[metric], xlabel="default less best classifier")
+        axes.set(yticks=rows, yticklabels=list(differences), ylim=(len(rows) - 0.5, -0.5))
         axes.grid(axis="y", alpha=0.2)
-        axes.set_ylim(len(found) - 0.5, -0.5)
     return figure
 
 
 def _difference(
-    runs: pd.DataFrame, metric: str, other: str | None = None
+    runs: pd.DataFrame, metric: str, opponent: str | None = None
 ) -> tuple[Difference, str]:
-    """The lead over a row, or over the best classifier, and which that is."""
+    """The default's difference from a row, by default the best classifier, and that row's name."""
     values = runs.pivot(index="seed", columns="model", values=f"metrics.{metric}").astype(float)
-    if other is None:
-        models = [
-            model for model in runs["model"].unique() if model not in (OURS, COMBINED, FREQUENCY)
-        ]
-        other = str(values[models].mean().idxmax())
-    return corrected_difference(
-        (values[OURS] - values[other]).to_numpy(), SHARES[2], SHARES[0]
-    ), other
+    if opponent is None:
+        excluded = (OURS, COMBINED, FREQUENCY)
+        models = [model for model in runs["model"].unique() if model not in excluded]
+        opponent = str(values[models].mean().idxmax())
+    difference = (values[OURS] - values[opponent]).to_numpy()
+    return corrected_difference(difference, SHARES[2], SHARES[0]), opponent

@@ -1,4 +1,4 @@
-"""One drug, explained: its atoms shaded by what they add to a label, and the labels whose knowledge would move it."""
+"""One drug, explained: its atoms by what they add to a label, and labels that would move it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.files import Result
 from tg_mlc._optional import require
 
 RAISES, LOWERS, INK = "#d9622b", "#3a6ea5", "#1b2a41"
-_SHOWN = 6  # labels
-_RADIUS = 0.62  # of the largest score, in lengths of a bond and a half
+_SHOWN = 6  #: The number of labels.
+_RADIUS = 0.62  #: The radius of the largest score, in lengths of a bond and a half.
 
 
 def draw(result: Result) -> Figure:
@@ -24,59 +24,47 @@ def draw(result: Result) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _molecule(left, result["smiles"], result["occlusion"])
     _labels(right, result)
-    title = f"{result['label']}: probability {result['probability']:.2f}, threshold {result['threshold']:.2f}"
-    figure.suptitle(title, color=INK, fontsize="large")
+    probability, threshold = (f"{name} {result[name]:.2f}" for name in ("probability", "threshold"))
+    figure.suptitle(f"{result['label']}: {probability}, {threshold}", color=INK, fontsize="large")
     return figure
 
 
 def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     """Bonds as lines, atoms other than carbon as letters, scores as discs."""
-    chem, depict = (
-        require("rdkit.Chem", extra="molecules"),
-        require("rdkit.Chem.rdDepictor", extra="molecules"),
-    )
+    chem = require("rdkit.Chem", extra="molecules")
+    depict = require("rdkit.Chem.rdDepictor", extra="molecules")
     molecule = chem.MolFromSmiles(smiles)
     depict.SetPreferCoordGen(True)
     depict.Compute2DCoords(molecule)
-    place = molecule.GetConformer().GetPositions()[:, :2]
+    positions = molecule.GetConformer().GetPositions()[:, :2]
     by_atom = {int(re.sub(r"\D", "", name)): score for name, score in scores.items()}
     largest = max(abs(score) for score in by_atom.values())
     for atom, score in by_atom.items():
         size, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
-        axes.add_patch(
-            Circle(place[atom], size, facecolor=color, edgecolor="none", alpha=0.45, zorder=0)
-        )
+        style = {"facecolor": color, "edgecolor": "none", "alpha": 0.45, "zorder": 0}
+        axes.add_patch(Circle(positions[atom], size, **style))
     for bond in molecule.GetBonds():
-        start, end = place[bond.GetBeginAtomIdx()], place[bond.GetEndAtomIdx()]
+        start, end = positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]
         across = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
-        shifts = (
-            (-0.08, 0.08) if bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2 else (0.0,)
-        )
-        for shift in shifts:
-            dashed = "--" if bond.GetIsAromatic() and shift > 0 else "-"
-            axes.plot(
-                *np.stack([start, end]).T + shift * across[:, None],
-                dashed,
-                color=INK,
-                linewidth=1.2,
-            )
+        is_double = bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2
+        for shift in (-0.08, 0.08) if is_double else (0.0,):
+            style = "--" if bond.GetIsAromatic() and shift > 0 else "-"
+            ends = np.stack([start, end]).T + shift * across[:, None]
+            axes.plot(*ends, style, color=INK, linewidth=1.2)
     for atom in molecule.GetAtoms():
         if atom.GetSymbol() != "C":
-            hydrogens = atom.GetTotalNumHs()
-            text = (
-                atom.GetSymbol()
-                + ("H" if hydrogens else "")
-                + (f"$_{hydrogens}$" if hydrogens > 1 else "")
-            )
+            count = atom.GetTotalNumHs()
+            hydrogens = ("H" if count else "") + (f"$_{count}$" if count > 1 else "")
+            text, position = atom.GetSymbol() + hydrogens, positions[atom.GetIdx()]
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
-            axes.text(*place[atom.GetIdx()], text, ha="center", va="center", color=INK, bbox=box)
+            axes.text(*position, text, ha="center", va="center", color=INK, bbox=box)
     axes.set(aspect="equal", xticks=[], yticks=[])
     axes.set_xlabel("atoms raise the logit (orange) or lower it (blue)", fontsize="small")
     axes.spines[:].set_visible(False)
 
 
 def _labels(axes: Axes, result: Result) -> None:
-    """The largest changes of the logit by labels that would be known."""
+    """The known labels that would change the logit most."""
     changes = {
         f"{shorten(name, 34, placeholder=' ...')}{known}": change
         for known, key in (("", "given as present"), (": absent", "given as absent"))
@@ -84,9 +72,8 @@ def _labels(axes: Axes, result: Result) -> None:
     }
     chosen = sorted(changes, key=lambda name: -abs(changes[name]))[:_SHOWN]
     values = [changes[name] for name in chosen]
-    axes.barh(
-        chosen, values, color=[RAISES if value > 0 else LOWERS for value in values], alpha=0.8
-    )
+    colors = [RAISES if value > 0 else LOWERS for value in values]
+    axes.barh(chosen, values, color=colors, alpha=0.8)
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize="small")

@@ -1,4 +1,4 @@
-"""Explanations: a page of tables: atoms that are known, labels that are known to move others, and faithfulness."""
+"""Explanations: a page on known atoms, labels that are known to move others, and faithfulness."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ import numpy as np
 
 from benchmarks.accuracy.explanations import LOGIC, NUM_LOGIC, RANDOM, SHUFFLED, SIZE
 from benchmarks.files import Result
-from benchmarks.report.statistics import spread
+from benchmarks.report.statistics import Spread, spread
 from benchmarks.report.writing import cell, listed, machine, ranked, table
 from tg_mlc.explanations.methods import METHODS
 
 INTRO = """\
 # Explanations
 
-Do the scores of `tg_mlc.explain` point at what a label is made of? No truth is used to make an explanation; all of it
-is used to judge one here. To repeat the measurement, run `python -m benchmarks.accuracy.explanations`."""
+Do the scores of `tg_mlc.explain` point at what a label is made of? No truth is used to make an
+explanation; all of it is used to judge one here. To repeat the measurement, run `python -m
+benchmarks.accuracy.explanations`."""
 ATOMS = """\
 ## Atoms that make a label true
 
-The network with the drop-in layer of [training](../training.md) learns which functional groups NCI's molecules have;
-RDKit's patterns tell the atoms that make a label true. Each cell is the area under the ROC curve of these atoms in a
-test molecule that has the label, averaged over molecules and then over the labels with five cases or more. Two floors
-need no network: a random order, and one that is the same for all labels, by the size of the largest group that an atom
-belongs to. Group occlusion is not measured here."""
+The network with the drop-in layer of [training](../training.md) learns which functional groups
+NCI's molecules have; RDKit's patterns find the atoms that make a label true. Each cell is the area
+under the ROC curve of these atoms in a test molecule that has the label, averaged over molecules
+and then over the labels with five cases or more. Two floors need no network: a random order, and
+one that is the same for all labels, by the size of the largest group that an atom belongs to. Group
+occlusion is not measured here."""
 OF_LOGIC = f"""\
 The other tasks are those of the public benchmark of graph attributions ([Sanchez-Lengeling et al.
-2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)): a molecule has a benzene
-ring (benzene), fluorine and a carbonyl group (logic7), an unbranched chain and a carbonyl group (logic8), or an amine,
-an ether and a phenyl group (logic10). They are re-created from their definitions on molecules of NCI, SIDER and Tox21,
-{NUM_LOGIC} for each combination of substructures; where there are fewer, one takes the place of a hydrogen. One network
-of the same kind learns all four in twice as many epochs. As published, any union of matches that fulfils the condition
-counts as true, and the area is that of the one which scores agree with best. The lower table has the published figures,
-which are of other molecules: means over the authors' settings of a GCN, or, for attention, of a GAT. Goals are compared
-with the method that is best on these molecules, which only the truth tells; faithfulness may choose another."""
+2020](https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html)): a
+molecule has a benzene ring (benzene), fluorine and a carbonyl group (logic7), an unbranched chain
+and a carbonyl group (logic8), or an amine, an ether and a phenyl group (logic10). They are
+re-created from their definitions on molecules of NCI, SIDER and Tox21, {NUM_LOGIC} for each
+combination of substructures; where there are fewer, one takes the place of a hydrogen. One network
+of the same kind learns all four in twice as many epochs. As published, any union of matches that
+fulfils the condition counts as true, and the area is that of the union with which scores agree
+best. The lower table has the published figures, which are of other molecules: means over the
+authors' settings of a GCN, or, for attention, of a GAT. Goals are compared with the method that is
+best on these molecules, which only the truth reveals; faithfulness may choose another."""
 #: The table of Figure 3 in the authors' repository, notebooks/plot_evaluation_results.ipynb.
 PUBLISHED = {
     "class activation": (0.98, 0.74, 0.91, 0.75),
@@ -46,78 +50,85 @@ PUBLISHED = {
     "attention": (0.51, 0.53, None, 0.51),
     RANDOM: (0.61, 0.42, 0.50, 0.50),
 }
-#: The least that the best method is to reach: on NCI the mean and the worst label, and on each published task.
-GOALS = {
-    "NCI, mean": 0.975,
-    "worst label": 0.80,
-    "benzene": 0.98,
-    "logic7": 0.90,
-    "logic8": 0.95,
-    "logic10": 0.85,
-}
+#: The goals for the best method: on NCI the mean and the worst label, and each published task.
+GOALS = {"NCI, mean": 0.975, "worst label": 0.80}
+GOALS |= {"benzene": 0.98, "logic7": 0.90, "logic8": 0.95, "logic10": 0.85}
 LABELS = """\
 ## Labels that move another label
 
-LaMP learns samples that are drawn from a known label graph, with messages along all pairs of labels. Each number is the
-average precision of a ranking of all pairs, against the true edges. Effects are the absolute changes of a label's logit
-when the messages of another are cut, averaged over test samples. Samples are few, and a quarter of the information on
-a label comes from its neighbours: with 5,000 samples and half of the information, effects, attention and co-occurrence
-all found every edge, so that nothing could be compared. Co-occurrence needs no model and ranks edges best here, too."""
+LaMP learns samples that are drawn from a known label graph, with messages along all pairs of
+labels. Each number is the average precision of a ranking of all pairs, against the true edges.
+Effects are the absolute changes of a label's logit when the messages of another are cut, averaged
+over test samples. Samples are few, and a quarter of the information on a label comes from its
+neighbours: with 5,000 samples and half of the information, effects, attention and co-occurrence all
+found every edge, so that nothing could be compared. Co-occurrence needs no model and ranks edges
+best here, too."""
 FAITHFUL = """\
 ## Faithfulness
 
-Components are removed in the order of their scores, or added in it to none, while the probability of the label is
-followed, for the two most probable labels of each test sample. Each number is the area between both curves: it is about
-0 for a random order, and more is better. In bold is the method that `method="auto"` chooses by validation samples, in
-italics another that does better. With shuffled weights, the chosen method explains a network whose weights were put in
-another order at random. Networks are LaMP, without fingerprints on molecules; labels are the five most frequent."""
+Components are removed in the order of their scores, or added in it to none, while the probability
+of the label is followed, for the two most probable labels of each test sample. Each number is the
+area between both curves: it is about 0 for a random order, and more is better. In bold is the
+method that `method="auto"` chooses by validation samples, in italics another that does better. With
+shuffled weights, the chosen method explains a network whose weights were put in another order at
+random. Networks are LaMP, without fingerprints on molecules; labels are the five most frequent."""
 
 FIGURES = """\
 ## The papers' figures
 
-Attention and predictions of models that are trained on the papers' data sets (`python -m benchmarks.accuracy.figures`),
-for the test sample of four labels or more whose predicted labels agree best with the true ones. LaMP's four labels
-attend to nearly the same words and labels: what tells them apart does not show here."""
-#: By the file of each figure, what it shows.
+Attention and predictions of models that are trained on the papers' data sets (`python -m
+benchmarks.accuracy.figures`), for the test sample of four labels or more whose predicted labels
+agree best with the true ones. LaMP's four labels attend to nearly the same words and labels: what
+distinguishes them does not show here."""
+#: The captions of figures by file.
 PICTURES = {
-    "figures-lamp-2.svg": "LaMP on Bibtex, as in its Figure 2: predictions, and attention of the first step",
-    "figures-lamp-3.svg": "LaMP on Bibtex, as in its Figure 3: predictions, and attention of the second step",
-    "figures-mped-3.svg": "MPED on Reuters, as in its Figure 3: attention of positive labels to all labels",
-    "figures-mped-4.svg": "MPED on Reuters, as in its Figure 4: attention of positive labels to words",
+    f"figures-{name}.svg": caption
+    for name, caption in (
+        (
+            "lamp-2",
+            "LaMP on Bibtex, as in its Figure 2: predictions, and attention of the first step",
+        ),
+        (
+            "lamp-3",
+            "LaMP on Bibtex, as in its Figure 3: predictions, and attention of the second step",
+        ),
+        (
+            "mped-3",
+            "MPED on Reuters, as in its Figure 3: attention of positive labels to all labels",
+        ),
+        ("mped-4", "MPED on Reuters, as in its Figure 4: attention of positive labels to words"),
+    )
 }
 TIME = """\
 ## Time of a report
 
-How long the report of drugs of SIDER takes, drawn at random: explanations of all labels by all methods, their
-faithfulness, and the page (`python -m benchmarks.speed.explaining`)."""
-MOST_SECONDS = 60  #: that a report of 20 drugs is to take
+How long the report of drugs of SIDER takes, drawn at random: explanations of all labels by all
+methods, their faithfulness, and the page (`python -m benchmarks.speed.explaining`)."""
+MOST_SECONDS = 60  #: The goal for a report of 20 drugs.
 
 
 def page(result: Result, times: Result | None = None, folder: Path | None = None) -> str:
-    """The page, with how long a report takes, if that was measured, and the figures that its folder has."""
-    runs = [_of_today(run) for run in result["runs"]]
-    found = {
-        task: [run for run in runs if run["task"] == task]
-        for task in dict.fromkeys(run["task"] for run in runs)
-    }
-    for run, floor in product(found.get("nci", []), found.pop("nci-size", [])):
+    """The page, with the time of a report, if measured, and the figures that the folder has."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for run in map(_of_today, result["runs"]):
+        tasks.setdefault(run["task"], []).append(run)
+    for run, floor in product(tasks.get("nci", []), tasks.pop("nci-size", [])):
         if run["seed"] == floor["seed"]:
             run["areas"] |= floor["areas"]
     sections = [INTRO]
-    if atoms := {task: found[task] for task in ("nci", "logic") if task in found}:
+    if atoms := {task: tasks[task] for task in ("nci", "logic") if task in tasks}:
         sections += [ATOMS, *([OF_LOGIC] if "logic" in atoms else []), "\n".join(_atoms(atoms))]
-    if "planted" in found:
-        sections += [LABELS, "\n".join(_planted(found["planted"]))]
-    if faithful := {task: each for task, each in found.items() if "gains" in each[0]}:
+    if "planted" in tasks:
+        sections += [LABELS, "\n".join(_planted(tasks["planted"]))]
+    if faithful := {task: runs for task, runs in tasks.items() if "gains" in runs[0]}:
         sections += [FAITHFUL, "\n".join(_faithful(faithful))]
     hashes = ", ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
-    settings = result["settings"]
     sections.append(
-        f"Seeds: {_seeds(found)}; {settings['epochs']} epochs of Adam (half of them for faithfulness); data sha256 "
-        f"{hashes}; {machine(result, 'one thread each')}"
+        f"Seeds: {_seeds(tasks)}; {result['settings']['epochs']} epochs of Adam (half of them for "
+        f"faithfulness); data sha256 {hashes}; {machine(result, 'one thread each')}"
     )
-    if there := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
-        sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in there)]
+    if drawn := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
+        sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in drawn)]
     if times is not None:
         sections += [TIME, "\n".join(_times(times))]
     return "\n\n".join(sections) + "\n"
@@ -133,104 +144,93 @@ def _of_today(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _times(result: Result) -> list[str]:
-    found = result["explained"]
+    report = result["explained"]
     heads = ("drugs", "atoms", "labels", "methods", "s", "of it, to explain", "CPU s", "MB")
-    cells = [f"{found[key]}" for key in ("drugs", "atoms", "labels")] + [f"{len(found['methods'])}"]
-    cells += [f"{found[key]:.1f}" for key in ("seconds", "seconds_of_explain", "processor_seconds")]
-    how = "reached" if found["seconds"] < MOST_SECONDS else "missed"
-    notes = [f"the goal of {MOST_SECONDS} s for 20 drugs is {how}"] if found["drugs"] == 20 else []
-    is_there = [method.startswith(tuple(METHODS)) for method in found["methods"]]
-    if not all(is_there):
-        notes.append(f"{len(is_there) - sum(is_there)} of these methods were removed since")
-    notes.append(machine(result, f"{result['environment']['threads']} threads"))
-    return [*table(heads, [[*cells, f"{1e-6 * found['bytes']:.1f}"]]), "", *listed(notes)]
+    cells = [f"{report[key]}" for key in ("drugs", "atoms", "labels")]
+    cells += [f"{len(report['methods'])}"]
+    cells += [
+        f"{report[key]:.1f}" for key in ("seconds", "seconds_of_explain", "processor_seconds")
+    ]
+    verdict = "reached" if report["seconds"] < MOST_SECONDS else "missed"
+    notes = [machine(result, f"{result['environment']['threads']} threads")]
+    removed = [name for name in report["methods"] if not name.startswith(tuple(METHODS))]
+    if removed:
+        notes.insert(0, f"{len(removed)} of these methods were removed since")
+    if report["drugs"] == 20:
+        notes.insert(0, f"the goal of {MOST_SECONDS} s for 20 drugs is {verdict}")
+    return [*table(heads, [[*cells, f"{1e-6 * report['bytes']:.1f}"]]), "", *listed(notes)]
 
 
-def _seeds(found: dict[str, list[dict[str, Any]]]) -> str:
-    """The seeds of every task, which may have different ones."""
-    by_task = {task: ", ".join(str(run["seed"]) for run in runs) for task, runs in found.items()}
+def _seeds(tasks: dict[str, list[dict[str, Any]]]) -> str:
+    """The seeds of every task, once if all tasks have the same."""
+    by_task = {task: ", ".join(str(run["seed"]) for run in runs) for task, runs in tasks.items()}
     if len({*by_task.values()}) == 1:
         return next(iter(by_task.values()))
     return "; ".join(f"{task} {seeds}" for task, seeds in by_task.items())
 
 
 def _methods(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """All methods, what needs no trained network last."""
-    names = dict.fromkeys(name for run in runs for name in run)
-    floors = (SIZE, SHUFFLED, RANDOM)
-    return [
-        *(name for name in names if name not in floors),
-        *(name for name in floors if name in names),
-    ]
+    """All methods; last, the floors, which need no trained network."""
+    names, floors = dict.fromkeys(name for run in runs for name in run), (SIZE, SHUFFLED, RANDOM)
+    return [name for name in names if name not in floors] + [n for n in floors if n in names]
 
 
-def _atoms(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
     columns: dict[str, tuple[str, Callable[[dict[str, float]], float]]] = {}
-    if "nci" in found:
+    if "nci" in tasks:
         columns |= {
             "NCI, mean": ("nci", lambda areas: float(np.mean(list(areas.values())))),
             "median": ("nci", lambda areas: float(np.median(list(areas.values())))),
             "worst label": ("nci", lambda areas: min(areas.values())),
         }
-    logic = [
-        task for task in LOGIC if task in (found["logic"][0]["shares"] if "logic" in found else {})
-    ]
+    measured = tasks["logic"][0]["shares"] if "logic" in tasks else {}
+    logic = [task for task in LOGIC if task in measured]
     columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic}
-    methods = _methods(run["areas"] for runs in found.values() for run in runs)
-    values = {
-        method: [
-            spread(
-                of(areas) if (areas := run["areas"].get(method)) else None for run in found[task]
-            )
-            for task, of in columns.values()
-        ]
-        for method in methods
-    }
+    values: dict[str, list[Spread]] = {}
+    for method in _methods(run["areas"] for runs in tasks.values() for run in runs):
+        values[method] = []
+        for task, of in columns.values():
+            by_label = (run["areas"].get(method) for run in tasks[task])
+            values[method].append(spread(of(areas) if areas else None for areas in by_label))
     lines = ranked(["method", *columns], values)
     if logic:
-        rows = (
-            [method, *("" if each is None else f"{each:.2f}" for each in row)]
-            for method, row in PUBLISHED.items()
-        )
+        rows = []
+        for method, row in PUBLISHED.items():
+            rows.append([method, *("" if area is None else f"{area:.2f}" for area in row)])
         lines += ["", *table(["published", *LOGIC], rows)]
     notes = []
-    for place, name in enumerate(columns):
-        means = {
-            method: each[place]["mean"] or 0.0
-            for method, each in values.items()
-            if method not in (SIZE, RANDOM)
-        }
-        best = max(means, key=lambda method: means[method])
+    for index, name in enumerate(columns):
+        rivals = {method: row[index]["mean"] or 0.0 for method, row in values.items()}
+        best, area = max(
+            ((method, mean) for method, mean in rivals.items() if method not in (SIZE, RANDOM)),
+            key=lambda item: item[1],
+        )
         if (goal := GOALS.get(name)) is not None:
-            how = "reached" if means[best] >= goal else "missed"
-            notes.append(
-                f"{name}: the goal of {goal} is {how} by {best}, the best method, with {means[best]:.3f}"
-            )
-    for task, runs in found.items():
-        share = np.mean([value for run in runs for value in run["shares"].values()])
-        notes.append(
-            f"{task}: {len(runs[0]['shares'])} labels, on average {share:.0%} of a molecule's atoms; the network's "
-            f"macro ROC-AUC on the test molecules is {cell(spread(run['roc_auc'] for run in runs))}"
-        )
-        notes.append(
-            f"{task}: faithfulness chooses {', '.join(sorted({run['chosen'] for run in runs}))}"
-        )
-    if missing := [task for task in LOGIC if "logic" in found and task not in logic]:
+            verdict = f"the goal of {goal} is {'reached' if area >= goal else 'missed'}"
+            notes.append(f"{name}: {verdict} by {best}, the best method, with {area:.3f}")
+    for task, runs in tasks.items():
+        fraction = np.mean([value for run in runs for value in run["shares"].values()])
+        chosen = ", ".join(sorted({run["chosen"] for run in runs}))
+        notes += [
+            f"{task}: {len(runs[0]['shares'])} labels, on average {fraction:.0%} of a molecule's "
+            f"atoms; the network's macro ROC-AUC on the test molecules is "
+            f"{cell(spread(run['roc_auc'] for run in runs))}",
+            f"{task}: faithfulness chooses {chosen}",
+        ]
+    if missing := [task for task in LOGIC if "logic" in tasks and task not in logic]:
         notes.append(f"too few of these molecules fulfil {', '.join(missing)} to measure it")
     return [*lines, "", *listed(notes)]
 
 
 def _planted(runs: Sequence[dict[str, Any]]) -> list[str]:
-    ways = _methods(run["average_precision"] for run in runs)
-    values = {way: [spread(run["average_precision"][way] for run in runs)] for way in ways}
-    share = np.mean([run["share"] for run in runs])
+    methods = _methods(run["average_precision"] for run in runs)
+    values = {name: [spread(run["average_precision"][name] for run in runs)] for name in methods}
+    fraction = np.mean([run["share"] for run in runs])
     heads = ["what ranks the pairs", "average precision"]
-    return [*ranked(heads, values), "", f"- {share:.0%} of all pairs are edges"]
+    return [*ranked(heads, values), "", f"- {fraction:.0%} of all pairs are edges"]
 
 
-def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
-    methods = _methods(run["gains"] for runs in found.values() for run in runs)
-
+def _faithful(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
     def shown(method: str, runs: list[dict[str, Any]]) -> str:
         value = spread(run["gains"].get(method) for run in runs)
         if value["mean"] is None:
@@ -240,21 +240,25 @@ def _faithful(found: dict[str, list[dict[str, Any]]]) -> list[str]:
         mark = "**" if method == chosen else "*" if value["mean"] > best else ""
         return f"{mark}{cell(value)}{mark}"
 
-    names = [task.removesuffix("-faithful") for task in found]
-    rows = ([method, *(shown(method, runs) for runs in found.values())] for method in methods)
-    notes, every = [], [run for runs in found.values() for run in runs]
+    every = [run for runs in tasks.values() for run in runs]
+    names = [task.removesuffix("-faithful") for task in tasks]
+    rows = []
+    for method in _methods(run["gains"] for run in every):
+        rows.append([method, *(shown(method, runs) for runs in tasks.values())])
+    notes = []
     for rival in (RANDOM, SHUFFLED, "attention"):
-        gains = [
-            (run["gains"][run["chosen"]], run["gains"][rival])
-            for run in every
-            if rival in run["gains"]
+        gains = [run["gains"] for run in every]
+        ahead = [
+            gain[run["chosen"]] > gain[rival]
+            for run, gain in zip(every, gains, strict=True)
+            if rival in gain
         ]
-        if gains:
-            ahead = sum(chosen > other for chosen, other in gains)
-            notes.append(f"the chosen method is ahead of {rival} in {ahead} of {len(gains)} runs")
-    means = (np.mean([run["alike"] for run in runs]) for runs in found.values())
+        if ahead:
+            notes.append(
+                f"the chosen method is ahead of {rival} in {sum(ahead)} of {len(ahead)} runs"
+            )
+    means = (np.mean([run["alike"] for run in runs]) for runs in tasks.values())
     alike = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]
-    notes.append(
-        f"rank correlation of scores before and after weights were shuffled: {', '.join(alike)}"
-    )
+    intro = "rank correlation of scores before and after weights were shuffled"
+    notes.append(f"{intro}: {', '.join(alike)}")
     return [*table(["method", *names], rows), "", *listed(notes)]

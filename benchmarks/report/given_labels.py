@@ -20,7 +20,7 @@ from tg_mlc.papers.recipes.family import FAMILY
 
 METRIC, TITLE = "roc_auc_macro", METRICS["roc_auc_macro"]
 TITLES = titles(METRIC, "average_precision_macro")
-#: The shares that the table shows.
+#: The fractions of given labels that the table shows.
 SHOWN = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 HALF = 0.5
 COLORS = {
@@ -36,57 +36,53 @@ COLORS = {
 INTRO = """\
 # Known labels
 
-How well are the other labels of a sample predicted if some are known already? Given the inputs, *predictions* of other
-labels hold nothing new for a label; their *values* do, as far as they differ from what was expected of them. This is
-where messages between labels earn their place: the default sends these residuals to the other labels
-(`tg_mlc.nn.ResidualMessages`, docs/own_data.md), and without given labels predicts as before. The row in closed form is
-these messages alone; the default combines them with trained ones and, of up to 300 labels, with the label sets of
-training samples that agree with the given labels. These neighbours were added, and one of seven forms of them was
-chosen by held-out training samples, with scores of SIDER (seeds 10 to 12), Yeast and Emotions (seed 10) in view.
+How well are the other labels of a sample predicted if some are known already? Given the inputs,
+*predictions* of other labels hold nothing new for a label; their *values* do, as far as they differ
+from what was expected of them. This is where messages between labels earn their place: the default
+sends these residuals to the other labels (`tg_mlc.nn.ResidualMessages`, docs/own_data.md), and
+without given labels predicts as before. The row in closed form is these messages alone; the default
+combines them with trained ones and, of up to 300 labels, with the label sets of training samples
+that agree with the given labels. These neighbours were added, and one of seven forms of them was
+chosen by held-out training samples, with scores of SIDER (seeds 10 to 12), Yeast and Emotions (seed
+10) in view.
 
-A share of the labels of each test sample is given, the same labels to all rows; the scores are those of the labels
-that are not given. The rivals are logistic regressions of each label, on the inputs or on the default's held-out
-score of the label, beside what is known of the other labels, trained with masks of the same kind and tuned on
-validation samples; the labels of training samples that agree with the given ones, beside the default's scores, tuned
-on validation samples; and LaMP as published, trained with random label masks
-(`RECIPES[name].as_member(FAMILY["lamp-given"])`). Rows without masks are given nothing; their scores are those of the
-same labels. p is that of a paired t-test over the seeds, not corrected for the number of tests.{epochs}
+A fraction of the labels of each test sample is given, the same labels to all rows; the scores are
+those of the labels that are not given. The rivals are logistic regressions of each label, on the
+inputs or on the default's held-out score of the label, beside what is known of the other labels,
+trained with masks of the same kind and tuned on validation samples; the labels of training samples
+that agree with the given ones, beside the default's scores, tuned on validation samples; and LaMP
+as published, trained with random label masks (`RECIPES[name].as_member(FAMILY["lamp-given"])`).
+Rows without masks are given nothing; their scores are those of the same labels. p is that of a
+paired t-test over the seeds, not corrected for the number of tests.{epochs}
 
 To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --dataset sider`."""
 
 
-def divided(found: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
-    """Those of the short page, and those with LaMP of data sets that were measured again without it."""
-    again = {
-        name: result for name, result in found.items() if name + measured.WITHOUT_LAMP in found
-    }
-    return {name: result for name, result in found.items() if name not in again}, again
+def divided(results: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
+    """Results of the short page, and those with LaMP that were repeated without it."""
+    repeated = {name for name in results if name + measured.WITHOUT_LAMP in results}
+    short = {name: result for name, result in results.items() if name not in repeated}
+    return short, {name: result for name, result in results.items() if name in repeated}
 
 
-def page(found: dict[str, Result], pictures: str = "") -> str:
-    """A page of some of them; pictures are in a folder that stands before their names."""
+def page(results: dict[str, Result], pictures: str = "") -> str:
+    """A page of results, whose pictures are in the specified folder."""
     sections = []
-    for name, result in found.items():
+    for name, result in results.items():
         dataset = name.removesuffix(measured.WITHOUT_LAMP)
-        title = f"## `{dataset}`: {published(dataset).title}{'' if name == dataset else ', without LaMP'}"
-        sections.append(
-            "\n".join(
-                [title, "", f"![{name}]({pictures}given-labels-{name}.svg)", "", *section(result)]
-            )
-        )
-    # Which models were trained for fewer epochs than their recipe says.
-    recipes = {
-        name: RECIPES[name].as_member(FAMILY["lamp-given"])
-        for name in found
-        if measured.WITHOUT_LAMP not in name
-    }
-    fewer = [
-        f"{name} {_epochs(found[name])} of {recipe.fit['max_epochs']}"
-        for name, recipe in recipes.items()
-        if _epochs(found[name]) < recipe.fit["max_epochs"]
-    ]
-    shortened = f"\n\nTo save time, LaMP was trained here for fewer epochs than its recipe says: {', '.join(fewer)}."
-    return "\n\n".join([INTRO.format(epochs=shortened if fewer else ""), *sections]) + "\n"
+        remark = "" if name == dataset else ", without LaMP"
+        heading = f"## `{dataset}`: {published(dataset).title}{remark}"
+        picture = f"![{name}]({pictures}given-labels-{name}.svg)"
+        sections.append("\n".join([heading, "", picture, "", *section(result)]))
+    fewer = []
+    for name, result in results.items():
+        if measured.WITHOUT_LAMP not in name:
+            usual = RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"]
+            if _epochs(result) < usual:
+                fewer.append(f"{name} {_epochs(result)} of {usual}")
+    intro = "To save time, LaMP was trained here for fewer epochs than its recipe says"
+    epochs = f"\n\n{intro}: {', '.join(fewer)}." if fewer else ""
+    return "\n\n".join([INTRO.format(epochs=epochs), *sections]) + "\n"
 
 
 def _epochs(result: Result) -> int:
@@ -94,19 +90,19 @@ def _epochs(result: Result) -> int:
 
 
 class Scores:
-    """Scores of a data set by row, share and whether that share is given."""
+    """Scores of a data set by row, fraction of given labels, and whether these were given."""
 
     def __init__(self, result: Result) -> None:
         runs = pd.DataFrame(result["runs"]).sort_values("seed", kind="stable")
         self.rows = list(dict.fromkeys(run["model"] for run in result["runs"]))
-        self.shares = sorted(runs["share"].unique().tolist())
+        self.fractions = sorted(runs["share"].unique().tolist())
         self._groups = runs.groupby(["model", "share", "given"])
         # Samples are divided anew for every seed unless the split is official.
         self._test = {"test_share": 0.0} if result["split"] == "official" else {}
 
-    def of(self, row: str, share: float, given: bool = True, metric: str = METRIC) -> np.ndarray:
-        """Those of all seeds; with nothing given where a row takes nothing, or the share is 0."""
-        key = (row, share, given and row in measured.TAKE_GIVEN and share > 0)
+    def of(self, row: str, fraction: float, given: bool = True, metric: str = METRIC) -> np.ndarray:
+        """Scores of all seeds; with nothing given if the row takes nothing or the fraction is 0."""
+        key = (row, fraction, given and row in measured.TAKE_GIVEN and fraction > 0)
         return self._groups.get_group(key)[metric].to_numpy(dtype=float)
 
     def tested(self, difference: np.ndarray) -> str:
@@ -119,33 +115,32 @@ class Scores:
 
 
 def section(result: Result) -> list[str]:
-    """Scores by the share that is given, and what half of the labels say of the other half."""
+    """Scores by the fraction that is given, and what half of the labels say of the other half."""
     scores = Scores(result)
-    lines = [
-        [row, *(cell(spread(scores.of(row, share))) for share in SHOWN)] for row in scores.rows
-    ]
+    lines = []
+    for row in scores.rows:
+        lines.append([row, *(cell(spread(scores.of(row, fraction))) for fraction in SHOWN)])
     halves = []
     for row in (row for row in scores.rows if row in measured.TAKE_GIVEN):
         gains = []
         for metric, title in TITLES.items():
             given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
-            tested = scores.tested(given - alone)
-            gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({tested})")
-        halves.append(
-            f"- {row}: half of the labels given takes, of the other half, {', and '.join(gains)}"
-        )
+            test = scores.tested(given - alone)
+            gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({test})")
+        intro = f"- {row}: half of the labels given takes, of the other half"
+        halves.append(f"{intro}, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]
     trained = ""
     for run in (run for run in result["runs"] if run["model"] == measured.WITH_MASKS):
         model = f"LaMP {WITH_MESSAGES}" if run["settings"]["node_messages"] else "LaMP"
         trained = f", {model} trained for {_epochs(result)} epochs"
     source = (
-        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation){trained}; "
-        f"{data['num_samples']} samples, {data['counted_labels']} labels counted, data sha256 {data['sha256'][:12]}; "
-        f"{machine(result, 'one thread each')}"
+        f"- {result['split']} split, seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
+        f"{trained}; {data['num_samples']} samples, {data['counted_labels']} labels counted, data "
+        f"sha256 {data['sha256'][:12]}; {machine(result, 'one thread each')}"
     )
-    shares = (f"{share:.0%} given" for share in SHOWN)
-    return [*table([TITLE, *shares], lines), "", _conclusion(scores), "", *halves, source]
+    heads = (f"{fraction:.0%} given" for fraction in SHOWN)
+    return [_conclusion(scores), "", *table([TITLE, *heads], lines), "", *halves, source]
 
 
 def _conclusion(scores: Scores) -> str:
@@ -154,53 +149,48 @@ def _conclusion(scores: Scores) -> str:
     given = scores.of(ours, HALF)
 
     def placed(difference: np.ndarray) -> str:
-        sign = int(np.sign(round(difference.mean(), 3)))  # that of the mean as it is written
-        where = {1: "above", 0: "level with", -1: "below"}[sign]
-        return f"{where} ({scores.tested(difference)})"
+        sign = int(np.sign(round(difference.mean(), 3)))  # The sign of the mean as it is written.
+        relation = {1: "above", 0: "level with", -1: "below"}[sign]
+        return f"{relation} ({scores.tested(difference)})"
 
     gain = given - scores.of(ours, HALF, given=False)
-    rivals = [
-        row
-        for row in scores.rows
-        if row in {*measured.TAKE_GIVEN, measured.PLAIN} and row not in (ours, measured.CLOSED)
-    ]
-    beside = "; ".join(f"{row}: {placed(given - scores.of(row, HALF))}" for row in rivals)
+    rivals = {*measured.TAKE_GIVEN, measured.PLAIN} - {ours, measured.CLOSED}
+    differences = {row: given - scores.of(row, HALF) for row in scores.rows if row in rivals}
+    beside = "; ".join(f"{row}: {placed(values)}" for row, values in differences.items())
+    name = "the default" if ours == measured.DEFAULT else ours
     return (
-        f"With half of the labels given, {TITLE} of {'the default' if ours == measured.DEFAULT else ours} changes by "
-        f"{scores.tested(gain)}. It is then, beside its rivals: {beside}."
+        f"With half of the labels given, {TITLE} of {name} changes by {scores.tested(gain)}. It is "
+        f"then, beside its rivals: {beside}."
     )
 
 
 def numbers(result: Result) -> dict[str, Any]:
-    """Numbers for :func:`draw`: scores of all seeds by row, by share."""
+    """Scores of all seeds by row and fraction, for :func:`draw`."""
     scores = Scores(result)
+
+    def of(row: str, given: bool) -> list[list[float]]:
+        return [scores.of(row, fraction, given).tolist() for fraction in scores.fractions]
+
+    taking = [row for row in scores.rows if row in measured.TAKE_GIVEN]
     return {
-        "shares": scores.shares,
-        "given": {
-            row: [scores.of(row, share).tolist() for share in scores.shares] for row in scores.rows
-        },
-        "alone": {
-            row: [scores.of(row, share, given=False).tolist() for share in scores.shares]
-            for row in scores.rows
-            if row in measured.TAKE_GIVEN
-        },
+        "shares": scores.fractions,
+        "given": {row: of(row, True) for row in scores.rows},
+        "alone": {row: of(row, False) for row in taking},
     }
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Draws the mean and the range over the seeds, by the share that is given; dotted, those without giving any."""
+    """Draws the mean and range over the seeds by the fraction given; dotted, with none given."""
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
-    percent = [100 * share for share in numbers["shares"]]
+    percent = [100 * fraction for fraction in numbers["shares"]]
     for row, values in numbers["given"].items():
         draw_lines(axes, percent, values, row, COLORS[row])
     for row, values in numbers["alone"].items():
-        axes.plot(percent, [np.mean(each) for each in values], color=COLORS[row], linestyle=":")
-    axes.set(
-        xlabel="labels given, % (dotted: none given, the same labels predicted)",
-        ylabel=f"{TITLE}, test set",
-    )
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small"
-    )
+        means = [np.mean(seeds) for seeds in values]
+        axes.plot(percent, means, color=COLORS[row], linestyle=":")
+    xlabel = "labels given, % (dotted: none given, the same labels predicted)"
+    axes.set(xlabel=xlabel, ylabel=f"{TITLE}, test set")
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2, fontsize="small")
     return figure

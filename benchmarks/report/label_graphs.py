@@ -1,4 +1,4 @@
-"""Gains of label graphs over none on all data sets, with intervals: in one picture and one table."""
+"""Gains of label graphs over none on all data sets: a picture and a table with intervals."""
 
 from __future__ import annotations
 
@@ -27,22 +27,18 @@ TICKS = (-0.04, -0.02, 0, 0.02, 0.04)
 
 
 def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """The difference of each label graph from the edgeless one, with its 95 % interval, by setting and data set."""
+    """Differences of label graphs from the edgeless one, with 95 % intervals, by data set."""
     of_papers = messages.comparisons(messages.shown(cells)).itertuples()
     tests: list[tuple[str, str, Any]] = [(ALONE, test.dataset, test) for test in of_papers]
     for name in (name for name in compared() if not name.startswith("planted")):
-        comparison, dataset = (
-            Comparison.load(name),
-            name.removesuffix("-official").removesuffix("-random"),
-        )
+        comparison = Comparison.load(name)
+        dataset = name.removesuffix("-official").removesuffix("-random")
         for row in comparison.rows:
             if row.model == LAMP and row.settings == "best" and row.graph != "edgeless":
                 against = replace(row, graph="edgeless")
-                tests += [
-                    (BEST, dataset, test)
-                    for test in compare_rows(comparison.runs, row, against, tuple(COLUMNS))
-                ]
-    found = []
+                of_row = compare_rows(comparison.runs, row, against, tuple(COLUMNS))
+                tests += [(BEST, dataset, test) for test in of_row]
+    rows = []
     for setting, dataset, test in tests:
         row = test.row
         comparable = replace(row, graph="edgeless") == test.against and not row.change
@@ -50,38 +46,34 @@ def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
             graph, data = "prior" if row.graph in PRIORS else row.graph, dataset
             data += ", with node messages" if row.node_messages else ""
             data += f", {row.graph}" if row.graph != graph else ""
-            gain = {
-                "setting": setting,
-                "data": data,
-                "graph": graph,
-                "metric": test.metric,
-                "seeds": test.num_seeds,
-            }
-            found.append({**gain, "mean": test.mean_difference, "low": test.low, "high": test.high})
-    return found
+            interval = (test.mean_difference, test.low, test.high)
+            values = (setting, data, graph, test.metric, test.num_seeds, *interval)
+            rows.append(dict(zip(FIELDS, values, strict=True)))
+    return rows
 
 
-def section(found: list[dict[str, Any]], picture: str) -> list[str]:
-    """The picture, and how often a graph is surely above or below the edgeless one."""
-    groups = dict(iter(pd.DataFrame(found, columns=FIELDS).groupby(["setting", "graph", "metric"])))
+def section(gains: list[dict[str, Any]], picture: str) -> list[str]:
+    """How often a graph is significantly better or worse than the edgeless one, and a picture."""
+    groups = dict(iter(pd.DataFrame(gains, columns=FIELDS).groupby(["setting", "graph", "metric"])))
     rows = []
     for setting, graph in product((ALONE, BEST), GRAPHS):
-        counts = []
+        cells = []
         for here in (groups.get((setting, graph, metric)) for metric in COLUMNS):
-            counts.append(
-                ""
-                if here is None
-                else f"{(here['low'] > 0).sum()} above, {(here['high'] < 0).sum()} below, of {len(here)}; "
-                f"median {here['mean'].median():+.3f}"
-            )
-        rows.append([setting, graph, *counts])
+            if here is None:
+                cells.append("")
+                continue
+            counts = f"{(here['low'] > 0).sum()} / {(here['high'] < 0).sum()} of {len(here)}"
+            cells.append(f"{counts}; median {here['mean'].median():+.3f}")
+        rows.append([setting, graph, *cells])
+    heads = [f"{title}: significant wins / losses" for title in COLUMNS.values()]
     return [
         f"![Gains of label graphs over the edgeless one]({picture})",
         "",
-        *table(["model", "label graph", *(f"{title}, surely" for title in COLUMNS.values())], rows),
+        *table(["model", "label graph", *heads], rows),
         "",
-        f"- Differences from `edgeless` with 95 % intervals over {LEAST_SEEDS} seeds or more; surely: in intervals "
-        "without 0, of which chance gives one in twenty, half of them above",
+        f"- Differences from `edgeless` over {LEAST_SEEDS} seeds or more; a difference is "
+        "significant if its 95 % interval excludes 0, which chance alone does for one in twenty, "
+        "half of them wins",
     ]
 
 
@@ -91,27 +83,18 @@ def draw(found: list[dict[str, Any]]) -> Figure:
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     for axes, setting in zip(figure.subplots(1, 2), (ALONE, BEST), strict=True):
         here = gains[(gains["metric"] == DRAWN) & (gains["setting"] == setting)]
-        places = {name: place for place, name in enumerate(here["data"].unique())}
+        index = {name: number for number, name in enumerate(here["data"].unique())}
         axes.axvline(0, color="black", linewidth=0.8)
-        for shift, (graph, colour) in enumerate(GRAPHS.items()):
+        for shift, (graph, color) in enumerate(GRAPHS.items()):
             points = here[here["graph"] == graph]
-            y, reach = (
-                points["data"].map(places) + 0.22 * (shift - 1),
-                points["high"] - points["mean"],
-            )
-            style = {"fmt": "o", "markersize": 4, "color": colour, "capsize": 2, "label": graph}
+            y = points["data"].map(index) + 0.22 * (shift - 1)
+            reach = points["high"] - points["mean"]
+            style = {"fmt": "o", "markersize": 4, "color": color, "capsize": 2, "label": graph}
             axes.errorbar(points["mean"], y, xerr=reach, **style)
-        axes.set(
-            title=setting, xlabel="samples F1 above edgeless", xlim=(-0.045, 0.045), xticks=TICKS
-        )
-        axes.set(
-            yticks=range(len(places)), yticklabels=list(places), ylim=(len(places) - 0.5, -0.5)
-        )
+        axes.set(title=setting, xlabel="samples F1 above edgeless", xticks=TICKS)
+        axes.set(yticks=range(len(index)), yticklabels=list(index))
+        axes.set(xlim=(-0.045, 0.045), ylim=(len(index) - 0.5, -0.5))
         axes.grid(axis="y", alpha=0.2)
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-    )
+    handles = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False)
     return figure

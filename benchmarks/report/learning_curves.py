@@ -1,4 +1,4 @@
-"""Learning curves, a table of some epochs and a picture by epochs and by seconds; and settings tried one at a time."""
+"""Learning curves by epochs and by seconds; and settings tried one at a time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,13 @@ DRAWN = {"bag": "f1_samples", "molecule": "average_precision_macro"}
 def _by_model(result: Result) -> dict[str, pd.DataFrame]:
     metric = DRAWN[result["dataset"]["kind"]]
     runs = pd.DataFrame(result["runs"])
-    values = {part: [found[metric] for found in runs[part]] for part in ("validation", "test")}
+    values = {part: [scores[metric] for scores in runs[part]] for part in ("validation", "test")}
     return dict(iter(runs.assign(**values).groupby("model", sort=False)))
 
 
 def section(result: Result) -> list[str]:
     """A table of some epochs, and what it was measured on."""
-    metric, data, settings = (
-        METRICS[DRAWN[result["dataset"]["kind"]]],
-        result["dataset"],
-        result["settings"],
-    )
+    data, settings = result["dataset"], result["settings"]
     epochs = [epoch for epoch in SHOWN if epoch <= settings["epochs"]]
     lines = []
     for model, runs in _by_model(result).items():
@@ -40,18 +36,16 @@ def section(result: Result) -> list[str]:
             cells = (cell(spread(runs.loc[runs["epoch"] == epoch, part])) for epoch in epochs)
             lines.append([model, part, *cells, seconds])
     seeds = settings["seeds"]
-    over = (
-        f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
-        if len(seeds) > 1
-        else f"one seed, {seeds[0]},"
-    )
+    over = f"one seed, {seeds[0]},"
+    if len(seeds) > 1:
+        over = f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
+    heads = ["model", METRICS[DRAWN[data["kind"]]], *(f"epoch {epoch}" for epoch in epochs)]
     return [
-        *table(
-            ("model", metric, *(f"epoch {epoch}" for epoch in epochs), "seconds an epoch"), lines
-        ),
+        *table([*heads, "seconds an epoch"], lines),
         "",
-        f"- {over} on one split; Adam with learning rate {settings['lr']:g} and batches of {settings['batch_size']}; "
-        f"{data['num_samples']} samples, data sha256 {data['sha256'][:12]}",
+        f"- {over} on one split; Adam with learning rate {settings['lr']:g} and batches of "
+        f"{settings['batch_size']}; {data['num_samples']} samples, data sha256 "
+        f"{data['sha256'][:12]}",
         f"- {machine(result, 'one thread each')}",
     ]
 
@@ -67,14 +61,13 @@ def draw(result: Result) -> Figure:
         draw_lines(right, by_epoch["seconds"].mean(), values, model, COLORS[model])
     left.set(xlabel="epochs", ylabel=f"{METRICS[DRAWN[result['dataset']['kind']]]}, test set")
     right.set(xlabel="seconds of training, one thread")
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize="small"
-    )
+    handles = left.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=3, fontsize="small")
     return figure
 
 
 def tried(result: Result) -> list[str]:
-    """One line for each setting: the value that the recipe had, and beside it the others that were tried."""
+    """One line for each setting: the recipe's value, and the others that were tried."""
     runs = pd.DataFrame(result["runs"])
     before = float(runs.loc[runs["setting"].isna(), "validation"].mean())
     lines = []
@@ -87,15 +80,13 @@ def tried(result: Result) -> list[str]:
         texts[best] = f"**{texts[best]}**"
         first, *others = (f"{value:g}: {text}" for value, text in texts.items())
         lines.append([setting, first, ", ".join(others)])
-    seeds, data, found = sorted(runs["seed"].unique()), result["dataset"], result["environment"]
+    seeds, data, machine = sorted(runs["seed"].unique()), result["dataset"], result["environment"]
+    metric = result["monitor"].removeprefix("val/").replace("_", " ")
+    numbers = f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
     notes = (
-        f"The score is {result['monitor'].removeprefix('val/').replace('_', ' ')} of validation samples in the best "
-        f"epoch; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}",
-        f"{data['name']}, data sha256 {data['sha256'][:12]}; {found['cuda'] or found['processor']}; "
-        f"torch {found['versions']['torch']}",
+        f"The score is {metric} of validation samples in the best epoch; {numbers}",
+        f"{data['name']}, data sha256 {data['sha256'][:12]}; "
+        f"{machine['cuda'] or machine['processor']}; torch {machine['versions']['torch']}",
     )
-    return [
-        *table(("setting", "value and score before", "other values and their scores"), lines),
-        "",
-        *listed(notes),
-    ]
+    heads = ("setting", "value and score before", "other values and their scores")
+    return [*table(heads, lines), "", *listed(notes)]

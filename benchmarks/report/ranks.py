@@ -14,43 +14,39 @@ from benchmarks.report.papers import NUM_SEEDS, comparable, grouped, spreads
 from benchmarks.report.statistics import Ranks
 from benchmarks.report.writing import LETTERS, listed, table
 
-#: Fewer are not compared.
+#: Fewer data sets or models are not compared.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
-#: Tests are rough for no more data sets (Demsar 2006, section 3.2.2).
+#: Up to this number of data sets, tests are rough (Demsar 2006, section 3.2.2).
 FEW_DATASETS = 10
 
 
 def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """The data sets and models of each comparison, and the ranks by metric; nothing while there are too few."""
+    """Data sets, models and ranks by metric of each comparison; none while there are too few."""
     values = {}
     unchanged = {key: group for key, group in grouped(cells).items() if not key[1].change}
     for (dataset, row), group in comparable(unchanged).items():
-        found = spreads(group)
-        means = {metric: mean for metric in METRICS if (mean := found[metric]["mean"]) is not None}
+        values_of = spreads(group)
+        means = {name: mean for name in METRICS if (mean := values_of[name]["mean"]) is not None}
         if len(group) >= NUM_SEEDS and len(means) == len(METRICS):
             values[dataset, title(row)] = means
     out = []
     for datasets, models in rectangles(values):
         metrics = {}
         for metric in METRICS:
-            ranks = Ranks.of(
-                {
-                    model: [values[dataset, model][metric] for dataset in datasets]
-                    for model in models
-                }
-            )
-            limits = {
-                "critical difference": ranks.critical_difference(),
-                "cliques": ranks.cliques(),
-            }
-            metrics[metric] = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p, **limits}
+            scores = {model: [values[name, model][metric] for name in datasets] for model in models}
+            ranks = Ranks.of(scores)
+            limit, cliques = ranks.critical_difference(), ranks.cliques()
+            tested = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p}
+            metrics[metric] = {**tested, "critical difference": limit, "cliques": cliques}
         out.append({"datasets": datasets, "metrics": metrics})
     return out
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """Data sets and models of which all cells are there, whatever their scores: once as many cells as possible, and
-    once as many data sets, where these are others; none while there are too few for the tests.
+    """Sets of data sets and of models of which all cells exist, whatever their scores.
+
+    The first has as many cells as possible, the second, if it differs, as many data sets. Empty
+    while there are too few for the tests.
     """
     of_dataset: dict[str, list[str]] = {}
     for dataset, model in present:
@@ -58,11 +54,8 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
     choices = []
     for count in range(FEWEST_DATASETS, len(of_dataset) + 1):
         for datasets in combinations(sorted(of_dataset), count):
-            shared = [
-                model
-                for model in of_dataset[datasets[0]]
-                if all(model in of_dataset[each] for each in datasets)
-            ]
+            others = [set(of_dataset[name]) for name in datasets]
+            shared = [name for name in of_dataset[datasets[0]] if all(name in o for o in others)]
             if len(shared) >= FEWEST_MODELS:
                 choices.append((list(datasets), shared))
     if not choices:
@@ -73,91 +66,79 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
 
 
 def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
-    """The mean ranks of the models in each comparison, the best in bold, and the differences by Nemenyi's test."""
+    """Mean ranks of the models, the best in bold, and the pairs that Nemenyi's test tells apart."""
     if not numbers:
         return ["Too few data sets have cells of the same models."]
     out = []
-    for each in numbers:
-        metrics, n = each["metrics"], len(each["datasets"])
-        ranks = pd.DataFrame({LETTERS[name]: found["ranks"] for name, found in metrics.items()})
+    for comparison in numbers:
+        metrics, n = comparison["metrics"], len(comparison["datasets"])
+        ranks = pd.DataFrame({LETTERS[name]: tested["ranks"] for name, tested in metrics.items()})
         best, k = ranks.min(), len(ranks)
-        lines = [
-            [
-                model,
-                *(
-                    f"**{rank:.2f}**" if rank == best[name] else f"{rank:.2f}"
-                    for name, rank in row.items()
-                ),
-            ]
-            for model, row in ranks.iterrows()
-        ]
-        caution = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough, and miss much"
+        lines = []
+        for model, row in ranks.iterrows():
+            texts = {name: f"{rank:.2f}" for name, rank in row.items()}
+            bold = (
+                f"**{texts[name]}**" if row[name] == best[name] else texts[name]
+                for name in row.index
+            )
+            lines.append([model, *bold])
+        few = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough"
+        data = ", ".join(comparison["datasets"])
         notes = [
-            f"k = {k} models by means over the seeds, ranked on N = {n} data sets: {', '.join(each['datasets'])}",
+            f"k = {k} models by means over the seeds, ranked on N = {n} data sets: {data}",
             f"A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
-            *([caution] if n <= FEW_DATASETS else []),
-            *(f"{LETTERS[name]}: {_tested(found)}" for name, found in metrics.items()),
+            *([f"{few}, and miss much"] if n <= FEW_DATASETS else []),
+            *(f"{LETTERS[name]}: {_tested(tested)}" for name, tested in metrics.items()),
         ]
         heads = ["model", *(f"rank in {name}" for name in ranks)]
         out += [f"## {k} models on {n} data sets", "", *table(heads, lines), "", *listed(notes), ""]
     return [*out, f"![Critical differences]({picture})"]
 
 
-def _tested(found: dict[str, Any]) -> str:
-    limit, ranks = found["critical difference"], found["ranks"].values()
-    pairs = sum(abs(one - other) > limit for one, other in combinations(ranks, 2))
+def _tested(test: dict[str, Any]) -> str:
+    limit, ranks = test["critical difference"], test["ranks"].values()
+    differences = [abs(one - other) for one, other in combinations(ranks, 2)]
+    exceeding = sum(difference > limit for difference in differences)
     return (
-        f"F = {found['F']:.2f}, p = {found['p']:.3g}, critical difference {limit:.2f}, exceeded by {pairs} of "
-        f"{len(ranks) * (len(ranks) - 1) // 2} pairs"
+        f"F = {test['F']:.2f}, p = {test['p']:.3g}, critical difference {limit:.2f}, exceeded by "
+        f"{exceeding} of {len(differences)} pairs"
     )
 
 
 def draw(numbers: list[dict[str, Any]]) -> Figure:
-    """A critical difference diagram for each metric and comparison: models on the line of mean ranks, bars over those
-    that do not differ significantly.
+    """A critical difference diagram for each metric and comparison.
+
+    Models stand on the line of mean ranks; bars join those that do not differ significantly.
     """
-    count = max(len(next(iter(each["metrics"].values()))["ranks"]) for each in numbers)
+    count = max(len(next(iter(of["metrics"].values()))["ranks"]) for of in numbers)
     size = 9 * len(numbers), len(METRICS) * (0.6 + 0.16 * count)
     figure = Figure(figsize=size, layout="constrained")
     columns = figure.subplots(len(METRICS), len(numbers), squeeze=False).T
-    for each, column in zip(numbers, columns, strict=True):
-        for axes, (name, found) in zip(column, each["metrics"].items(), strict=True):
-            _diagram(axes, f"{LETTERS[name]}, {len(each['datasets'])} data sets", found)
+    for comparison, column in zip(numbers, columns, strict=True):
+        num_datasets = len(comparison["datasets"])
+        for axes, (name, test) in zip(column, comparison["metrics"].items(), strict=True):
+            _diagram(axes, f"{LETTERS[name]}, {num_datasets} data sets", test)
     return figure
 
 
-def _diagram(axes: Any, name: str, found: dict[str, Any]) -> None:
-    ranked = sorted(found["ranks"].items(), key=lambda item: item[1])
-    half = (len(ranked) + 1) // 2
-    for place, (model, rank) in enumerate(ranked):
-        left = place < half
-        depth = -1 - (place if left else len(ranked) - 1 - place)
-        end = 0.6 if left else len(ranked) + 0.4
+def _diagram(axes: Any, name: str, test: dict[str, Any]) -> None:
+    ranked = sorted(test["ranks"].items(), key=lambda item: item[1])
+    limit, count = test["critical difference"], len(ranked)
+    half = (count + 1) // 2
+    for index, (model, rank) in enumerate(ranked):
+        left = index < half
+        depth = -1 - (index if left else count - 1 - index)
+        end, text, side = (
+            (0.6, f"{model} ", "right") if left else (count + 0.4, f" {model}", "left")
+        )
         axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
-        axes.text(
-            end,
-            depth,
-            f"{model} " if left else f" {model}",
-            ha="right" if left else "left",
-            va="center",
-            size=8,
-        )
-    for height, clique in enumerate(found["cliques"]):
-        ends = [found["ranks"][model] for model in (clique[0], clique[-1])]
-        axes.plot(
-            [ends[0] - 0.05, ends[1] + 0.05],
-            [0.25 + 0.2 * height] * 2,
-            color="tab:blue",
-            linewidth=3,
-        )
-    top = 0.6 + 0.2 * len(found["cliques"])
-    axes.plot([1, 1 + found["critical difference"]], [top, top], color="black", linewidth=2)
-    axes.text(
-        1, top + 0.1, f"critical difference {found['critical difference']:.2f}", size=8, va="bottom"
-    )
-    axes.plot([1, len(ranked)], [0, 0], color="black")
-    axes.set(
-        title=name, xlim=(-1.5, len(ranked) + 2.5), xticks=range(1, len(ranked) + 1), yticks=[]
-    )
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+        axes.text(end, depth, text, ha=side, va="center", size=8)
+    for height, clique in enumerate(test["cliques"]):
+        ends = [test["ranks"][clique[0]] - 0.05, test["ranks"][clique[-1]] + 0.05]
+        axes.plot(ends, [0.25 + 0.2 * height] * 2, color="tab:blue", linewidth=3)
+    top = 0.6 + 0.2 * len(test["cliques"])
+    axes.plot([1, 1 + limit], [top, top], color="black", linewidth=2)
+    axes.text(1, top + 0.1, f"critical difference {limit:.2f}", size=8, va="bottom")
+    axes.plot([1, count], [0, 0], color="black")
+    axes.set(title=name, xlim=(-1.5, count + 2.5), xticks=range(1, count + 1), yticks=[])
+    axes.spines[:].set_visible(False)

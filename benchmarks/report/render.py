@@ -3,11 +3,13 @@
     python -m benchmarks.report.render          # rewrites what is out of date
     python -m benchmarks.report.render --check  # fails if anything is
 
-A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is a comparison, such as
-``bibtex-official``, ``ablation-bibtex``, ``planted`` or ``label-graph-gains`` (those of all); a learning curve; a table
-of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``, of the same cells; ``blogcatalog``;
-``default``, of all data sets; or a file in benchmarks/results: of speeds (``NAME growth`` for the exponents that it
-holds), of settings, or of LANET's tables.
+A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->``. NAME is one of:
+
+- a comparison, such as ``bibtex-official``, ``ablation-bibtex``, ``planted``, or
+  ``label-graph-gains`` for the gains of all comparisons;
+- a learning curve; ``blogcatalog``; ``default``, the summary of all data sets;
+- a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``;
+- a file in benchmarks/results of speeds (``NAME growth`` for its exponents), settings or LANET.
 """
 
 from __future__ import annotations
@@ -56,10 +58,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RESULTS = DOCS / "results"
 FULL = RESULTS / "full"
-MARK = re.compile(
-    r"(<!-- results: (?P<name>[\w-]+)(?P<part> growth)? -->\n).*?(?P<end><!-- end of results -->)",
-    re.DOTALL,
-)
+_NAME = r"(?P<name>[\w-]+)(?P<part> growth)?"
+MARK = re.compile(rf"(<!-- results: {_NAME} -->\n).*?(?P<end><!-- end of results -->)", re.DOTALL)
 ABLATIONS = ("ablation-bibtex",)
 SPEEDS = tuple(name for name in names("") if name.startswith(("attention-", "models-cpu")))
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
@@ -108,55 +108,45 @@ def table(name: str) -> list[str]:
     }
     if name.startswith(("attention-", "models-", "exporting-", "settings-", "lanet", *CURVES)):
         result = read(name)
-        return next(
-            (make for key, make in sections.items() if key in result), learning_curves.section
-        )(result)
+        makers = (make for key, make in sections.items() if key in result)
+        return next(makers, learning_curves.section)(result)
     return comparisons.short(Comparison.load(name))
 
 
 def pages() -> list[Path]:
     """The pages that may hold marks."""
-    return [
-        ROOT / "README.md",
-        *sorted(
-            page
-            for page in DOCS.rglob("*.md")
-            if page.parent != FULL or MARK.search(page.read_text())
-        ),
-    ]
+    docs = sorted(DOCS.rglob("*.md"))
+    marked = [page for page in docs if page.parent != FULL or MARK.search(page.read_text())]
+    return [ROOT / "README.md", *marked]
 
 
 def texts() -> dict[Path, str]:
     """All pages with tables, as they should be."""
-    intro = "Everything that was measured; [how to read it](../../results.md). Written by `benchmarks.report.render`."
+    intro = "[How to read this page](../../results.md). Written by `benchmarks.report.render`."
     own = {}
     for name in (*compared(), *ABLATIONS):
         rows = comparisons.full(Comparison.load(name))
         own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", intro, "", *rows, ""])
     for name in SPEEDS:
         own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
-    if given := read_all("given_labels-"):
-        short, again = given_labels.divided(given)
-        link = (
-            f"\nLaMP on {', '.join(again)}: [another page](full/given-labels.md).\n"
-            if again
-            else ""
-        )
-        own[RESULTS / "given-labels.md"] = given_labels.page(short) + link
-        if again:
-            own[FULL / "given-labels.md"] = given_labels.page(again, "../")
+    if results := read_all("given_labels-"):
+        short, repeated = given_labels.divided(results)
+        link = f"\nLaMP on {', '.join(repeated)}: [another page](full/given-labels.md).\n"
+        own[RESULTS / "given-labels.md"] = given_labels.page(short) + (link if repeated else "")
+        if repeated:
+            own[FULL / "given-labels.md"] = given_labels.page(repeated, "../")
     times = read(TIME) if TIME in names(TIME) else None
     made: dict[str, tuple[Path, Callable[[Any], str]]] = {
         DEFAULT: (FULL / "default.md", default.page),
         EXPLANATIONS: (
             RESULTS / "explanations.md",
-            lambda found: explanations.page(found, times, RESULTS),
+            partial(explanations.page, times=times, folder=RESULTS),
         ),
         SIDE_EFFECTS: (RESULTS / "side_effects.md", side_effects.page),
         TRUST: (RESULTS / "trust.md", trust.page),
         HIERARCHIES: (
             RESULTS / "hierarchies.md",
-            lambda found: hierarchies.page(found, read(GROWTH)),
+            lambda result: hierarchies.page(result, read(GROWTH)),
         ),
     }
     own |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
@@ -166,31 +156,28 @@ def texts() -> dict[Path, str]:
 
 def drawings() -> Iterator[Picture]:
     """All pictures, as they should be."""
-    folder, cells = RESULTS, stored(tracked=True)
+    cells = stored(tracked=True)
     for name in CURVES:
-        yield Picture(folder / f"{name}.svg", read(name), learning_curves.draw)
+        yield Picture(RESULTS / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):
         if not name.startswith("planted"):
-            yield Picture(
-                folder / f"{name}.svg", comparisons.numbers(Comparison.load(name)), comparisons.draw
-            )
-    yield Picture(folder / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
+            shown = comparisons.numbers(Comparison.load(name))
+            yield Picture(RESULTS / f"{name}.svg", shown, comparisons.draw)
+    yield Picture(RESULTS / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in read_all("given_labels-").items():
-        yield Picture(
-            folder / f"given-labels-{name}.svg", given_labels.numbers(result), given_labels.draw
-        )
-    yield Picture(folder / "explained-drug.svg", read("explained_drug"), explained_drug.draw)
+        path = RESULTS / f"given-labels-{name}.svg"
+        yield Picture(path, given_labels.numbers(result), given_labels.draw)
+    yield Picture(RESULTS / "explained-drug.svg", read("explained_drug"), explained_drug.draw)
     yield Picture(DOCS / "speed.svg", speed.numbers(read("attention-cpu")), speed.draw)
     if DEFAULT in names(DEFAULT):
-        yield Picture(folder / "default.svg", default.numbers(read(DEFAULT)), default.draw)
-    yield Picture(
-        DOCS / "concepts" / "label-graph-gains.svg", label_graphs.gains(cells), label_graphs.draw
-    )
+        yield Picture(RESULTS / "default.svg", default.numbers(read(DEFAULT)), default.draw)
+    path = DOCS / "concepts" / "label-graph-gains.svg"
+    yield Picture(path, label_graphs.gains(cells), label_graphs.draw)
     if of_ranks := ranks.numbers(cells):
-        yield Picture(folder / "papers-ranks.svg", of_ranks, ranks.draw)
+        yield Picture(RESULTS / "papers-ranks.svg", of_ranks, ranks.draw)
     if of_steps := papers.steps(cells):
-        yield Picture(folder / "papers-steps.svg", of_steps, papers.draw_steps)
-    yield Picture(folder / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
+        yield Picture(RESULTS / "papers-steps.svg", of_steps, papers.draw_steps)
+    yield Picture(RESULTS / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
     for name, result in read_all("lanet-").items():
         if points := lanet.figure_3_numbers(result):
             yield Picture(FULL / lanet.picture(name), points, lanet.draw_figure_3)
@@ -200,7 +187,7 @@ def main(check: bool = False) -> int:
     """Rewrites all pages and pictures that are out of date.
 
     Args:
-        check: Whether to say instead which are.
+        check: Whether to print what is out of date instead.
     """
     pages = {
         page: text

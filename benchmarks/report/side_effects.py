@@ -1,8 +1,8 @@
-"""Single side effects: a page with a table for new drugs, for known effects, and for hidden pairs."""
+"""Single side effects: a page on new drugs, on known effects, and on hidden pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -21,39 +21,44 @@ PRECISION = "precision_at_10"
 INTRO = """\
 # Single side effects of drugs
 
-Which of 994 side effects does a drug have? The [750 drugs](../datasets.md#single-side-effects) have structures, and 5%
-of all pairs of a drug and an effect are reported. Rows of new drugs see nine of the ten published folds of whole drugs,
-and predict the drugs of the tenth. ROC-AUC and average precision are those of all pairs of these drugs together; macro
-ROC-AUC is the mean over effects that occur among them. The settings of every row are chosen among a few by held-out
-drugs or pairs of the training part alone. Which methods are in the stack, and among which settings they choose, was
-decided with scores of these folds in view, and for hidden pairs with those of another draw."""
+Which of 994 side effects does a drug have? The [750 drugs](../datasets.md#single-side-effects) have
+structures, and 5% of all pairs of a drug and an effect are reported. Rows of new drugs see nine of
+the ten published folds of whole drugs, and predict the drugs of the tenth. ROC-AUC and average
+precision are those of all pairs of these drugs together; macro ROC-AUC is the mean over effects
+that occur among them. The settings of every row are chosen among a few by held-out drugs or pairs
+of the training part alone. Which methods are in the stack, and among which settings they choose,
+was decided with scores of these folds in view, and for hidden pairs with those of another draw."""
 IN_TABLES = """\
-The default is `tg_mlc.stacking.auto` with {} seconds; what it makes of hundreds of labels was chosen by held-out drugs
-of the first fold, and corrected once by scores of its test drugs. That it weighs what given effects say by their mean,
-too, was decided with scores of the first and the fourth fold in view."""
+The default is `tg_mlc.stacking.auto` with {} seconds; what it makes of hundreds of labels was
+chosen by held-out drugs of the first fold, and corrected once by scores of its test drugs. That it
+averages what given effects say was decided with scores of the first and the fourth fold in view."""
 GIVEN_INTRO = """\
 ## A new drug of which some effects are known
 
-Some effects of each new drug are given: present ones only, as they are reported, or half of all, present and absent.
-The scores are those of all others. A model is told whether present effects alone will be known, and is fitted to masks
-of training drugs; it is not told how many. "Nothing known" are the scores of the stack above, from which residual
-messages (`tg_mlc.nn.ResidualMessages`, in closed form) start. These go along three label graphs: term classes, the 64
-most correlated effects of each effect in training drugs, and all pairs; without edges they are the scores of "nothing
-known". EASE is a linear autoencoder of the labels, whose prior may be term classes. Boosted trees are fitted to the
-scores of these rows on masked training drugs that they were not fitted to; where they rank too coarsely, a multiple of
-EASE is added. Each cell is ROC-AUC / average precision."""
+Some effects of each new drug are given: present ones only, as they are reported, or half of all,
+present and absent. The scores are those of all others. A model knows whether present effects alone
+will be given, and is fitted to masks of training drugs; it does not know how many. "Nothing known"
+are the scores of the stack above, from which residual messages (`tg_mlc.nn.ResidualMessages`, in
+closed form) start. These go along three label graphs: term classes, the 64 most correlated effects
+of each effect in training drugs, and all pairs; without edges they are the scores of "nothing
+known". EASE is a linear autoencoder of the labels, whose prior may be term classes. Boosted trees
+are fitted to the scores of these rows on masked training drugs that the rows were not fitted to;
+where the trees rank too coarsely, a multiple of EASE is added. Each cell is ROC-AUC / average
+precision."""
 HIDDEN_INTRO = """\
 ## Missing pairs of known drugs
 
-A tenth of the reported pairs is hidden in turn, and is told from all pairs that were never reported; structures and the
-other nine tenths are known. EASE is a linear autoencoder over effects, or over drugs with their structures added to it.
-With term classes, drugs with many effects count less, and effects of one class are expected together; its residuals are
-then smoothed over similar drugs and correlated effects, each pair without its own value, and factors of an implicit
-matrix factorisation are added, with the settings that were chosen without them. The best ROC-AUC that we know published
-is 0.929, of MultiFG ([Scientific Reports
-2025](https://doi.org/10.1038/s41598-025-09431-y)), by another protocol: its code divides all pairs into ten folds,
-reported or not, trains on as many of those that were not reported as were, and keeps the epoch that is best on the fold
-that it reports. Here every pair that was not reported is 0 in training, as the hidden ones are, and all are tested."""
+A tenth of the reported pairs is hidden in turn, to be distinguished from all pairs that were never
+reported; structures and the other nine tenths are known. EASE is a linear autoencoder over effects,
+or over drugs with their structures added to it. With term classes, drugs with many effects count
+less, and effects of one class are expected together; its residuals are then smoothed over similar
+drugs and correlated effects, each pair without its own value, and factors of an implicit matrix
+factorisation are added, with the settings that were chosen without them. The best ROC-AUC that we
+know published is 0.929, of MultiFG ([Scientific Reports
+2025](https://doi.org/10.1038/s41598-025-09431-y)), by another protocol: its code divides all pairs
+into ten folds, reported or not, trains on as many of those that were not reported as were, and
+keeps the epoch that is best on the fold that it reports. Here every pair that was not reported is 0
+in training, as the hidden ones are, and all are tested."""
 
 
 def page(result: Result) -> str:
@@ -61,110 +66,82 @@ def page(result: Result) -> str:
     runs = pd.DataFrame(result["runs"])
     ours, others = runs[runs["model"] == DEFAULT], runs[runs["model"] != DEFAULT]
     folds = others.groupby("task")["fold"].agg(set)
-    if len(ours) and all(
-        folds[task] <= set(ours["fold"]) for task in (NEW, GIVEN) if task in folds
-    ):
+    measured = [folds[task] for task in (NEW, GIVEN) if task in folds]
+    if not len(ours):
+        about = "The default, `tg_mlc.stacking.auto`, was not run."
+    elif all(task_folds <= set(ours["fold"]) for task_folds in measured):
         same = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
         others, about = pd.concat([others, ours[same]]), IN_TABLES.format(_seconds(ours))
     else:
-        about = (
-            _of_default(ours, others)
-            if len(ours)
-            else "The default, `tg_mlc.stacking.auto`, was not run."
-        )
+        about = _of_default(ours, others)
     new, given, hidden = (others[others["task"] == task] for task in (NEW, GIVEN, HIDDEN))
-    sections = [
-        f"{INTRO} {about}",
-        "## A new drug\n\n" + "\n".join(_plain(new)),
-        _counted(new, "Mean and standard deviation"),
-    ]
+    spread_of = "Mean and standard deviation"
+    sections = [INTRO, about, "## A new drug\n\n" + "\n".join(_plain(new))]
+    sections.append(_counted(new, spread_of))
     if len(given):
-        lines = [
-            "Precision among the ten best of the other effects:",
-            "",
-            *_by_amount(given, (PRECISION,)),
-        ]
+        precision = "Precision among the ten best of the other effects:"
         sections += [GIVEN_INTRO, "\n".join(_by_amount(given, ("roc_auc", "average_precision")))]
-        sections += ["\n".join(lines), _counted(given, "Means")]
+        sections += ["\n".join([precision, "", *_by_amount(given, (PRECISION,))])]
+        sections += [_counted(given, "Means")]
     if len(hidden):
-        sections += [
-            HIDDEN_INTRO,
-            "\n".join(_plain(hidden)),
-            _counted(hidden, "Mean and standard deviation"),
-        ]
+        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, spread_of)]
     source = (
-        f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256 {result['dataset']['sha256'][:12]}; "
-        f"{machine(result, 'one thread')}."
+        f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256 "
+        f"{result['dataset']['sha256'][:12]}; {machine(result, 'one thread')}."
     )
     return "\n\n".join([*sections, source]) + "\n"
 
 
 def _seconds(ours: pd.DataFrame) -> str:
-    return f"{max(each['seconds'] for each in ours['settings']):.0f}"
+    return f"{max(settings['seconds'] for settings in ours['settings']):.0f}"
 
 
 def _of_default(ours: pd.DataFrame, others: pd.DataFrame) -> str:
-    """The scores of the default, beside those of the last and best row of each task, on the same folds."""
+    """The scores of the default and of the last row of each task, on the folds of the default."""
     folds = sorted(set(ours["fold"]))
-    same, told = others[others["fold"].isin(folds) & (others["seed"] == 0)], []
-    for (task, given), mine in ours.groupby(["task", "given"], sort=False):
-        there = same[(same["task"] == task) & (same["given"] == given)]
-        rows = (mine, there[there["model"] == there["model"].iloc[-1]])
-        values = [" / ".join(f"{each[metric].mean():.3f}" for metric in METRICS) for each in rows]
-        told.append(f"{given or task}: {values[0]} against {values[1]}")
+    same, texts = others[others["fold"].isin(folds) & (others["seed"] == 0)], []
+    for (task, given), own in ours.groupby(["task", "given"], sort=False):
+        rivals = same[(same["task"] == task) & (same["given"] == given)]
+        rows = (own, rivals[rivals["model"] == rivals["model"].iloc[-1]])
+        values = [" / ".join(f"{row[metric].mean():.3f}" for metric in METRICS) for row in rows]
+        texts.append(f"{given or task}: {values[0]} against {values[1]}")
     return (
-        f"The default, `tg_mlc.stacking.auto` with {_seconds(ours)} seconds, was run on {len(folds)} of the folds "
-        "only, and is in no table; there it has, in this order of metrics, against the last row of the tables: "
-        f"{'; '.join(told)}."
+        f"The default, `tg_mlc.stacking.auto` with {_seconds(ours)} seconds, was run on "
+        f"{len(folds)} of the folds only, and is in no table; there it has, in this order of "
+        f"metrics, against the last row of the tables: {'; '.join(texts)}."
     )
 
 
 def _plain(runs: pd.DataFrame) -> list[str]:
     """All metrics of each row, over folds and seeds."""
-    rows = dict(iter(runs.groupby("model", sort=False)))
-    values = {model: [spread(found[metric]) for metric in METRICS] for model, found in rows.items()}
+    rows = runs.groupby("model", sort=False)
+    values = {model: [spread(row[metric]) for metric in METRICS] for model, row in rows}
     return ranked(("model", *TITLES.values()), values)
 
 
 def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
-    """The means of some metrics of each row, with a column for what is known."""
+    """The means of some metrics of each row, with a column for each amount of known effects."""
     amounts = [amount for amount in AMOUNTS if amount in set(runs["given"])]
-    means: Mapping[str, pd.Series] = {
-        metric: runs.groupby(["model", "given"])[metric].mean() for metric in metrics
-    }
-    best = {
-        (metric, amount): means[metric].xs(amount, level="given").max()
-        for metric in means
-        for amount in amounts
-    }
+    means = {metric: runs.groupby(["model", "given"])[metric].mean() for metric in metrics}
 
     def shown(metric: str, model: str, amount: str) -> str:
         value = means[metric].get((model, amount), np.nan)
-        return (
-            f"**{value:.3f}**"
-            if round(value, 3) == round(best[metric, amount], 3)
-            else f"{value:.3f}"
-        )
+        best = means[metric].xs(amount, level="given").max()
+        return f"**{value:.3f}**" if round(value, 3) == round(best, 3) else f"{value:.3f}"
 
-    lines = [
-        [
-            model,
-            *(" / ".join(shown(metric, model, amount) for metric in means) for amount in amounts),
-        ]
-        for model in runs["model"].unique()
-    ]
+    lines = []
+    for model in runs["model"].unique():
+        cells = (" / ".join(shown(name, model, amount) for name in means) for amount in amounts)
+        lines.append([model, *cells])
     return table(("model", *amounts), lines)
 
 
 def _counted(runs: pd.DataFrame, spread_of: str) -> str:
-    """How many folds and seeds there are of each row."""
-    counts = {
-        model: each[["fold", "seed"]].drop_duplicates()
-        for model, each in runs.groupby("model", sort=False)
-    }
-    most = max(counts.values(), key=len)
-    fewer = ", ".join(
-        f"{model} {len(each)}" for model, each in counts.items() if len(each) < len(most)
-    )
-    what = f"{spread_of} of {most['fold'].nunique()} folds and {(seeds := most['seed'].nunique())} seed{'s' * (seeds > 1)}"
-    return what + (f" (folds of {fewer})" if fewer else "") + "."
+    """The number of folds and seeds, and the rows that have fewer."""
+    rows = runs.groupby("model", sort=False)
+    counts = {model: row[["fold", "seed"]].drop_duplicates() for model, row in rows}
+    largest = max(counts.values(), key=len)
+    fewer = [f"{name} {len(count)}" for name, count in counts.items() if len(count) < len(largest)]
+    folds, seeds = largest["fold"].nunique(), largest["seed"].nunique()
+    text = f"{spread_of} of {folds} folds and {seeds} seed{'s' * (seeds > 1)}"
+    return text + (f" (folds of {', '.join(fewer)})" if fewer else "") + "."

@@ -22,11 +22,12 @@ Spread = Mapping[str, float | None]
 
 
 def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
-    """Mean and standard deviation over the seeds, :obj:`None` if one is undefined; a single seed has no deviation."""
-    found = np.array([] if values is None else list(values), dtype=float)
-    if not len(found) or np.isnan(found).any():
+    """Mean and standard deviation over the seeds. :obj:`None` if undefined, as one seed's sd is."""
+    scores = np.array([] if values is None else list(values), dtype=float)
+    if not len(scores) or np.isnan(scores).any():
         return {"mean": None, "sd": None}
-    return {"mean": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
+    sd = float(scores.std(ddof=1)) if len(scores) > 1 else None
+    return {"mean": float(scores.mean()), "sd": sd}
 
 
 class PairedTest(NamedTuple):
@@ -40,21 +41,18 @@ class PairedTest(NamedTuple):
     sd: float
     name: str
     p: float | None
-    low: float  #: of the interval at a level of 95 %
+    low: float  #: The lower end of the 95 % interval.
     high: float
 
 
 def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
-    """Tests of all pairs of rows that tell something."""
-    return [
-        test for pair in _pairs(list(runs["row"].unique())) for test in compare_rows(runs, *pair)
-    ]
+    """Tests of rows against baselines, and of rows that differ in one thing."""
+    pairs = _pairs(list(runs["row"].unique()))
+    return [test for pair in pairs for test in compare_rows(runs, *pair)]
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Rows with messages and what they have to beat; rows that differ in their graph alone; rows with and without a
-    change.
-    """
+    """Rows with a graph and baselines; rows that differ in their graph; rows without a change."""
     with_graph = [row for row in rows if row.graph]
     for baseline in BASELINES:
         yield from ((row, Row(baseline)) for row in with_graph if Row(baseline) in rows)
@@ -70,10 +68,10 @@ def compare_rows(
 ) -> list[PairedTest]:
     """Paired t-tests of a row against another one over the seeds.
 
-    Where every seed has test rows of its own, the variance is corrected for test sets that are drawn again from the
-    same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
+    Where every seed has test rows of its own, the variance is corrected for test sets that are
+    drawn again from the same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
     """
-    ours, theirs = (runs[runs["row"] == each].set_index("seed") for each in (row, against))
+    ours, theirs = (runs[runs["row"] == side].set_index("seed") for side in (row, against))
     seeds = sorted(ours.index.intersection(theirs.index))
     if len(seeds) < 2:
         return []
@@ -83,7 +81,7 @@ def compare_rows(
         column = f"metrics.{metric}"
         if column not in runs:
             continue
-        a, b = (each.loc[seeds, column].to_numpy(dtype=float) for each in (ours, theirs))
+        a, b = (side.loc[seeds, column].to_numpy(dtype=float) for side in (ours, theirs))
         difference = a - b
         if np.isnan(difference).any():
             continue
@@ -96,18 +94,18 @@ def compare_rows(
 
 @dataclass(frozen=True)
 class Ranks:
-    """Mean ranks of models over data sets, 1 for the best, compared as in the `"Statistical Comparisons of Classifiers
-    over Multiple Data Sets" <https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
+    """Mean ranks of models over data sets, 1 for the best, as in the `"Statistical Comparisons of
+    Classifiers over Multiple Data Sets" <https://jmlr.org/papers/v7/demsar06a.html>`_ paper.
     """
 
     mean: dict[str, float]
     num_datasets: int
-    statistic: float  #: Iman and Davenport's F, from Friedman's chi-square corrected for ties
+    statistic: float  #: Iman and Davenport's F, from Friedman's chi-square corrected for ties.
     p: float
 
     @classmethod
     def of(cls, scores: Mapping[str, Sequence[float]]) -> Ranks:
-        """Ranks models by their scores, one for each data set; equal ones share the mean of their ranks."""
+        """Ranks models by their scores, one for each data set. Equal scores share a mean rank."""
         values = np.array(list(scores.values()))
         ranks = rankdata(-values, axis=0).mean(axis=1)
         statistic, p = iman_davenport(friedmanchisquare(*values).statistic, *values.shape)
@@ -121,20 +119,18 @@ class Ranks:
 
     def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
         """The largest groups of two or more models that do not differ significantly, by rank."""
-        names, limit = (
-            sorted(self.mean, key=lambda name: self.mean[name]),
-            self.critical_difference(alpha),
-        )
-        found: list[list[str]] = []
+        names = sorted(self.mean, key=lambda name: self.mean[name])
+        limit = self.critical_difference(alpha)
+        groups: list[list[str]] = []
         for start, first in enumerate(names):
             group = [name for name in names[start:] if self.mean[name] - self.mean[first] <= limit]
-            if len(group) > 1 and not (found and set(group) <= set(found[-1])):
-                found.append(group)
-        return found
+            if len(group) > 1 and not (groups and set(group) <= set(groups[-1])):
+                groups.append(group)
+        return groups
 
 
 def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tuple[float, float]:
-    """The F statistic of Friedman's chi-square, which alone is too cautious, and its p (`Iman and Davenport 1980
+    """An F statistic, less cautious than Friedman's chi-square, and its p (`Iman and Davenport 1980
     <https://doi.org/10.1080/03610928008827904>`_).
     """
     k, n = num_models, num_datasets

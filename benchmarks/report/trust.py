@@ -1,4 +1,4 @@
-"""Trust in a probability: a page with the coverage of label sets, and with errors before and after calibration."""
+"""Trust in a probability: a page with the coverage of label sets, and errors of probabilities."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ INTRO = """\
 
 ## Do label sets hold what they promise?
 
-The default is fitted to a random half of each data set; the other half is divided {resplits} times into calibration
-and test samples. "Labels" is the mean over labels of the share that sets hold of the test samples to which a label
-applies, with the least and the most of any label (each a mean over the divisions of a seed); "within" counts labels
-whose share is from the promise less {tolerance:g} to the promise plus 1/(n + 1) plus {tolerance:g}, n being the
-calibration samples to which the label applies. Labels with too few of these are held by all sets. "Samples" is the mean
-share of the labels of a sample, over samples with any. A promise per label says nothing of samples, and one per sample
-nothing of labels; {plain} promise nothing."""
+The default is fitted to a random half of each data set; the other half is divided {resplits} times
+into calibration and test samples. "Labels" is the coverage of a label, the fraction of the test
+samples with this label whose sets contain it, in the mean over labels, with the least and the
+largest of any label (each a mean over the divisions of a seed). "Within" counts the labels whose
+coverage is from the promise less {tolerance:g} to the promise plus 1/(n + 1) plus {tolerance:g},
+for n calibration samples with the label. Labels with too few of these are in all sets. "Samples" is
+the mean fraction of the labels of a sample that its set contains, over samples with any. A promise
+per label says nothing of samples, and one per sample nothing of labels; {plain} promise nothing."""
 CALIBRATION = """\
 ## What does calibration change?
 
-The default and its classifiers on the other half, before and after each label was calibrated by held-out scores of the
-first half: expected calibration error (15 bins) and Brier score, means of labels, and the log loss of all entries;
-"changed" is the mean number of labels for which held-out scores preferred a function to the identity."""
+The default and its classifiers on the other half, before and after each label was calibrated by
+held-out scores of the first half: expected calibration error (15 bins) and Brier score, means of
+labels, and the log loss of all entries; "changed" is the mean number of labels for which held-out
+scores preferred a function to the identity."""
 ERRORS = {"ece": "ECE", "brier": "Brier score", "log loss": "log loss"}
 
 
@@ -34,45 +36,36 @@ def page(result: Result) -> str:
     """The page."""
     runs = pd.DataFrame(result["runs"])
     sets, calibrated = runs[runs["sets"].notna()], runs[runs["model"].notna()]
-    heads = (
-        "data set",
-        "label sets",
-        "labels",
-        "least, most",
-        "within",
-        "samples",
-        "size",
-        "labels that apply",
+    heads = ("data set", "label sets", "labels", "least, largest", "within", "samples", "size")
+    lines = [_of_sets(*key, rows) for key, rows in sets.groupby(["dataset", "sets"], sort=False)]
+    by_model = calibrated.groupby(["dataset", "model"], sort=False)
+    errors = (f"{title}{suffix}" for title in ERRORS.values() for suffix in ("", ", calibrated"))
+    rows = [_of_errors(*key, model_runs) for key, model_runs in by_model]
+    hashes = "; ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
+    return "\n\n".join(
+        [
+            INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN),
+            "\n".join(table((*heads, "labels that apply"), lines)),
+            CALIBRATION,
+            "\n".join(table(("data set", "model", "changed", *errors), rows)),
+            f"Seeds {result['seeds']}, of halves, divisions and fits (mean ± standard deviation). "
+            f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256: {hashes}. "
+            f"{machine(result, 'one thread')}.\n",
+        ]
     )
-    lines = [_of_sets(*key, each) for key, each in sets.groupby(["dataset", "sets"], sort=False)]
-    errors = (f"{title}{when}" for title in ERRORS.values() for when in ("", ", calibrated"))
-    rows = [
-        _of_errors(*key, each) for key, each in calibrated.groupby(["dataset", "model"], sort=False)
-    ]
-    hashes = "; ".join(f"{name} {each['sha256'][:12]}" for name, each in result["datasets"].items())
-    sections = [
-        INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN),
-        "\n".join(table(heads, lines)),
-        CALIBRATION,
-        "\n".join(table(("data set", "model", "changed", *errors), rows)),
-        f"Seeds {result['seeds']}, of halves, divisions and fits (mean ± standard deviation). To repeat it, run "
-        f"`python -m benchmarks.accuracy.{NAME}`. Data sha256: {hashes}. {machine(result, 'one thread')}.",
-    ]
-    return "\n\n".join(sections) + "\n"
 
 
 def _of_sets(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
     counted = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
-    within = [f"{int(number)} of {int(of)}" for number, of in counted]
-    reach = f"{runs['least label'].min():.3f}" + (
-        "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
-    )
-    of_labels, of_samples = (cell(spread(runs[f"of {what}"])) for what in ("labels", "samples"))
+    within = [f"{int(number)} of {int(total)}" for number, total in counted]
+    reach = f"{runs['least label'].min():.3f}"
+    reach += "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
+    by_label, by_sample = (cell(spread(runs[f"of {unit}"])) for unit in ("labels", "samples"))
     sizes = (f"{runs[size].mean():.1f}" for size in ("size", "true size"))
-    return [name, rule, of_labels, reach, "; ".join(within), of_samples, *sizes]
+    return [name, rule, by_label, reach, "; ".join(within), by_sample, *sizes]
 
 
 def _of_errors(name: str, model: str, runs: pd.DataFrame) -> list[str]:
     before, after = (runs[runs["calibrated"] == is_calibrated] for is_calibrated in (False, True))
-    cells = (cell(spread(each[error])) for error in ERRORS for each in (before, after))
+    cells = (cell(spread(part[error])) for error in ERRORS for part in (before, after))
     return [name, model, f"{runs['changed labels'].mean():.1f}", *cells]

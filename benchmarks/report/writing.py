@@ -1,4 +1,4 @@
-"""Words, tables in Markdown and pictures of reports; a picture is an SVG file with a hash of the numbers it shows."""
+"""Words, Markdown tables and pictures of reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.files import OTHERS
 
-#: How tables and pictures write metrics.
+#: Titles of metrics in tables and pictures.
 METRICS = {
     "subset_accuracy": "subset accuracy",
     "hamming_accuracy": "Hamming accuracy",
@@ -50,9 +50,9 @@ def line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def listed(lines: Iterable[str]) -> list[str]:
+def listed(items: Iterable[str]) -> list[str]:
     """A list in Markdown."""
-    return [f"- {each}" for each in lines]
+    return [f"- {item}" for item in items]
 
 
 def cell(value: Mapping[str, float | None], best: str | None = None, digits: int = 3) -> str:
@@ -66,10 +66,11 @@ def cell(value: Mapping[str, float | None], best: str | None = None, digits: int
 
 def bold(columns: Iterable[Iterable[Mapping[str, float | None]]], digits: int = 3) -> list[str]:
     """The highest mean of each column, as :func:`cell` writes it."""
-    means = (
-        [value["mean"] for value in column if value.get("mean") is not None] for column in columns
-    )
-    return [max((f"{mean:.{digits}f}" for mean in column), default="") for column in means]
+    best = []
+    for column in columns:
+        means = [value["mean"] for value in column if value.get("mean") is not None]
+        best.append(max((f"{mean:.{digits}f}" for mean in means), default=""))
+    return best
 
 
 def ranked(
@@ -77,7 +78,7 @@ def ranked(
 ) -> list[str]:
     """A table of some rows, the best of each column in bold."""
     best = bold(zip(*values.values(), strict=True))
-    return table(list(heads), ([row, *map(cell, found, best)] for row, found in values.items()))
+    return table(list(heads), ([row, *map(cell, cells, best)] for row, cells in values.items()))
 
 
 def p_in_words(p: float | None) -> str:
@@ -89,27 +90,24 @@ def p_in_words(p: float | None) -> str:
 
 def machine(result: Mapping[str, Any], threads: str = "") -> str:
     """The machine and the versions that results were made with."""
-    found = result["environment"]
-    processors = " and ".join([*result.get(OTHERS, ()), found["processor"]])
-    where = ", ".join(filter(None, (found.get("cuda") or processors, threads)))
-    return (
-        f"{where}; torch {found['versions']['torch']}, PyG {found['versions']['torch-geometric']}"
-    )
+    environment, versions = result["environment"], result["environment"]["versions"]
+    processors = " and ".join([*result.get(OTHERS, ()), environment["processor"]])
+    name = ", ".join(filter(None, (environment.get("cuda") or processors, threads)))
+    return f"{name}; torch {versions['torch']}, PyG {versions['torch-geometric']}"
 
 
 class Picture(NamedTuple):
-    """Numbers, and how to draw them."""
+    """An SVG file with a hash of the numbers that it shows, and how to draw them."""
 
     path: Path
-    numbers: Any  #: plain data; the picture is out of date when they change
+    numbers: Any  #: Plain data. The picture is out of date when they change.
     draw: Callable[[Any], Figure]
 
     @property
     def digest(self) -> str:
-        """The hash of the numbers, as far as they do not depend on versions of libraries, which the file holds."""
-        rounded = json.loads(
-            json.dumps(self.numbers), parse_float=lambda number: f"{round(float(number), 9):.9g}"
-        )
+        """The hash of the numbers, rounded so that versions of libraries do not change it."""
+        text = json.dumps(self.numbers)
+        rounded = json.loads(text, parse_float=lambda number: f"{round(float(number), 9):.9g}")
         return f"numbers sha256 {hashlib.sha256(json.dumps(rounded).encode()).hexdigest()}"
 
     def is_current(self) -> bool:
@@ -119,15 +117,14 @@ class Picture(NamedTuple):
     def write(self) -> None:
         """Draws the picture."""
         self.path.parent.mkdir(exist_ok=True)
-        # The same file from the same numbers; letters stay letters.
+        # Equal numbers give equal files, and text stays text.
         with mpl.rc_context({"svg.hashsalt": self.path.stem, "svg.fonttype": "none"}):
-            self.draw(self.numbers).savefig(
-                self.path, metadata={"Date": None, "Description": self.digest}
-            )
+            metadata = {"Date": None, "Description": self.digest}
+            self.draw(self.numbers).savefig(self.path, metadata=metadata)
 
 
 def draw_lines(axes: Any, x: Any, values: Any, label: str, color: str) -> None:
-    """The means of the seeds, which are the columns, and their range."""
-    axes.plot(x, [sum(each) / len(each) for each in values], color=color, label=label)
-    lowest, highest = [min(each) for each in values], [max(each) for each in values]
+    """The mean and the range of each x over the seeds."""
+    axes.plot(x, [sum(seeds) / len(seeds) for seeds in values], color=color, label=label)
+    lowest, highest = [min(seeds) for seeds in values], [max(seeds) for seeds in values]
     axes.fill_between(x, lowest, highest, color=color, alpha=0.15, linewidth=0)

@@ -1,12 +1,12 @@
-"""Compares ways to compute attention along a pattern: wall clock, CPU time, peak memory, and the share of the limits of
-the machine.
+"""Compares ways to compute attention along a pattern: time, memory, and fractions of the limits.
 
     python -m benchmarks.speed.attention --replace
     python -m benchmarks.speed.attention --quick        # tiny sizes: do all candidates agree?
 
-First the output and the three gradients of every candidate are compared with the reference in double precision; one
-that disagrees is listed, and gets no ratio. Those that agree take turns in one process, with whatever depends on the
-pattern alone (edge lists, masks, sorted edges) made before. Peak memory is that of a process of its own.
+First the output and the three gradients of every candidate are compared with the reference in
+double precision; candidates that disagree are listed without a ratio. The others take turns in one
+process; what depends on the pattern alone (edge lists, masks, sorted edges) is prepared before.
+Peak memory is that of a separate process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ from tg_mlc.ops.attention import registry
 
 SCALING = "SCALING"
 PASSES = ("forward", "forward_backward")
-#: Share of the memory that a candidate may take.
+#: Fraction of the memory that a candidate may take.
 MEMORY_SHARE = 0.5
 
 Row = dict[str, Any]
@@ -55,7 +55,7 @@ def main(
     machine: str = "",
     seconds: float = math.inf,
 ) -> int:
-    """Compares all candidates, prints a table for each regime, and returns 1 if a candidate disagrees.
+    """Compares all candidates, prints a table by regime, and returns 1 if a candidate disagrees.
 
     Args:
         regimes: The regimes, joined by commas; SCALING fits how time grows with sizes.
@@ -63,10 +63,10 @@ def main(
         device: Where to compute.
         dtype: Type of the tensors.
         threads: Number of threads.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
-        machine: The name of this machine in the names of its files, if they are to stand beside another's.
-        seconds: After this time no further regime begins; those that are left out are listed.
+        machine: A suffix of the file's name that keeps results of several machines apart.
+        seconds: No regime begins after this time; the remaining ones are listed.
     """
     end = time.monotonic() + seconds
     check_replacement(replace, quick=quick)
@@ -75,19 +75,16 @@ def main(
     settings = Settings(1 if quick else repeats, device, dtype, threads, quick)
     limits = measure_limits(device, settings.torch_dtype, quick=quick)
     rows: dict[str, Row] = {}
-    content: dict[str, Any] = {
-        "settings": {**asdict(settings), "seed": SEED, **heaps()},
-        "regimes": rows,
-    }
-    for regime in (
-        regime for name in names if name != SCALING for regime in regimes_of(name, quick=quick)
-    ):
+    shared = {**asdict(settings), "seed": SEED, **heaps()}
+    content: dict[str, Any] = {"settings": shared, "regimes": rows}
+    groups = (regimes_of(name, quick=quick) for name in names if name != SCALING)
+    for regime in chain.from_iterable(groups):
         if time.monotonic() > end:
             content.setdefault("left_out", []).append(regime.name)
             continue
         rows[regime.name] = compare(regime, settings, limits)
-        states = {name: found["state"] for name, found in rows[regime.name]["candidates"].items()}
-        print(regime.name, states, flush=True)
+        candidates = rows[regime.name]["candidates"].items()
+        print(regime.name, {name: row["state"] for name, row in candidates}, flush=True)
     if SCALING in names and time.monotonic() < end:
         content["scaling"] = {name: growth(*sweep, settings) for name, sweep in SWEEPS.items()}
     limits = limits.or_better(measure_limits(device, settings.torch_dtype, quick=quick))
@@ -97,28 +94,20 @@ def main(
     name = name_of("attention", device, dtype if dtype != "float32" else "", machine)
     path, problems = write_results(name, content, replace=replace), wrong(rows)
     result = read_file(path)
-    print(
-        "\n".join(
-            [
-                "",
-                *tables.attention(result),
-                "",
-                *(tables.growth(result) if "scaling" in result else []),
-            ]
-        )
-    )
-    print(f"Wrote {path}" + (f"\nWrong: {'; '.join(problems)}" if problems else ""))
+    scaling = tables.growth(result) if "scaling" in result else []
+    print("\n".join(["", *tables.attention(result), "", *scaling]))
     return int(bool(problems))
 
 
 def wrong(rows: dict[str, Row]) -> list[str]:
-    """The candidates that disagree, and ours where they failed."""
-    return [
-        f"{name} on {regime} {found['state']}"
-        for regime, row in rows.items()
-        for name, found in row["candidates"].items()
-        if found["state"] == "disagrees" or (found["state"] == "failed" and name.startswith(OURS))
-    ]
+    """The candidates that disagree, and ours if they failed."""
+    problems = []
+    for regime, row in rows.items():
+        for name, candidate in row["candidates"].items():
+            failed = candidate["state"] == "failed" and name.startswith(OURS)
+            if failed or candidate["state"] == "disagrees":
+                problems.append(f"{name} on {regime} {candidate['state']}")
+    return problems
 
 
 @dataclass(frozen=True)
@@ -153,31 +142,33 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
         "candidates": {},
     }
     attends = _check(regime, pattern, inputs, settings, row["candidates"])
-    jobs: dict[str, Job] = {
-        f"{name}/{which}": job
-        for name, attend in attends.items()
-        for which, job in passes(attend, inputs).items()
-    }
+    jobs: dict[str, Job] = {}
+    for name, attend in attends.items():
+        jobs |= {f"{name}/{which}": job for which, job in passes(attend, inputs).items()}
     for name, samples in interleave(jobs, settings.repeats, settings.device).items():
         candidate, which = name.split("/")
         row["candidates"][candidate][which] = samples.summary()
     relate(row, limits)
     del attends, jobs, inputs, pattern
     gc.collect()
-    for name, found in row["candidates"].items():
-        # which would compile anew
-        if found["state"] == "agrees" and not settings.quick and name != FLEX:
-            told = {key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")}
+    for name, candidate in row["candidates"].items():
+        # FlexAttention would compile anew.
+        if candidate["state"] == "agrees" and not settings.quick and name != FLEX:
+            options = {
+                key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")
+            }
             target = "benchmarks.speed.implementations:memory_jobs"
-            found["peak_bytes"] = peaks_of(target, regime=regime.name, candidate=name, **told)
+            candidate["peak_bytes"] = peaks_of(
+                target, regime=regime.name, candidate=name, **options
+            )
     return row
 
 
 def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
-    """The FLOP of the products along the edges, and the bytes of every tensor read or written once a pass."""
+    """The FLOP of products along edges, and the bytes of tensors that are read or written once."""
     flop = 4 * pattern.num_edges * inputs.query[0].numel()
     rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
-    # backward reads these and the output's gradient, and writes three more
+    # The backward pass reads these and the output's gradient, and writes three more.
     times = 1 if which == "forward" else 3
     return times * flop, times * rows * inputs.query[0].numel() * inputs.query.element_size()
 
@@ -185,7 +176,7 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
 def _check(
     regime: Regime, pattern: Pattern, inputs: Inputs, settings: Settings, rows: dict[str, Row]
 ) -> dict[str, Attend]:
-    """Those that agree with the reference; all are listed."""
+    """The candidates that agree with the reference. Adds the states of all to ``rows``."""
     if settings.device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
     else:
@@ -204,37 +195,33 @@ def _check(
             attend = candidate.prepare(pattern)
             error = ways.errors(attend, inputs, expected)
         except (RuntimeError, TypeError, ValueError, ImportError, MemoryError) as problem:
-            rows[candidate.name] = {
-                "state": "failed",
-                "why": f"{type(problem).__name__}: {problem}"[:300],
-            }
+            why = f"{type(problem).__name__}: {problem}"[:300]
+            rows[candidate.name] = {"state": "failed", "why": why}
             continue
         agreed = ways.agrees(error, settings.torch_dtype)
-        # as JSON needs it
+        # JSON has no infinity.
         finite = {name: value if value < float("inf") else None for name, value in error.items()}
-        rows[candidate.name] = {
-            "state": "agrees" if agreed else "disagrees",
-            "why": None,
-            "errors": finite,
-        }
+        state = "agrees" if agreed else "disagrees"
+        rows[candidate.name] = {"state": state, "why": None, "errors": finite}
         if agreed:
             attends[candidate.name] = attend
     return attends
 
 
 def relate(row: Row, limits: Limits) -> None:
-    """Adds what the limits are, the share of them that every candidate reaches, and its ratio to the baseline."""
+    """Adds the limits, the fraction of them that candidates reach, and ratios to the baseline."""
     row["limit"] = {which: limits.seconds(*row["work"][which]) for which in PASSES}
     baseline = row["candidates"].get(row.get("baseline"), {})
-    for found, which, clock in product(row["candidates"].values(), PASSES, ("wall", "cpu")):
-        if which in found:
-            time = found[which][f"{clock}_ms"]["median"]
-            found[which][f"{clock}_share_of_limit"] = row["limit"][which][f"{clock}_ms"] / time
+    for candidate, which, clock in product(row["candidates"].values(), PASSES, ("wall", "cpu")):
+        if which in candidate:
+            times, key = candidate[which], f"{clock}_ms"
+            time = times[key]["median"]
+            times[f"{clock}_share_of_limit"] = row["limit"][which][key] / time
             if which in baseline:
-                found[which][f"{clock}_ratio"] = baseline[which][f"{clock}_ms"]["median"] / time
+                times[f"{clock}_ratio"] = baseline[which][key]["median"] / time
 
 
-#: A pattern that grows, and its sizes; the last name is that of the sweep's x.
+#: A pattern by its size, its sizes, and tiny sizes. Names end with the quantity that varies.
 Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
 SWEEPS: dict[str, Sweep] = {
     "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),
@@ -256,7 +243,7 @@ SWEEPS: dict[str, Sweep] = {
 def growth(
     make: Callable[[int], Pattern], full: tuple[int, ...], tiny: tuple[int, ...], settings: Settings
 ) -> dict[str, Any]:
-    """The exponent of a sweep, forward and backward with the backend that is chosen by itself."""
+    """The exponent of a sweep, forward and backward, with the automatic backend."""
     sizes, shape = (tiny, (2, 16)) if settings.quick else (full, (4, 128))
     regime, jobs, edges, backends = Regime("", lambda: make(0), *shape), dict[str, Job](), [], []
     for size in sizes:
@@ -266,21 +253,16 @@ def growth(
         edges.append(pattern.num_edges)
         backends.append(registry.choose(call(inputs, pattern).shape)[0].name)
     samples = interleave(jobs, settings.repeats, settings.device)
-    times = {
-        clock: [float(np.median(getattr(s, clock))) for s in samples.values()]
-        for clock in ("wall", "cpu")
-    }
-    return {
-        "sizes": sizes,
-        "edges": edges,
-        "backends": backends,
-        **{f"{clock}_ms": [1e3 * t for t in values] for clock, values in times.items()},
-        **{f"{clock}_fit": fit_exponent(sizes, values) for clock, values in times.items()},
-    }
+    content: dict[str, Any] = {"sizes": sizes, "edges": edges, "backends": backends}
+    for clock in ("wall", "cpu"):
+        times = [float(np.median(getattr(sample, clock))) for sample in samples.values()]
+        content[f"{clock}_ms"] = [1e3 * time for time in times]
+        content[f"{clock}_fit"] = fit_exponent(sizes, times)
+    return content
 
 
 def fit_exponent(sizes: Sequence[float], times: Sequence[float]) -> dict[str, float]:
-    """The slope of log time over log size, and the share of the variance that the line explains."""
+    """The slope of log time over log size, and the fraction of explained variance."""
     line = linregress(np.log(sizes), np.log(times))
     return {"exponent": float(line.slope), "r2": float(line.rvalue**2)}
 

@@ -1,9 +1,9 @@
-"""Times the report of some drugs of SIDER, with all labels and methods: explanations, their faithfulness, and the page.
+"""Times the report of some drugs of SIDER: explanations of all labels, faithfulness, the page.
 
     tg-mlc train --csv train.csv --out model
     python -m benchmarks.speed.explaining --model model --replace
 
-The drugs are drawn at random from those of the data set, whether the model was trained on them or not.
+The drugs are drawn at random from the whole data set, training molecules of the model included.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def main(
     """
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
-    smiles = [str(each) for each in load("sider", root).smiles]
+    smiles = [str(text) for text in load("sider", root).smiles]
     chosen = np.random.default_rng(SEED).permutation(len(smiles))[: 2 if quick else drugs]
     loaded = tg_mlc.load(model)
     start, processor = time.perf_counter(), time.process_time()
     explanation = tg_mlc.explain(loaded, [smiles[row] for row in chosen])
     explained = time.perf_counter() - start
     page = explanation.to_html()
-    found = {
+    measured = {
         "drugs": len(explanation),
         "atoms": sum(int((sample.atoms >= 0).sum()) for sample in explanation),
         "labels": len(explanation.labels),
@@ -61,8 +61,8 @@ def main(
         "processor_seconds": time.process_time() - processor,
         "bytes": len(page.encode()),
     }
-    print(found)
-    content = {"settings": {"seed": SEED, "model": repr(loaded)}, "explained": found}
+    print(measured)
+    content = {"settings": {"seed": SEED, "model": repr(loaded)}, "explained": measured}
     print(f"Wrote {write_results(NAME, content, replace=replace)}")
 
 

@@ -1,9 +1,10 @@
-"""Measures exported programs beside the model that they were made of, for each kind of input.
+"""Measures exported programs beside their models, for each kind of input.
 
     python -m benchmarks.speed.exporting --replace
     python -m benchmarks.speed.exporting --quick
 
-A ratio is given only where the probabilities of both agree to 1e-4. Models have random weights, which change no time.
+A ratio is reported only where the probabilities of both agree to 1e-4. Models have random weights,
+which do not affect times.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main(
     replace: bool = False,
     quick: bool = False,
 ) -> int:
-    """Prints milliseconds of a batch, and returns 1 if a program gives other probabilities than its model.
+    """Prints milliseconds of a batch, and returns 1 if a program's probabilities are wrong.
 
     Args:
         kinds: Kinds of input, joined by commas.
@@ -50,23 +51,18 @@ def main(
         channels: Size of a state.
         repeats: Rounds in which the forms take turns.
         threads: Number of threads.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to take tiny sizes, one round, and no ONNX, whose export takes long.
     """
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     sizes = {"num_labels": num_labels, "channels": channels}
     rows: list[dict[str, Any]] = []
+    batches, rounds = [int(size) for size in batch_sizes.split(",")], 1 if quick else repeats
     for kind in kinds.split(","):
-        found = measure(
-            kind,
-            [int(size) for size in batch_sizes.split(",")],
-            1 if quick else repeats,
-            quick,
-            **sizes,
-        )
-        rows += found
-        print(*found, sep="\n", flush=True)
+        of_kind = measure(kind, batches, rounds, quick, **sizes)
+        rows += of_kind
+        print(*of_kind, sep="\n", flush=True)
     settings = {**sizes, "repeats": repeats, "threads": threads, "seed": SEED, "quick": quick}
     path = write_results("exporting-cpu", {"settings": settings, "exported": rows}, replace=replace)
     print(f"Wrote {path}")
@@ -99,15 +95,15 @@ def measure(
         for size in batch_sizes:
             batch = featurize(model, samples(kind, size))
             values = [batch[name] for name in stages.names]
-            # The stages of the model themselves, on a batch that is there already.
-            jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023 (called within the loop)
+            # The stages of the model itself, on an existing batch.
+            jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023 (called in the loop)
             jobs |= {name: lambda form=form: form(*values) for name, form in forms.items()}  # noqa: B023
             with torch.inference_mode():
                 expected = jobs[EAGER]()
                 apart = {name: float((job() - expected).abs().max()) for name, job in jobs.items()}
                 times = interleave(jobs, repeats)
-            found = {name: {"apart": apart[name], **times[name].summary()} for name in jobs}
-            rows.append({"kind": kind, "batch_size": size, "forms": found})
+            by_form = {name: {"apart": apart[name], **times[name].summary()} for name in jobs}
+            rows.append({"kind": kind, "batch_size": size, "forms": by_form})
     return rows
 
 

@@ -1,13 +1,14 @@
-"""Times of an epoch of models of the family on the same data, as in Table 4 of LaMP and Table 2 of MPED.
+"""Times of an epoch of the family's models, as in Table 4 of LaMP and Table 2 of MPED.
 
     python -m benchmarks.speed.family --datasets bibtex,sider --models lamp,mped-ar,seq2seq
 
-Models take turns: in each round every model trains on the same few batches, and later predicts the same few, so that a
-change of the machine's load meets all of them. Times are those of a part of an epoch, scaled to the whole. Batches are
-made before. The predictions of sequence models, and so their time, depend on their training: all models are trained
-before the rounds. Timed and untimed predictions have to be equal; otherwise no ratio is given.
+Models take turns: in each round every model trains on the same few batches, and later predicts the
+same few, so that a change of the machine's load affects all of them. Times are those of a part of
+an epoch, scaled to the whole. Batches are made before. The predictions of sequence models, and so
+their time, depend on their training: all models are trained before the rounds. Timed and untimed
+predictions have to be equal; otherwise no ratio is reported.
 
-Results go to benchmarks/runs/, which is yours; --replace writes the tracked file of benchmarks/results/ instead.
+Results go to benchmarks/runs/; --replace writes the tracked file of benchmarks/results/ instead.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from benchmarks.speed.measure import interleave, quartiles
 from tg_mlc.training import Objective, seed_everything
 
 TRAINING, TESTING = "training", "testing"
-#: The model that speed-ups are over in the papers.
+#: The papers report speed-ups over this model.
 OVER = "seq2seq"
-Part = list[Any]  #: some batches
+Part = list[Any]  #: Some batches.
 
 
 def main(
@@ -55,16 +56,16 @@ def main(
     root: Path = Path("data"),
     replace: bool = False,
 ) -> int:
-    """Compares the models on each data set, prints a table and returns 1 if timed predictions differ from untimed ones.
+    """Compares the models on each data set, and returns 1 if timed predictions are wrong.
 
     Args:
         datasets: The data sets, joined by commas.
         models: The models, joined by commas.
-        rounds: How often each model has its turn.
-        batches: How many batches make a turn.
+        rounds: Number of turns of each model.
+        batches: Number of batches in a turn.
         epochs: Epochs of training before the rounds.
         channels: Size of all states, if not that of the recipe.
-        batch_size: The same for all models.
+        batch_size: Batch size of all models.
         seed: Seed of the weights and the batches.
         threads: Number of threads.
         device: Where to compute.
@@ -74,26 +75,21 @@ def main(
     check_replacement(replace, fewer_epochs=epochs < 1, fewer_rounds=rounds < 5)
     torch.set_num_threads(threads)
     wanted = chosen("--models", models, list(dict.fromkeys(row.model for row in _rows())))
-    samples, found = Samples(root), {}
+    samples, results = Samples(root), {}
+    options = (channels, batch_size, seed, device)
     for name in chosen("--datasets", datasets, DATASETS):
-        contestants = [
-            _contestant(samples, name, model, channels, batch_size, seed, device)
-            for model in wanted
-        ]
+        contestants = [_contestant(samples, name, model, *options) for model in wanted]
         compared = compare(contestants, rounds, batches, epochs, device)
-        found[name] = {"dataset": samples.describe(name), "models": compared}
-    settings = {
-        "rounds": rounds,
-        "batches": batches,
-        "epochs_before": epochs,
-        "batch_size": batch_size,
-    }
-    settings |= {"seed": seed, "threads": threads, "device": device}
-    content = {"settings": settings, "datasets": found}
+        results[name] = {"dataset": samples.describe(name), "models": compared}
+    settings = {"rounds": rounds, "batches": batches, "epochs_before": epochs}
+    settings |= {"batch_size": batch_size, "seed": seed, "threads": threads, "device": device}
+    content = {"settings": settings, "datasets": results}
     path = write_results(name_of("family", device), content, replace=replace)
     print("\n".join([*tables.family([read_file(path)]), "", f"Wrote {path}"]))
-    every = ((name, *item) for name, each in found.items() for item in each["models"].items())
-    wrong = [f"{model} on {name}" for name, model, row in every if not row["agrees"]]
+    wrong = []
+    for name, result in results.items():
+        models_of = result["models"].items()
+        wrong += [f"{model} on {name}" for model, row in models_of if not row["agrees"]]
     if wrong:
         print(f"Timed predictions differ from untimed ones: {', '.join(wrong)}")
     return int(bool(wrong))
@@ -107,17 +103,16 @@ class Contestant:
     model: nn.Module
     objective: Objective
     settings: dict[str, Any]
-    train: Part  #: all batches of an epoch
+    train: Part  #: All batches of an epoch.
     test: Part
 
     def __post_init__(self) -> None:
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=self.settings["module"]["lr"]
-        )
+        lr = self.settings["module"]["lr"]
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=lr)
 
     @property
     def name(self) -> str:
-        """The model, as options and results call it."""
+        """The name of the model in options and results."""
         return self.row.model
 
     def fit(self, batches: Part) -> None:
@@ -138,43 +133,42 @@ class Contestant:
 def compare(
     contestants: Sequence[Contestant], rounds: int, batches: int, epochs: int, device: str
 ) -> dict[str, dict[str, Any]]:
-    """Minutes per epoch of each model, in training and testing, and how much faster each is than RNN Seq2Seq."""
-    for each in contestants:
+    """Minutes per epoch of each model, in training and testing, and its speed-up."""
+    by_name = {model.name: model for model in contestants}
+    for model in contestants:
         for _ in range(epochs):
-            each.fit(each.train)
-    parts = {each.name: cycle(_parts(each.train, batches)) for each in contestants}
+            model.fit(model.train)
+    train = {name: cycle(_parts(model.train, batches)) for name, model in by_name.items()}
+    test = {name: _parts(model.test, batches) for name, model in by_name.items()}
     training = {
-        each.name: lambda each=each: each.fit(next(parts[each.name])) for each in contestants
+        name: lambda name=name, model=model: model.fit(next(train[name]))
+        for name, model in by_name.items()
     }
     walls = {TRAINING: _walls(training, rounds, device)}
     untimed = {
-        each.name: [each.predict(part) for part in _parts(each.test, batches)]
-        for each in contestants
+        name: [model.predict(part) for part in test[name]] for name, model in by_name.items()
     }
-    turns = {each.name: cycle(enumerate(_parts(each.test, batches))) for each in contestants}
-    timed: dict[str, list[tuple[int, list[Tensor]]]] = {each.name: [] for each in contestants}
+    turns = {name: cycle(enumerate(parts)) for name, parts in test.items()}
+    timed: dict[str, list[tuple[int, list[Tensor]]]] = {name: [] for name in by_name}
 
-    def predict(each: Contestant) -> None:
-        place, part = next(turns[each.name])
-        timed[each.name].append((place, each.predict(part)))
+    def predict(model: Contestant) -> None:
+        index, part = next(turns[model.name])
+        timed[model.name].append((index, model.predict(part)))
 
-    walls[TESTING] = _walls(
-        {each.name: partial(predict, each) for each in contestants}, rounds, device
-    )
-    found = {}
-    for each in contestants:
-        pairs = (
-            pair
-            for place, values in timed[each.name]
-            for pair in zip(values, untimed[each.name][place], strict=True)
+    testing = {name: partial(predict, model) for name, model in by_name.items()}
+    walls[TESTING] = _walls(testing, rounds, device)
+    results = {}
+    for name, model in by_name.items():
+        agrees = all(
+            torch.equal(*pair)
+            for index, values in timed[name]
+            for pair in zip(values, untimed[name][index], strict=True)
         )
-        agrees = all(torch.equal(*pair) for pair in pairs)
-        found[each.name] = {"row": asdict(each.row), "agrees": agrees, "settings": each.settings}
-        for mode, part in {TRAINING: each.train, TESTING: each.test}.items():
-            found[each.name][mode] = _summary(
-                each.name, walls[mode], len(part) / min(batches, len(part))
-            )
-    return found
+        results[name] = {"row": asdict(model.row), "agrees": agrees, "settings": model.settings}
+        for mode, part in {TRAINING: model.train, TESTING: model.test}.items():
+            parts_per_epoch = len(part) / min(batches, len(part))
+            results[name][mode] = _summary(name, walls[mode], parts_per_epoch)
+    return results
 
 
 def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict[str, list[float]]:
@@ -182,20 +176,20 @@ def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict
 
 
 def _parts(batches: Part, size: int) -> list[Part]:
-    """Parts of an epoch of the same size; a rest is left out."""
+    """Parts of an epoch of the same size. A smaller rest is dropped."""
     size = min(size, len(batches))
     return [batches[start : start + size] for start in range(0, len(batches) - size + 1, size)]
 
 
 def _summary(name: str, walls: dict[str, list[float]], parts_per_epoch: float) -> dict[str, Any]:
-    """Minutes per epoch, and the ratio to the times of the same rounds of what the papers compare with."""
+    """Minutes per epoch, and the ratio to the papers' reference model in the same rounds."""
     minutes = {key: parts_per_epoch * value / 6e4 for key, value in quartiles(walls[name]).items()}
-    found: dict[str, Any] = {"rounds": len(walls[name]), "minutes_per_epoch": minutes}
+    summary: dict[str, Any] = {"rounds": len(walls[name]), "minutes_per_epoch": minutes}
     if OVER in walls:
         ratios = [other / own for own, other in zip(walls[name], walls[OVER], strict=False)]
         quarters = np.quantile(ratios, (0.25, 0.5, 0.75)).tolist()
-        found["speedup"] = dict(zip(("q1", "median", "q3"), quarters, strict=True))
-    return found
+        summary["speedup"] = dict(zip(("q1", "median", "q3"), quarters, strict=True))
+    return summary
 
 
 def _contestant(
@@ -215,17 +209,13 @@ def _contestant(
     options = {"node_messages": row.node_messages, **recipe.model}
     model = recipe.build(task.dataset[split.train], label_graph, **options).to(device)
     order = torch.Generator().manual_seed(seed)
-    train, test = (
-        [
-            batch.to(device)
-            for batch in DataLoader(
-                task.dataset[part], batch_size, shuffle=shuffle, generator=order
-            )
-        ]
-        for part, shuffle in ((split.train, True), (split.test, False))
-    )
+    parts = []
+    for rows, shuffle in ((split.train, True), (split.test, False)):
+        loader = DataLoader(task.dataset[rows], batch_size, shuffle=shuffle, generator=order)
+        parts.append([batch.to(device) for batch in loader])
     settings = settings_of(Cell(dataset, row, seed), task, split, samples.describe(dataset))
-    return Contestant(row, model, recipe.objective_class(**recipe.objective), settings, train, test)
+    objective = recipe.objective_class(**recipe.objective)
+    return Contestant(row, model, objective, settings, *parts)
 
 
 def _rows() -> list[Row]:

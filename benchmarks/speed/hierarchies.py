@@ -2,12 +2,13 @@
 
     python -m benchmarks.speed.hierarchies
 
-Labels form a synthetic tree whose labels have ten children; states have 64 channels, and a sample 32 components. A
-training step is forward, coherent loss, backward and Adam, of one sample and one step of messages; inference is the
-coherent probabilities of all labels, or of a shortlist: 100 candidates and their ancestors. The dense head is the
-definition in the paper, a maximum over a matrix of all labels for every sample (here of 4). A step along all pairs of
-labels takes the complete label graph in place of the tree. Each number of labels has a process of its own, whose memory
-is the most that it takes beyond what imports take, without the last two.
+Labels form a synthetic tree whose labels have ten children; states have 64 channels, and a sample
+32 components. A training step is forward, coherent loss, backward and Adam, of one sample and one
+step of messages; inference is the coherent probabilities of all labels, or of a shortlist: 100
+candidates and their ancestors. The dense head is the definition in the paper, a maximum over a
+matrix of all labels for every sample (here of 4). A step along all pairs of labels takes the
+complete label graph instead of the tree. Each number of labels is measured in a separate process;
+memory is its peak beyond the imports, without the last two.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ def main(sizes: str = ",".join(map(str, SIZES)), repeats: int = 5, replace: bool
     """Measures all numbers of labels, and writes benchmarks/runs/.
 
     Args:
-        sizes: Numbers of labels, between commas.
-        repeats: How often each is timed, after a warm-up; the median counts.
+        sizes: Numbers of labels, joined by commas.
+        repeats: Number of times that each is timed, after a warm-up; the median counts.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     torch.set_num_threads(1)
-    found = []
+    rows = []
     for size in map(int, sizes.split(",")):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found.append(pool.apply(measure, (size, repeats)))
-        print(found[-1], flush=True)
-    print(f"Wrote {write_results(NAME, {'growth': found, 'channels': CHANNELS}, replace=replace)}")
+            rows.append(pool.apply(measure, (size, repeats)))
+        print(rows[-1], flush=True)
+    print(f"Wrote {write_results(NAME, {'growth': rows, 'channels': CHANNELS}, replace=replace)}")
 
 
 def synthetic(num_labels: int) -> LabelGraph:
@@ -86,7 +87,7 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
         readout(labels(x, shortlist=shortlist), shortlist.label)
 
     scores = torch.rand(BATCH, num_labels)
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "num_labels": num_labels,
         "num_edges": graph.num_edges,
         "num_pairs": head.pairs.size(1),
@@ -99,13 +100,15 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
     if num_labels <= MOST_DENSE:
         below = torch.eye(num_labels, dtype=torch.bool)
         below[head.pairs[0], head.pairs[1]] = True
-        if not torch.equal(head(scores), (scores.unsqueeze(1) * below).amax(dim=-1)):
-            raise RuntimeError("Expected equal outputs of both heads (got others)")
-        found["complete_ms"] = _time(network(fully_connected(num_labels))[-1], min(repeats, 3))
-        found["dense_head_ms"] = _time(
-            lambda: (scores.unsqueeze(1) * below).amax(dim=-1), min(repeats, 3)
-        )
-    return found
+
+        def dense() -> torch.Tensor:
+            return (scores.unsqueeze(1) * below).amax(dim=-1)
+
+        if not torch.equal(head(scores), dense()):
+            raise RuntimeError("Expected equal outputs of both heads (got different ones)")
+        row["complete_ms"] = _time(network(fully_connected(num_labels))[-1], min(repeats, 3))
+        row["dense_head_ms"] = _time(dense, min(repeats, 3))
+    return row
 
 
 def _time(call: Callable[[], Any], repeats: int) -> float:

@@ -1,4 +1,4 @@
-"""Implementations of attention along a pattern, and how far each is from the reference in double precision."""
+"""Implementations of attention along a pattern, and their errors from the reference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 OURS, LITERAL, SDPA, FLEX = "ours", "literal", "SDPA", "FlexAttention"
 #: Backends that make tensors with a row for every edge.
 PER_EDGE = ("reference", "scatter")
-#: Their memory at the peak, forward and backward, in such tensors.
+#: Their peak memory, forward and backward, in such tensors.
 TENSORS_PER_EDGE = 6
 #: Largest graph that gets a dense mask.
 MAX_MASK = 10_000
@@ -35,7 +35,7 @@ MAX_MASK = 10_000
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 #: The output and the gradients.
 NAMES = ("out", "dq", "dk", "dv")
-#: Numbers in one tensor of the reference that has a row for every edge; it takes the queries portion by portion.
+#: The largest tensor of the reference with a row for every edge; it takes queries in portions.
 PORTION = 2**25
 
 
@@ -45,7 +45,7 @@ class Candidate:
 
     Args:
         name: Its name.
-        prepare: Derives what depends on the pattern alone, which is not timed, and returns what computes the attention.
+        prepare: Derives what depends on the pattern alone, untimed, and returns the function.
         per_edge: Whether it makes tensors with a row for every edge.
         masked: Whether it makes a dense mask.
         backend: The named backend that it calls.
@@ -58,11 +58,11 @@ class Candidate:
     backend: str | None = None
 
     def refuse(self, inputs: Inputs, pattern: Pattern, memory: float) -> str | None:
-        """Why it takes no part, or :obj:`None`."""
-        if self.backend is not None and (
-            reason := registry.get(self.backend).refuse(call(inputs, pattern).shape)
-        ):
-            return reason
+        """The reason why the candidate takes no part, or :obj:`None`."""
+        if self.backend is not None:
+            reason = registry.get(self.backend).refuse(call(inputs, pattern).shape)
+            if reason:
+                return reason
         if self.name == "torch-sparse" and find_spec("torch_sparse") is None:
             return "torch-sparse is not installed"
         if self.name in ("SDPA, one by one", "SDPA, jagged") and not isinstance(pattern, Blocks):
@@ -71,18 +71,21 @@ class Candidate:
             width = inputs.query.size(1) * inputs.query.size(2) * inputs.query.element_size()
             needed = TENSORS_PER_EDGE * pattern.num_edges * width
             return f"would need about {needed / 1e9:.0f} GB" if needed > memory else None
-        if (
-            self.masked
-            and not isinstance(pattern, Blocks)
-            and pattern.shared()[0].num_keys > MAX_MASK
-        ):
+        is_masked = self.masked and not isinstance(pattern, Blocks)
+        if is_masked and pattern.shared()[0].num_keys > MAX_MASK:
             return f"makes no dense mask of more than {MAX_MASK} nodes"
         return None
 
 
 def candidates() -> list[Candidate]:
-    """Ours, each backend by name, and the rivals, some of them on a GPU alone."""
+    """Ours, each backend by name, and the rivals, some of them only on a GPU."""
     on_gpu = [Candidate("SDPA, jagged", sdpa_jagged), Candidate(FLEX, flex_attention, masked=True)]
+    backends = [
+        Candidate(
+            f"{OURS} ({name})", partial(ours, backend=name), name in PER_EDGE, name == "dense", name
+        )
+        for name in available_backends()
+    ]
     return [
         Candidate(LITERAL, literal, per_edge=True),
         Candidate("TransformerConv", transformer_conv, per_edge=True),
@@ -91,26 +94,17 @@ def candidates() -> list[Candidate]:
         *(on_gpu if torch.cuda.is_available() else []),
         Candidate("torch-sparse", torch_sparse, per_edge=True),
         Candidate(OURS, partial(ours, backend="auto")),
-        *(
-            Candidate(
-                f"{OURS} ({name})",
-                partial(ours, backend=name),
-                name in PER_EDGE,
-                name == "dense",
-                name,
-            )
-            for name in available_backends()
-        ),
+        *backends,
     ]
 
 
 def call(inputs: Inputs, pattern: Pattern) -> AttentionCall:
-    """The call as backends receive it."""
+    """The call in the form that backends receive."""
     return AttentionCall(*inputs.leaves, pattern, inputs.query.size(2) ** -0.5)
 
 
 def passes(attend: Attend, inputs: Inputs) -> dict[str, Job]:
-    """The forward pass alone, as in inference, and with all three gradients."""
+    """The forward pass alone, as in inference, and the pass with all three gradients."""
 
     def forward() -> Tensor:
         with torch.no_grad():
@@ -126,7 +120,7 @@ def passes(attend: Attend, inputs: Inputs) -> dict[str, Job]:
 def memory_jobs(
     regime: str, candidate: str, *, quick: bool, device: str, dtype: str, threads: int
 ) -> dict[str, Job]:
-    """The passes of one candidate, after the same code has run on a tiny pattern of the same kind."""
+    """The passes of one candidate, after the same code has run on a tiny pattern of its kind."""
     torch.set_num_threads(threads)
     spec = find(regime, quick=quick)
     pattern = spec.make().to(device)
@@ -148,7 +142,7 @@ def ours(pattern: Pattern, backend: str) -> Attend:
 
 
 class Literal(MessagePassing):
-    """One message for every edge, as PyG's :class:`~torch_geometric.nn.TransformerConv` passes them."""
+    """One message for every edge, as in PyG's :class:`~torch_geometric.nn.TransformerConv`."""
 
     def __init__(self) -> None:
         super().__init__(aggr="add", node_dim=0)
@@ -177,7 +171,7 @@ def literal(pattern: Pattern) -> Attend:
 
 
 class _Given(torch.nn.Module):
-    """Stands in for a projection, whose result it is given."""
+    """Replaces a projection by its result."""
 
     def forward(self, _: Tensor) -> Tensor:
         return self.given
@@ -221,13 +215,10 @@ def _by_sample(num_samples: int, compute: Callable[..., Tensor]) -> Attend:
 
 
 def _padded_sdpa(pattern: Blocks) -> Attend:
-    rows = (
-        _places(pattern.query_ptr, pattern.max_queries),
-        _places(pattern.key_ptr, pattern.max_keys),
-    )
-    present = torch.arange(
-        pattern.max_keys, device=pattern.device
-    ) < pattern.key_ptr.diff().unsqueeze(-1)
+    ptrs = (pattern.query_ptr, pattern.max_queries), (pattern.key_ptr, pattern.max_keys)
+    rows = [_padded_rows(*pair) for pair in ptrs]
+    columns = torch.arange(pattern.max_keys, device=pattern.device)
+    present = columns < pattern.key_ptr.diff().unsqueeze(-1)
     mask = None if present.all() else present[:, None, None, :]  # [B, 1, 1, S]
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -239,8 +230,8 @@ def _padded_sdpa(pattern: Blocks) -> Attend:
     return attend
 
 
-def _places(ptr: Tensor, size: int) -> Tensor | None:
-    """Where every row stands among the padded ones, unless all samples are of the same size."""
+def _padded_rows(ptr: Tensor, size: int) -> Tensor | None:
+    """The index of every row among padded rows, unless all samples have the same size."""
     if bool((ptr.diff() == size).all()):
         return None
     sample = ptr2index(ptr)
@@ -259,14 +250,11 @@ def sdpa_one_by_one(pattern: Pattern) -> Attend:
     sizes = [ptr.diff().tolist() for ptr in (pattern.query_ptr, pattern.key_ptr)]
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        samples = zip(
-            query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]), strict=True
-        )
-        outs = [
-            F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in sample))
-            for sample in samples
-        ]
-        return torch.cat([out.transpose(0, 1) for out in outs])
+        parts = (query.split(sizes[0]), key.split(sizes[1]), value.split(sizes[1]))
+        outs = []
+        for sample in zip(*parts, strict=True):
+            q, k, v = (x.transpose(0, 1) for x in sample)
+            outs.append(F.scaled_dot_product_attention(q, k, v))
 
     return attend
 
@@ -277,9 +265,8 @@ def sdpa_jagged(pattern: Pattern) -> Attend:
     sizes = (pattern.query_ptr, pattern.max_queries), (pattern.key_ptr, pattern.max_keys)
 
     def nested(x: Tensor, ptr: Tensor, size: int) -> Tensor:
-        return torch.nested.nested_tensor_from_jagged(
-            x, ptr, min_seqlen=1, max_seqlen=size
-        ).transpose(1, 2)
+        options = {"min_seqlen": 1, "max_seqlen": size}
+        return torch.nested.nested_tensor_from_jagged(x, ptr, **options).transpose(1, 2)
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         q, k, v = nested(query, *sizes[0]), nested(key, *sizes[1]), nested(value, *sizes[1])
@@ -289,7 +276,7 @@ def sdpa_jagged(pattern: Pattern) -> Attend:
 
 
 def flex_attention(pattern: Pattern) -> Attend:
-    """PyTorch's compiled attention, which skips blocks of 128 queries and keys without an edge."""
+    """PyTorch's compiled attention. It skips blocks of 128 queries and keys without an edge."""
     from torch.nn.attention import flex_attention as flex
 
     if isinstance(pattern, Blocks):
@@ -305,14 +292,14 @@ def flex_attention(pattern: Pattern) -> Attend:
         def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return mask[query, key]
 
-    torch.compiler.reset()  # which compiles no more than some patterns otherwise
+    torch.compiler.reset()  # Otherwise it stops compiling after some patterns.
     block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
     compiled = torch.compile(flex.flex_attention, dynamic=False)
     return _by_sample(num_samples, partial(compiled, block_mask=block_mask))
 
 
 def torch_sparse(pattern: Pattern) -> Attend:
-    """Scores and softmax along the edges, and the sum as one sparse product, block-diagonal over the heads."""
+    """Scores and softmax along edges, and the sum as one sparse product over all heads."""
     from torch_sparse import SparseTensor, matmul
 
     ptr, source, _ = pattern.csr()
@@ -322,15 +309,12 @@ def torch_sparse(pattern: Pattern) -> Attend:
     def adjacency(heads: int) -> Any:
         if heads not in adjacencies:
             head = torch.arange(heads, device=ptr.device).unsqueeze(-1)
-            row, col = (
-                (head * pattern.num_queries + target).flatten(),
-                (head * pattern.num_keys + source).flatten(),
-            )
+            row = (head * pattern.num_queries + target).flatten()
+            col = (head * pattern.num_keys + source).flatten()
             sizes = (heads * pattern.num_queries, heads * pattern.num_keys)
-            # Rows are sorted, columns need not be: the products do not ask.
-            adjacencies[heads] = SparseTensor(
-                row=row, col=col, sparse_sizes=sizes, is_sorted=True, trust_data=True
-            ).fill_cache_()
+            # Rows are sorted; the products do not require sorted columns.
+            options = {"sparse_sizes": sizes, "is_sorted": True, "trust_data": True}
+            adjacencies[heads] = SparseTensor(row=row, col=col, **options).fill_cache_()
         return adjacencies[heads]
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -345,12 +329,10 @@ def torch_sparse(pattern: Pattern) -> Attend:
 
 
 def explicit(ptr: Tensor, key: Tensor, first: int, last: int, num_keys: int) -> Edges:
-    """The edges of the queries from the first up to the last, which count from zero there."""
+    """The edges of a range of queries, counted from its first one."""
     rows = ptr[first : last + 1]
-    query = ptr2index(rows - rows[0])
-    return Edges(
-        torch.stack([key[rows[0] : rows[-1]], query]), last - first, num_keys, validate=False
-    )
+    edge_index = torch.stack([key[rows[0] : rows[-1]], ptr2index(rows - rows[0])])
+    return Edges(edge_index, last - first, num_keys, validate=False)
 
 
 def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple[Tensor, ...]:
@@ -364,9 +346,8 @@ def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple
         edges = explicit(ptr, index, first, last, pattern.num_keys)
         part = graph_attention(*leaves, edges, backend="reference")
         assert isinstance(part, Tensor)
-        grad_query, grad_key, grad_value = torch.autograd.grad(
-            part, leaves, inputs.grad[rows].double()
-        )
+        grad = inputs.grad[rows].double()
+        grad_query, grad_key, grad_value = torch.autograd.grad(part, leaves, grad)
         out[rows], grads[0][rows] = part.detach(), grad_query
         grads[1] += grad_key
         grads[2] += grad_value
@@ -374,7 +355,7 @@ def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple
 
 
 def _portions(ptr: Tensor, num_edges: int) -> list[tuple[int, int]]:
-    """Ranges of queries with at most as many edges, or of one query."""
+    """Ranges of queries with at most ``num_edges`` edges, or of one query."""
     bounds, first = [], 0
     while first < ptr.numel() - 1:
         last = int(torch.searchsorted(ptr, ptr[first] + num_edges, right=True)) - 1

@@ -1,4 +1,4 @@
-"""LaMP in three layouts with the same weights: ours, ours along explicit lists of edges, and the released code's."""
+"""LaMP in three layouts with the same weights: ours, along lists of edges, and as released."""
 
 from __future__ import annotations
 
@@ -21,20 +21,16 @@ from tg_mlc.nn import AttentionConv
 from tg_mlc.papers.convert import load_lamp_checkpoint
 
 GraphName = Literal["complete", "prior"]
-OURS, CHECKPOINTED, LITERAL, RELEASED = (
-    "ours",
-    "ours, checkpointed",
-    "literal path",
-    "released layout",
-)
+OURS, CHECKPOINTED = "ours", "ours, checkpointed"
+LITERAL, RELEASED = "literal path", "released layout"
 MODES = INFERENCE, TRAINING = "inference", "training"
 #: The row of the matrix products of LaMP alone, at their own sizes.
 PRODUCTS = "its products alone"
 DEGREE = 10
-#: Tensors with a row for every edge that the literal path keeps for the backward pass of one attention, and that it has
-#: beside these while it computes.
+#: Tensors with a row for every edge: those that the literal path keeps for the backward pass of one
+#: attention, and those that it has beside them while it computes.
 KEPT_PER_EDGE, OTHERS_PER_EDGE = 3, 4
-#: The literal path is left out where it would need more.
+#: The literal path is skipped where it would need more.
 MAX_LITERAL_BYTES = 12e9
 
 
@@ -49,18 +45,17 @@ class Sizes:
     num_samples: int = 32
     num_components: int = 80
     num_tokens: int = 2000
-    num_layers: int = 2  #: steps of label message passing, and as many feature blocks
+    num_layers: int = 2  #: Steps of label message passing, and as many feature blocks.
     dropout: float = 0.1
 
     @classmethod
     def tiny(cls, num_labels: int, graph: GraphName) -> Sizes:
-        """The same model in small."""
-        return cls(
-            num_labels, graph, channels=16, heads=2, num_samples=3, num_components=5, num_tokens=20
-        )
+        """A small model of the same kind."""
+        tiny = {"channels": 16, "heads": 2, "num_samples": 3, "num_components": 5}
+        return cls(num_labels, graph, num_tokens=20, **tiny)
 
     def adjacency(self) -> Tensor | None:
-        """The label graph as a matrix, whose rows attend to its columns; :obj:`None` if it is complete."""
+        """The label graph as a matrix (rows attend to columns); :obj:`None` if complete."""
         if self.graph == "complete":
             return None
         return random_graph(spread(self.num_labels, min(DEGREE, self.num_labels - 1))).mask()
@@ -72,7 +67,7 @@ class Sizes:
 
 
 class Product(NamedTuple):
-    """As many products of matrices ``[rows, inner]`` and ``[inner, columns]``, a batch at a time."""
+    """A number of products of matrices ``[rows, inner]`` and ``[inner, columns]``, in batches."""
 
     count: int
     batch: int
@@ -82,32 +77,27 @@ class Product(NamedTuple):
 
     @property
     def flop(self) -> int:
-        """That of all products."""
+        """The FLOP of all products."""
         return 2 * self.count * self.batch * self.rows * self.inner * self.columns
 
 
 def products(sizes: Sizes) -> list[Product]:
-    """Those of one forward pass. Along a sparse label graph there are none, only sums along its edges."""
-    d, steps, components, num_labels = (
-        sizes.channels,
-        sizes.num_layers,
-        sizes.num_components,
-        sizes.num_labels,
-    )
-    rows, labels, batch = (
-        sizes.num_samples * each for each in (components, num_labels, sizes.heads)
-    )
-    found = [
-        # all of the feature blocks, keys and values for the labels
+    """The products of one forward pass. A sparse label graph has none, only sums along edges."""
+    d, steps, per_head = sizes.channels, sizes.num_layers, sizes.channels // sizes.heads
+    components, num_labels = sizes.num_components, sizes.num_labels
+    sizes_of = (components, num_labels, sizes.heads)
+    rows, labels, batch = (sizes.num_samples * size for size in sizes_of)
+    parts = [
+        # The feature blocks, and keys and values for the labels.
         Product(8 * steps, 1, rows, d, d),
-        Product(1, 1, num_labels, d, d),  # the first queries, which all samples share
+        Product(1, 1, num_labels, d, d),  # The first queries, which all samples share.
         Product(10 * steps - 1, 1, labels, d, d),
-        *_attention(steps, batch, components, components, d // sizes.heads),
-        *_attention(steps, batch, num_labels, components, d // sizes.heads),
+        *_attention(steps, batch, components, components, per_head),
+        *_attention(steps, batch, num_labels, components, per_head),
     ]
     if sizes.graph == "complete":
-        found += _attention(steps, batch, num_labels, num_labels, d // sizes.heads)
-    return found
+        parts += _attention(steps, batch, num_labels, num_labels, per_head)
+    return parts
 
 
 def _attention(count: int, batch: int, queries: int, keys: int, channels: int) -> list[Product]:
@@ -118,21 +108,17 @@ def _attention(count: int, batch: int, queries: int, keys: int, channels: int) -
 
 
 def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Job:
-    """All products of a pass; of training, both factors' gradients too."""
+    """All products of a pass; for training, with the gradients of both factors."""
     generator = torch.Generator().manual_seed(0)
 
     def matrix(product: Product, *shape: int) -> Tensor:
         shape = shape if product.batch == 1 else (product.batch, *shape)
         return torch.randn(shape, generator=generator).to(device, dtype)
 
-    factors = [
-        (
-            product.count,
-            matrix(product, product.rows, product.inner),
-            matrix(product, product.inner, product.columns),
-        )
-        for product in products(sizes)
-    ]
+    factors = []
+    for product in products(sizes):
+        a = matrix(product, product.rows, product.inner)
+        factors.append((product.count, a, matrix(product, product.inner, product.columns)))
 
     def run() -> None:
         for count, a, b in factors:
@@ -146,29 +132,22 @@ def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Jo
 
 
 def forward_flop(sizes: Sizes) -> int:
-    """The FLOP of the matrix products that the model itself needs, forward; backward takes twice as many.
+    """The FLOP of the matrix products that the model itself needs; backward takes twice as many.
 
-    Products along the label graph count its edges only. The label embedding meets its first query projection before it
-    is repeated, and the readout is one dot product for each label.
+    Products along the label graph count its edges only. The label embedding meets its first query
+    projection before it is repeated, and the readout is one dot product for each label.
     """
-    readout = 2 * sizes.num_samples * sizes.num_labels * sizes.channels
-    along_edges = (
-        4 * sizes.num_layers * sizes.num_samples * sizes.num_label_edges() * sizes.channels
-    )
-    return (
-        sum(each.flop for each in products(sizes))
-        + readout
-        + (0 if sizes.graph == "complete" else along_edges)
-    )
+    states = sizes.num_samples * sizes.channels
+    readout = 2 * states * sizes.num_labels
+    along_edges = 4 * states * sizes.num_layers * sizes.num_label_edges()
+    flop = readout + sum(product.flop for product in products(sizes))
+    return flop if sizes.graph == "complete" else flop + along_edges
 
 
 def literal_bytes(sizes: Sizes, mode: str) -> int:
-    """About what the literal path has in memory at its peak."""
-    edges = [
-        sizes.num_components**2,
-        sizes.num_labels * sizes.num_components,
-        sizes.num_label_edges(),
-    ]
+    """The approximate peak memory of the literal path."""
+    to_components = sizes.num_labels * sizes.num_components
+    edges = [sizes.num_components**2, to_components, sizes.num_label_edges()]
     kept = sum(edges) * sizes.num_layers * KEPT_PER_EDGE if mode == TRAINING else 0
     return (kept + max(edges) * OTHERS_PER_EDGE) * sizes.num_samples * sizes.channels * 4
 
@@ -181,7 +160,7 @@ def why_left_out(name: str, sizes: Sizes, mode: str) -> str | None:
 
 @dataclass
 class Layouts:
-    """Models that compute the same, and one batch as each takes it."""
+    """Models that compute the same, and one batch in the form that each takes."""
 
     models: dict[str, nn.Module]
     batch: Batch
@@ -198,7 +177,7 @@ class Layouts:
         return F.binary_cross_entropy_with_logits(self.logits(name).float(), self.y)
 
     def embeddings(self, name: str) -> list[Tensor]:
-        """The embeddings of words and labels, whose gradients every part of the model contributes to."""
+        """The embeddings of words and labels, whose gradients depend on every part of the model."""
         model = self.models[name]
         if isinstance(model, ReleasedLayout):
             return [model.encoder.src_word_emb.weight, model.decoder.tgt_word_emb.weight]
@@ -231,10 +210,9 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
     """Some of the layouts, with the same weights."""
     torch.manual_seed(SEED)
     adjacency = sizes.adjacency()
-    mask, block = None if adjacency is None else ~adjacency, (sizes.channels, sizes.heads)
-    released = ReleasedLayout(
-        sizes.num_tokens, sizes.num_labels, *block, mask, sizes.num_layers, sizes.dropout
-    )
+    mask = None if adjacency is None else ~adjacency
+    block = (sizes.channels, sizes.heads, mask, sizes.num_layers, sizes.dropout)
+    released = ReleasedLayout(sizes.num_tokens, sizes.num_labels, *block)
     make: dict[str, Callable[[], nn.Module]] = {
         OURS: partial(_lamp, released, sizes, "auto"),
         CHECKPOINTED: lambda: checkpointed(_lamp(released, sizes, "auto")),
@@ -249,13 +227,8 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
 
 
 def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
-    model = load_lamp_checkpoint(
-        released.state_dict(),
-        label_adj=sizes.adjacency(),
-        heads=sizes.heads,
-        dropout=sizes.dropout,
-        backend=backend,
-    )
+    options: Any = {"label_adj": sizes.adjacency(), "heads": sizes.heads, "dropout": sizes.dropout}
+    model = load_lamp_checkpoint(released.state_dict(), **options, backend=backend)
     assert model.features is not None
     for conv in model.features.convs:
         conv.discards = released.encoder.discard
@@ -263,7 +236,7 @@ def _lamp(released: ReleasedLayout, sizes: Sizes, backend: str) -> LaMP:
 
 
 def checkpointed(model: LaMP) -> LaMP:
-    """Keeps the states between blocks only, and recomputes the rest in the backward pass."""
+    """Keeps only the states between blocks, and recomputes the rest in the backward pass."""
     for module in model.modules():
         if isinstance(module, AttentionConv):
             module.checkpointing = True
@@ -279,7 +252,7 @@ def memory_jobs(
     device: str,
     threads: int,
 ) -> dict[str, Job]:
-    """Both modes of one layout, after a tiny model of the kind has run."""
+    """Both modes of one layout, after a tiny model of the same kind has run."""
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
     cast = autocast(precision, device)

@@ -1,10 +1,11 @@
-"""Times of candidates that run in turn, the limits of the machine they run on, and peaks of memory.
+"""Times of candidates that run in turn, the limits of the machine, and peaks of memory.
 
-Peaks are over what the inputs of a call take. On a CPU they are measured in a process of its own:
+Peaks exclude the inputs of a call. On a CPU they are measured in a separate process:
 
     python -m benchmarks.speed.measure MODULE:FUNCTION '{"argument": "value"}'
 
-calls a function that makes the inputs, warms up and returns the calls by name, and prints their peaks.
+calls a function that makes the inputs, warms up and returns the calls by name, and prints their
+peaks.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from benchmarks.command_line import default_heap
 
 Job = Callable[[], Any]
 
-#: Shorter calls are repeated until a sample is as long.
+#: Shorter calls are repeated until a sample takes this time.
 MIN_SECONDS = 0.005
-#: After as many seconds a candidate takes part in no further round, but in at least this many.
+#: A candidate stops after this total time, but takes part in this number of rounds.
 MAX_SECONDS, MIN_ROUNDS = 60.0, 3
 
 
@@ -46,11 +47,8 @@ class Samples:
 
     def summary(self) -> dict[str, Any]:
         """Medians and quartiles in milliseconds."""
-        return {
-            "rounds": len(self.wall),
-            "wall_ms": quartiles(self.wall),
-            "cpu_ms": quartiles(self.cpu),
-        }
+        times = {"wall_ms": quartiles(self.wall), "cpu_ms": quartiles(self.cpu)}
+        return {"rounds": len(self.wall), **times}
 
 
 def quartiles(seconds: list[float]) -> dict[str, float]:
@@ -60,10 +58,10 @@ def quartiles(seconds: list[float]) -> dict[str, float]:
 
 
 def interleave(jobs: Mapping[str, Job], repeats: int, device: str = "cpu") -> dict[str, Samples]:
-    """Times every job once a round, so that a change of the machine's load meets all of them.
+    """Times every job once a round, so that a change of the machine's load affects all of them.
 
-    Every job runs before, once or twice. The rounds alternate in direction, as a job may leave a cold cache to the
-    next. Short jobs are repeated within a round, unless it is the only one.
+    Every job runs before, once or twice. The rounds alternate in direction, as a job may leave a
+    cold cache to the next. Short jobs are repeated within a round, unless there is one round only.
     """
     for job in jobs.values():
         job()
@@ -104,8 +102,9 @@ def synchronize(device: str) -> None:
 
 
 def relative_rms(value: Tensor, expected: Tensor) -> float:
-    """The root mean square of the difference over that of the expected, unless all of that is zero; infinite if any
-    value is not a number.
+    """The root mean square of the difference over that of the expected tensor, if not zero.
+
+    Infinite if any value is not a number.
     """
     value, expected = value.detach(), expected.detach()
     difference = float((value.to(expected.dtype) - expected).square().mean().sqrt())
@@ -118,61 +117,55 @@ RATES = ("flops", "bandwidth", "cpu_flops", "cpu_bandwidth")
 
 @dataclass
 class Limits:
-    """The best rates that the machine reached in this run, for one second of wall clock and of CPU time."""
+    """The best rates of the machine in this run, per second of wall clock and of CPU time."""
 
     flops: float
-    bandwidth: float  #: bytes read and written
+    bandwidth: float  #: Bytes read and written.
     cpu_flops: float
     cpu_bandwidth: float
-    #: the rate of matrix products by :func:`torch.set_float32_matmul_precision`
+    #: The rate of matrix products by :func:`torch.set_float32_matmul_precision`.
     by_precision: dict[str, float]
 
     def flops_under(self, precision: str) -> float:
-        """The rate of matrix products under a setting of :func:`torch.set_float32_matmul_precision` that is exact."""
+        """The rate of products under an exact :func:`torch.set_float32_matmul_precision`."""
         if precision not in self.by_precision:
             raise ValueError(
-                f"Expected 'precision' to be a setting under which products here are exact, {list(self.by_precision)} "
-                f"(got '{precision}')"
+                f"Expected 'precision' to be a setting under which products here are exact, "
+                f"{list(self.by_precision)} (got '{precision}')"
             )
         return self.by_precision[precision]
 
     def or_better(self, other: Limits) -> Limits:
-        """The better of two rates each: what else ran when one was measured only lowers it."""
-        return Limits(
-            *(max(getattr(self, rate), getattr(other, rate)) for rate in RATES),
-            {
-                name: max(rate, other.by_precision.get(name, 0.0))
-                for name, rate in self.by_precision.items()
-            },
-        )
+        """The better of two rates each, as other load only lowers a rate."""
+        rates = (max(getattr(self, rate), getattr(other, rate)) for rate in RATES)
+        others, own = other.by_precision, self.by_precision.items()
+        return Limits(*rates, {name: max(rate, others.get(name, 0.0)) for name, rate in own})
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
-        """The least time that some work can take, in milliseconds, and what bounds it."""
+        """The least milliseconds that some work can take, and what bounds it."""
         bound = "FLOP" if flop / self.flops > num_bytes / self.bandwidth else "bytes"
-        return {
-            "bound": bound,
-            "wall_ms": 1e3 * max(flop / self.flops, num_bytes / self.bandwidth),
-            "cpu_ms": 1e3 * max(flop / self.cpu_flops, num_bytes / self.cpu_bandwidth),
-        }
+        wall = 1e3 * max(flop / self.flops, num_bytes / self.bandwidth)
+        cpu = 1e3 * max(flop / self.cpu_flops, num_bytes / self.cpu_bandwidth)
+        return {"bound": bound, "wall_ms": wall, "cpu_ms": cpu}
 
 
 def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> Limits:
-    """Multiplies large matrices and copies a large tensor on as many threads as the candidates have."""
+    """Rates of large products and copies on the number of threads of the candidates."""
     size = 256 if quick else (8192 if device == "cuda" else 2048)
     precisions = ("highest", "high", "medium") if dtype == torch.float32 else ("highest",)
     products = {precision: _product(size, device, dtype, precision) for precision in precisions}
-    # A precision that rounds to fewer digits is no limit of products in this type.
-    kept = {precision: rates for precision, (rates, exact) in products.items() if exact}
+    # A precision with fewer digits is no limit of products in this type.
+    exact = {precision: rates for precision, (rates, is_exact) in products.items() if is_exact}
     elements = 2**20 if quick else 2**26
     source = torch.randn(elements, device=device)
     target = torch.empty_like(source)
     copy = _best(lambda: target.copy_(source), 2 * 4 * elements, device)
     return Limits(
-        flops=max(wall for wall, _ in kept.values()),
+        flops=max(wall for wall, _ in exact.values()),
         bandwidth=copy[0],
-        cpu_flops=max(cpu for _, cpu in kept.values()),
+        cpu_flops=max(cpu for _, cpu in exact.values()),
         cpu_bandwidth=copy[1],
-        by_precision={precision: rates[0] for precision, rates in kept.items()},
+        by_precision={precision: rates[0] for precision, rates in exact.items()},
     )
 
 
@@ -223,14 +216,14 @@ def _peaks(target: str, arguments: dict[str, Any]) -> dict[str, int]:
 
 
 def release() -> None:
-    """Gives free memory back to the system, which must hold the other process as well."""
+    """Returns free memory to the system, which must hold the other process as well."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
 
 
 def _extra_resident(job: Job) -> int:
     release()
-    CLEAR.write_text("5")  # the peak starts from what is resident now
+    CLEAR.write_text("5")  # Resets the peak to what is resident now.
     before = memory_of("self", "VmRSS")
     result = job()
     extra = memory_of("self", "VmHWM") - before
@@ -239,11 +232,10 @@ def _extra_resident(job: Job) -> int:
 
 
 def memory_of(process: int | str, field: str) -> int:
-    """The bytes that are resident (VmRSS) or were at most (VmHWM), zero for a process that has ended."""
+    """Resident bytes (VmRSS) or their peak (VmHWM) of a process; zero if it has ended."""
     try:
-        return 1024 * int(
-            Path(f"/proc/{process}/status").read_text().partition(f"{field}:")[2].split()[0]
-        )
+        status = Path(f"/proc/{process}/status").read_text()
+        return 1024 * int(status.partition(f"{field}:")[2].split()[0])
     except (OSError, IndexError):
         return 0
 

@@ -1,14 +1,15 @@
-"""Compares whole LaMP models: samples per second in training (without an optimiser) and inference, CPU time and peak
-memory.
+"""Compares whole LaMP models: samples per second, CPU time and peak memory.
 
     python -m benchmarks.speed.models --replace
     python -m benchmarks.speed.models --labels 159 --graphs complete --channels 64,128 --threads 1
     python -m benchmarks.speed.models --quick    # tiny sizes: do all layouts agree?
 
-Ours stands beside the same model along explicit lists of edges, and beside the padded and dense layout of the released
-code. All have the same weights, and ratios are given only while their logits and gradients agree. The floor is the time
-of the matrix products that the model itself needs, at the rate of a large product measured in the same run, under the
-same setting of PyTorch; these products alone, at their own sizes, stand beside the layouts.
+Ours stands beside the same model along explicit lists of edges, and beside the padded and dense
+layout of the released code, in training (without an optimiser) and inference. All have the same
+weights, and ratios are reported only while their logits and gradients agree. The floor is the time
+of the matrix products that the model itself needs, at the rate of a large product measured in the
+same run, under the same setting of PyTorch; these products alone, at their own sizes, stand beside
+the layouts.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from benchmarks.speed.measure import Limits, interleave, measure_limits, peaks_o
 from benchmarks.speed.regimes import SEED
 
 LOGITS = "logits"
-#: Limits for logits and gradients; those of bf16 are as wide as the released layout needs.
+#: Limits for logits and gradients. Those of bf16 are as wide as the released layout needs.
 TOLERANCES = {"fp32": (1e-4, 1e-3), "bf16": (2e-2, 1e-1)}
 Row = dict[str, Any]
 
@@ -64,74 +65,60 @@ def main(
 
     Args:
         labels: Numbers of labels, joined by commas.
-        graphs: Label graphs, joined by commas: complete, or random with about 10 neighbours (prior).
-        channels: Sizes of a state, joined by commas; other results than those of 512 alone are called narrow.
+        graphs: Label graphs, joined by commas: complete, or random of about degree 10 (prior).
+        channels: Sizes of a state, joined by commas; results of others than 512 are called narrow.
         repeats: Rounds in which the layouts take turns.
         device: Where to compute.
-        precision: In fp32, or in bf16 where lamp.autocast takes it.
-        matmul_precision: The setting of ``torch.set_float32_matmul_precision``; one that is still exact here.
+        precision: fp32, or bf16 under autocast.
+        matmul_precision: An exact setting of ``torch.set_float32_matmul_precision``.
         threads: Number of threads.
         checkpoint: Whether to add ours with activation checkpointing.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to take tiny sizes, one round, and no measurements of memory.
-        machine: The name of this machine in the names of its files, if they are to stand beside another's.
-        seconds: After this time no further size begins; those that are left out are listed.
+        machine: A suffix of the file's name that keeps results of several machines apart.
+        seconds: No size begins after this time; the remaining ones are listed.
     """
-    end, left_out = time.monotonic() + seconds, []
+    end, skipped = time.monotonic() + seconds, []
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision(matmul_precision)
-    # of the released layout's convolutions
+    # Convolutions of the released layout follow the same setting.
     torch.backends.cudnn.allow_tf32 = matmul_precision != "highest"
-    limits = measure_limits(
-        device, torch.float32 if precision == "fp32" else torch.bfloat16, quick=quick
-    )
-    limits.flops_under(matmul_precision)  # is exact, or an error
+    dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    limits = measure_limits(device, dtype, quick=quick)
+    limits.flops_under(matmul_precision)  # Raises unless the setting is exact.
     settings = {"repeats": 1 if quick else repeats, "device": device, "precision": precision}
-    settings |= {
-        "matmul_precision": matmul_precision,
-        "threads": threads,
-        "quick": quick,
-        "seed": SEED,
-        **heaps(),
-    }
+    settings |= {"matmul_precision": matmul_precision, "threads": threads}
+    settings |= {"quick": quick, "seed": SEED, **heaps()}
     rows, sizes_of = [], list(product(map(int, labels.split(",")), map(int, channels.split(","))))
     for graph in cast(list[lamp.GraphName], chosen("graphs", graphs, ("complete", "prior"))):
         of_graph = [Sizes(count, graph, size) for count, size in sizes_of]
         for sizes in [Sizes.tiny(12, graph)] if quick else of_graph:
             if time.monotonic() > end:
-                left_out.append(asdict(sizes))
+                skipped.append(asdict(sizes))
                 continue
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
-            print(
-                rows[-1]["sizes"],
-                {name: found["state"] for name, found in rows[-1]["layouts"].items()},
-                flush=True,
-            )
-    special = (
-        precision if precision != "fp32" else "",
-        matmul_precision if matmul_precision != "highest" else "",
-    )
+            states = {name: row["state"] for name, row in rows[-1]["layouts"].items()}
+            print(rows[-1]["sizes"], states, flush=True)
+    special = ["" if precision == "fp32" else precision]
+    special.append("" if matmul_precision == "highest" else matmul_precision)
     name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
-    content = {"settings": settings, "limits": asdict(limits), "models": rows, "left_out": left_out}
+    content = {"settings": settings, "limits": asdict(limits), "models": rows, "left_out": skipped}
     path = write_results(name, content, replace=replace)
     print("\n".join(["", *tables.models(read_file(path)), "", f"Wrote {path}"]))
-    return int(
-        any(found["state"] == "disagrees" for row in rows for found in row["layouts"].values())
-    )
+    states = (layout["state"] for row in rows for layout in row["layouts"].values())
+    return int("disagrees" in states)
 
 
 def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) -> Row:
     """The errors, times and memory of every layout on one size."""
     flop = {INFERENCE: lamp.forward_flop(sizes), TRAINING: 3 * lamp.forward_flop(sizes)}
+    rate = limits.flops_under(settings["matmul_precision"])
     row: Row = {
         "sizes": asdict(sizes),
         "num_label_edges": sizes.num_label_edges(),
         "flop": flop,
-        "floor_ms": {
-            mode: 1e3 * flop[mode] / limits.flops_under(settings["matmul_precision"])
-            for mode in MODES
-        },
+        "floor_ms": {mode: 1e3 * flop[mode] / rate for mode in MODES},
         "layouts": {},
     }
     names = [OURS, *([lamp.CHECKPOINTED] if checkpoint else []), LITERAL, RELEASED]
@@ -143,45 +130,36 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
     row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
     agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
     for mode in MODES:
-        _time(
-            compared,
-            mode,
-            [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)],
-            settings,
-            row,
-        )
+        fitting = [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)]
+        _time(compared, mode, fitting, settings, row)
     if LITERAL in agreeing:
         row["layouts"][LITERAL]["why"] = lamp.why_left_out(LITERAL, sizes, TRAINING)
     del compared
     shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
+    target = "benchmarks.speed.layouts:memory_jobs"
     for name in [] if settings["quick"] else agreeing:
-        peaks = peaks_of(
-            "benchmarks.speed.layouts:memory_jobs", name=name, sizes=asdict(sizes), **shared
-        )
+        peaks = peaks_of(target, name=name, sizes=asdict(sizes), **shared)
         row["layouts"][name]["peak_bytes"] = peaks
     return row
 
 
 def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
-    """How far logits and the gradients of both embeddings are from those of the released layout in single precision."""
+    """Errors of logits and embedding gradients from the released layout in single precision."""
     for model in compared.models.values():
-        model.eval()  # without dropout, and with gradients all the same
-    expected = _results(compared, RELEASED, "fp32", settings["device"], gradients=True)
+        model.eval()  # No dropout; gradients exist all the same.
+    precision, device = settings["precision"], settings["device"]
+    expected = _results(compared, RELEASED, "fp32", device, gradients=True)
+    of_logits, of_gradients = TOLERANCES[precision]
     rows: dict[str, Row] = {}
     for name in compared.models:
-        # Its backward pass is what the literal path needs its memory for.
+        # The literal path needs its memory in the backward pass.
         gradients = not lamp.why_left_out(name, sizes, TRAINING)
-        found = _results(
-            compared, name, settings["precision"], settings["device"], gradients=gradients
-        )
-        error = {what: relative_rms(found[what], expected[what].double()) for what in found}
-        of_logits, of_gradients = TOLERANCES[settings["precision"]]
-        agreed = all(
-            value <= (of_logits if what == LOGITS else of_gradients)
-            for what, value in error.items()
-        )
-        error = {what: value if value < float("inf") else None for what, value in error.items()}
-        rows[name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": error}
+        results = _results(compared, name, precision, device, gradients=gradients)
+        errors = {key: relative_rms(results[key], expected[key].double()) for key in results}
+        limits = {key: of_logits if key == LOGITS else of_gradients for key in errors}
+        agreed = all(value <= limits[key] for key, value in errors.items())
+        errors = {key: value if value < float("inf") else None for key, value in errors.items()}
+        rows[name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": errors}
     return rows
 
 
@@ -204,15 +182,15 @@ def _time(compared: lamp.Layouts, mode: str, names: list[str], settings: Row, ro
     dtype = torch.float32 if settings["precision"] == "fp32" else torch.bfloat16
     jobs[PRODUCTS] = lamp.products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
     for name, samples in interleave(jobs, settings["repeats"], settings["device"]).items():
-        found = row["layouts"][name][mode] = samples.summary()
-        wall = found["wall_ms"]["median"]
-        found["samples_per_second"] = 1e3 * row["sizes"]["num_samples"] / wall
-        found["floor_share"] = row["floor_ms"][mode] / wall
+        times = row["layouts"][name][mode] = samples.summary()
+        wall = times["wall_ms"]["median"]
+        times["samples_per_second"] = 1e3 * row["sizes"]["num_samples"] / wall
+        times["floor_share"] = row["floor_ms"][mode] / wall
     for name in jobs:
-        found, ours = row["layouts"][name][mode], row["layouts"].get(OURS, {}).get(mode)
+        times, ours = row["layouts"][name][mode], row["layouts"].get(OURS, {}).get(mode)
         if ours is not None:
-            found["ours_is_faster"] = found["wall_ms"]["median"] / ours["wall_ms"]["median"]
-            found["ours_is_faster_cpu"] = found["cpu_ms"]["median"] / ours["cpu_ms"]["median"]
+            times["ours_is_faster"] = times["wall_ms"]["median"] / ours["wall_ms"]["median"]
+            times["ours_is_faster_cpu"] = times["cpu_ms"]["median"] / ours["cpu_ms"]["median"]
 
 
 if __name__ == "__main__":

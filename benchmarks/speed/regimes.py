@@ -22,10 +22,9 @@ class Regime:
     name: str
     make: Callable[[], Pattern]
     heads: int = 4
-    channels: int = 128  #: of a head
+    channels: int = 128  #: Channels of a head.
     baseline: str = "literal"
-    #: whether candidates that make tensors with a row for every edge take part
-    per_edge: bool = True
+    per_edge: bool = True  #: Whether candidates with tensors of a row for every edge take part.
 
 
 class Inputs(NamedTuple):
@@ -43,14 +42,13 @@ class Inputs(NamedTuple):
 
 
 def draw(pattern: Pattern, regime: Regime, dtype: torch.dtype = torch.float32) -> Inputs:
-    """Standard normal queries, keys, values and gradients, drawn on the CPU so that every device has the same."""
+    """Standard normal inputs and gradients, drawn on the CPU so that every device has the same."""
     generator = torch.Generator().manual_seed(SEED)
     rows = (pattern.num_queries, pattern.num_keys, pattern.num_keys, pattern.num_queries)
-    tensors = [
-        torch.randn(n, regime.heads, regime.channels, generator=generator).to(pattern.device, dtype)
-        for n in rows
-    ]
-    return Inputs(*(tensor.requires_grad_() for tensor in tensors[:3]), tensors[3])
+    shapes = [(number, regime.heads, regime.channels) for number in rows]
+    tensors = (torch.randn(shape, generator=generator) for shape in shapes)
+    query, key, value, grad = (tensor.to(pattern.device, dtype) for tensor in tensors)
+    return Inputs(*(leaf.requires_grad_() for leaf in (query, key, value)), grad)
 
 
 GROUPS = ("R1", "R2", "R3", "R4", "R5", "L100k", "HUB", "DENSITY")
@@ -60,11 +58,8 @@ DENSITIES = (0.01, 0.02, 0.05, 0.10, 0.20)
 def regimes(group: str, *, quick: bool = False) -> list[Regime]:
     """The regimes of a group, or tiny ones of the same kind."""
     if group == "DENSITY":
-        return [
-            _dense(size, density, quick)
-            for size in ((120,) if quick else (500, 983))
-            for density in DENSITIES
-        ]
+        sizes = (120,) if quick else (500, 983)
+        return [_dense(size, density, quick) for size in sizes for density in DENSITIES]
     full, tiny = {
         "R1": (lambda: _documents(159, 8, 20, 301), lambda: _documents(9, 3, 2, 12)),
         "R2": (lambda: complete(500, 1), lambda: complete(12, 1)),
@@ -91,13 +86,12 @@ def _tiny(name: str, make: Callable[[], Pattern], baseline: str = "literal") -> 
 
 def find(name: str, *, quick: bool = False) -> Regime:
     """The regime of that name."""
-    return next(
-        regime for group in GROUPS for regime in regimes(group, quick=quick) if regime.name == name
-    )
+    every = (regime for group in GROUPS for regime in regimes(group, quick=quick))
+    return next(regime for regime in every if regime.name == name)
 
 
 def ragged(num_labels: int, sizes: Tensor) -> Blocks:
-    """As many labels in each sample, and as many keys as told."""
+    """The same number of labels in each sample, and the specified numbers of keys."""
     query_ptr = torch.arange(sizes.numel() + 1) * num_labels
     return Blocks(query_ptr, torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)]))
 
@@ -113,14 +107,12 @@ def complete(num_nodes: int, num_samples: int) -> Shared:
 
 
 def sparse(num_nodes: int, degree: int, num_samples: int) -> Shared:
-    """Rows of about as many random columns each, without locality."""
+    """Rows of about ``degree`` random columns each, without locality."""
     return Shared(random_graph(spread(num_nodes, degree)).prepare(), num_samples)
 
 
 def hubs(num_nodes: int) -> Shared:
-    """A power law: most rows have 2 to 4 neighbours, a few have a fifth of all nodes, and these are also the most
-    popular neighbours.
-    """
+    """A power law: most rows have 2 to 4 neighbours, a few popular ones a fifth of all nodes."""
     degrees = power_law(num_nodes)
     return Shared(random_graph(degrees, popularity=degrees.double()).prepare(), 1)
 
@@ -132,7 +124,7 @@ def spread(num_nodes: int, degree: int) -> Tensor:
 
 
 def power_law(num_nodes: int) -> Tensor:
-    """Degrees from 2 upwards with exponent 2.5, and the first few rows with a fifth of all nodes."""
+    """Degrees from 2 with exponent 2.5, and a few rows with a fifth of all nodes."""
     uniform = torch.rand(num_nodes, generator=_generator(), dtype=torch.float64)
     degrees = (2 * (1 - uniform) ** (-1 / 1.5)).long().clamp(max=num_nodes // 5)
     degrees[:NUM_HUBS] = num_nodes // 5
@@ -148,9 +140,8 @@ def random_graph(degrees: Tensor, popularity: Tensor | None = None) -> Edges:
         if popularity is None:
             column = torch.randint(size, (row.numel(),), generator=generator)
         else:
-            column = torch.multinomial(
-                popularity, row.numel(), replacement=True, generator=generator
-            )
+            options = {"replacement": True, "generator": generator}
+            column = torch.multinomial(popularity, row.numel(), **options)
         pairs = torch.cat([pairs, row * size + column]).unique()
         missing = degrees - torch.bincount(pairs // size, minlength=size)
     return Edges(torch.stack([pairs % size, pairs // size]), size, size)

@@ -1,10 +1,10 @@
-"""Compiles each variant of the Triton kernels without a GPU, and writes down registers, spills and occupancy.
+"""Compiles each variant of the Triton kernels without a GPU: registers, spills and occupancy.
 
     python -m benchmarks.speed.registers --replace
     python -m benchmarks.speed.registers --quick
 
-The assembler is that of Triton's wheel. Warps are those that a multiprocessor holds at a time: registers and the number
-of its programs limit them, and few hide less of the time that memory takes.
+The assembler is that of Triton's wheel. Warps are the number that a multiprocessor holds at a time,
+limited by registers and by its programs; with few warps, less of the latency of memory is hidden.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ KERNELS = ("attend", "query_gradient", "key_gradient")
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CHANNELS = (16, 128, 512)
 ARCHITECTURES = (80, 90, 100)
-#: Rows with many edges each, rows with one, and the few that have far more than others.
+#: Rows with many edges each, rows with one edge, and the few rows with far more than others.
 WALKS = ("many", "one", "hub")
-#: A multiprocessor of each of these: registers, warps and programs that it holds.
+#: Registers, warps and programs of a multiprocessor of these architectures.
 REGISTERS, MOST_WARPS, MOST_PROGRAMS = 2**16, 64, 32
 
 
@@ -40,14 +40,14 @@ def main(replace: bool = False, quick: bool = False) -> int:
     """Prints a line for each variant, and returns 1 if one spills.
 
     Args:
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to compile three variants alone.
     """
     check_replacement(replace, quick=quick)
     rows = []
     for arch, walk in [*((arch, "many") for arch in ARCHITECTURES), (90, "one"), (90, "hub")]:
         for name, dtype, channels, dropout in product(KERNELS, TYPES, CHANNELS, (False, True)):
-            # of the rarer walks, what takes most
+            # Of the rarer walks, only the most expensive variant is compiled.
             if walk != "many" and (dtype, dropout) != ("fp16", True):
                 continue
             if quick and (arch, walk, dtype, channels, dropout) != (90, "many", "fp16", 512, True):
@@ -61,58 +61,46 @@ def main(replace: bool = False, quick: bool = False) -> int:
 def compiled(
     name: str, dtype: str, channels: int, dropout: bool, arch: int, walk: str = "many"
 ) -> dict[str, Any]:
-    """The assembler's report on a kernel as :mod:`tg_mlc.ops.kernels.csr_triton` would start it, without a bias."""
+    """The assembler's report on a kernel, as the Triton backend would start it without a bias."""
     function, itemsize = getattr(csr_triton, name), TYPES[dtype].itemsize
     block = triton.next_power_of_2(channels)
     rows, edges, warps = csr_triton.tile(100, 6400 if walk == "many" else 100, block, itemsize)
     if walk == "hub":
         rows, edges, warps = csr_triton.long_tile(block)
-    constants: dict[str, Any] = {
-        "DROPOUT": dropout,
-        "C": channels,
-        "C_V": channels,
-        "BLOCK_C": block,
-        "BLOCK_V": block,
-    }
+    constants: dict[str, Any] = {"DROPOUT": dropout, "C": channels, "C_V": channels}
+    constants |= {"BLOCK_C": block, "BLOCK_V": block}
     constants |= {"ROWS": rows, "EDGES": edges, "bias": None, "grad_scores": None}
     constants |= {} if walk == "hub" else {"rows": None}
     types = dict.fromkeys(function.arg_names, f"*{dtype}")
     types |= dict.fromkeys(["rows", "ptr", "index", "order"], "*i64")
-    types |= dict.fromkeys(["lse", "delta"], "*fp32") | dict.fromkeys(
-        ["scale", "dropout_p", "kept"], "fp32"
-    )
-    numbers = {
-        each for each in types if each in ("heads", "seed", "longest") or each.startswith("num_")
-    }
-    strides = {each for each in types if each.endswith("_stride")}
+    types |= dict.fromkeys(["lse", "delta"], "*fp32")
+    types |= dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
+    numbers = {key for key in types if key in ("heads", "seed", "longest") or key[:4] == "num_"}
+    strides = {key for key in types if key.endswith("_stride")}
     types |= dict.fromkeys([*numbers, *strides], "i32") | dict.fromkeys(constants, "constexpr")
-    signature = {each: types[each] for each in function.arg_names}
-    constants = {each: value for each, value in constants.items() if each in signature}
+    signature = {key: types[key] for key in function.arg_names}
+    constants = {key: value for key, value in constants.items() if key in signature}
     aligned = [
-        place
-        for place, each in enumerate(signature)
-        if signature[each][0] == "*" or each in strides
+        index for index, key in enumerate(signature) if signature[key][0] == "*" or key in strides
     ]
-    attributes = {(place,): [["tt.divisibility", 16]] for place in aligned}
+    attributes = {(index,): [["tt.divisibility", 16]] for index in aligned}
     options = {"num_warps": warps, "enable_fp_fusion": True}
     source = ASTSource(function, signature, constants, attributes)
     code = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options).asm
     registers, spilled = usage(code["cubin"])
-    each = -(-registers // 8) * 8 * 32  # as a warp gets them
-    programs = min(REGISTERS // 4 // each * 4 // warps, MOST_PROGRAMS, MOST_WARPS // warps)
-    about = {
+    per_warp = -(-registers // 8) * 8 * 32  # Registers are allocated in multiples of 8.
+    programs = min(REGISTERS // 4 // per_warp * 4 // warps, MOST_PROGRAMS, MOST_WARPS // warps)
+    atomic = re.search(r"\b(atom|red)\.", code["ptx"]) is not None
+    return {
         "kernel": name,
         "type": dtype,
         "channels": channels,
         "dropout": dropout,
         "arch": arch,
         "walk": walk,
-    }
-    tiles = {"rows": rows, "edges": edges, "warps_of_program": warps}
-    atomic = re.search(r"\b(atom|red)\.", code["ptx"]) is not None
-    return {
-        **about,
-        **tiles,
+        "rows": rows,
+        "edges": edges,
+        "warps_of_program": warps,
         "registers": registers,
         "spilled": spilled,
         "warps": programs * warps,
@@ -121,14 +109,13 @@ def compiled(
 
 
 def usage(cubin: bytes) -> tuple[int, int]:
-    """The registers of a thread, and the bytes of its stack, which it has only for what does not fit in them."""
+    """The registers of a thread, and the bytes of its stack, which holds what they cannot."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-        printed = subprocess.run(
-            [tool, "-res-usage", path], capture_output=True, text=True, check=True
-        ).stdout
+        command = [tool, "-res-usage", path]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", printed)[-1]
     return int(registers), int(stack)
 

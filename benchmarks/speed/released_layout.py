@@ -1,4 +1,4 @@
-"""Layout of the released LaMP code, restated in plain PyTorch: padded, dense, and repeated for every sample."""
+"""Layout of the released LaMP code in plain PyTorch: padded, dense, repeated for every sample."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ PAD = 0
 
 
 class ReleasedLayout(nn.Module):
-    r"""LaMP as the authors' released code lays it out, with the names of its state dict, so that
+    r"""LaMP in the layout of the authors' released code, with the names of its state dict, so that
     :func:`tg_mlc.papers.convert.load_lamp_checkpoint` takes its weights.
 
-    Scores are dense products of all heads and samples, ``[heads * B, L, L]``, whatever the label graph; the label
-    embedding is repeated for every sample before the first step; and the readout multiplies every label state with the
-    weights of all labels, to keep the diagonal.
+    Scores are dense products of all heads and samples, ``[heads * B, L, L]``, whatever the label
+    graph; the label embedding is repeated for every sample before the first step; and the readout
+    multiplies every label state with the weights of all labels, to keep the diagonal.
 
     Args:
-        num_tokens (int): The size of the vocabulary, whose word 0 is padding.
+        num_tokens (int): The size of the vocabulary. Word 0 is padding.
         num_labels (int): The number of labels :math:`L`.
         channels (int): Size :math:`d` of a state.
         heads (int): Number of attention heads.
-        label_mask (torch.Tensor, optional): Which labels (columns) a label (row) does **not** attend to.
-            (default: :obj:`None`)
+        label_mask (torch.Tensor, optional): Which labels (columns) a label (row) does **not**
+            attend to. (default: :obj:`None`)
         num_layers (int, optional): Number of encoder and of decoder layers. (default: :obj:`2`)
-        dropout (float, optional): Dropout on weights, and on the outputs of attention and MLP. (default: :obj:`0.1`)
-        discard_feature_attention (bool, optional): If set to :obj:`True`, encoder layers compute an attention and go
-            on from their own input, as the released code does; otherwise they are those of the paper.
-            (default: :obj:`False`)
+        dropout (float, optional): Dropout on weights, and on the outputs of attention and MLP.
+            (default: :obj:`0.1`)
+        discard_feature_attention (bool, optional): If set to :obj:`True`, encoder layers compute an
+            attention and ignore it, as the released code does. (default: :obj:`False`)
 
     Shapes:
         - **input:** words :math:`(B, S)`
@@ -71,12 +71,10 @@ class _Encoder(nn.Module):
         self.discard = discard
         self.src_word_emb = nn.Embedding(num_tokens, block["channels"], padding_idx=PAD)
         names = ("slf_attn", "pos_ffn")
-        self.layer_stack = nn.ModuleList(
-            nn.ModuleDict(
-                dict(zip(names, (_Attention(**block), _FeedForward(**block)), strict=True))
-            )
-            for _ in range(num_layers)
-        )
+        self.layer_stack = nn.ModuleList()
+        for _ in range(num_layers):
+            parts = (_Attention(**block), _FeedForward(**block))
+            self.layer_stack.append(nn.ModuleDict(dict(zip(names, parts, strict=True))))
 
     def forward(self, tokens: Tensor, absent: Tensor) -> Tensor:
         z: Tensor = self.src_word_emb(tokens)
@@ -128,18 +126,16 @@ class _Attention(nn.Module):
         self.layer_norm = nn.LayerNorm(channels)
 
     def forward(self, target: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
-        query, key, value = map(
-            self._split, (self.w_qs(target), self.w_ks(source), self.w_vs(source))
-        )
+        projected = (self.w_qs(target), self.w_ks(source), self.w_vs(source))
+        query, key, value = map(self._split, projected)
         score = torch.bmm(query, key.transpose(1, 2)) / query.size(-1) ** 0.5  # [heads * B, L, S]
         if mask is not None:
             score = score.masked_fill(mask.repeat(self.heads, 1, 1), -torch.inf)
         weight = F.dropout(score.softmax(dim=2), self.dropout, self.training)
         message = torch.bmm(weight, value).unflatten(0, (self.heads, -1))  # [heads, B, L, C]
         message = message.permute(1, 2, 0, 3).flatten(start_dim=2)
-        out: Tensor = self.layer_norm(
-            target + F.dropout(self.fc(message), self.dropout, self.training)
-        )
+        message = F.dropout(self.fc(message), self.dropout, self.training)
+        out: Tensor = self.layer_norm(target + message)
         return out
 
     def _split(self, x: Tensor) -> Tensor:

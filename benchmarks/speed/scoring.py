@@ -1,10 +1,10 @@
-"""Scores files of many rows: ``tg-mlc predict`` by the number of rows, and Ray Data with two workers.
+"""Scores files of many rows: ``tg-mlc predict`` by their number, and Ray Data with two workers.
 
     python -m benchmarks.speed.scoring --replace
-    python -m benchmarks.speed.scoring --engine ray --model model --root data --replace  # needs ray[data]
+    python -m benchmarks.speed.scoring --engine ray --model model --replace  # needs ray[data]
     python -m benchmarks.speed.scoring --quick
 
-The model of the table is a quick one, because memory and what surrounds a model are measured.
+The model of the table is a quick one, because the cost around a model is measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tg_mlc import cli
 from tg_mlc.datasets.registry import load
 
 SEED = 0
-BAD_EVERY = 1000  # row is one that cannot be read
+BAD_EVERY = 1000  #: One row of this number cannot be read.
 
 
 def main(
@@ -42,32 +42,26 @@ def main(
     """Prints seconds and the peak of resident memory, and returns 1 if rows are lost.
 
     Args:
-        engine: "predict" for the command line, which scores a table of numbers, or "ray", which scores molecules.
-        rows: Numbers of rows, joined by commas; Ray takes the second one alone.
+        engine: "predict" scores a table of numbers on the command line, "ray" scores molecules.
+        rows: Numbers of rows, joined by commas. Ray takes the second one alone.
         model: The folder of a model of molecules, for Ray.
         root: The folder of data sets, to which SIDER is downloaded for Ray.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to take few rows.
     """
     check_replacement(replace, quick=quick)
-    numbers = [300, 600] if quick else [int(each) for each in rows.split(",")]
+    numbers = [300, 600] if quick else [int(number) for number in rows.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if engine == "predict":
-            found = [predicted(folder, number) for number in numbers]
+            scored = [predicted(folder, number) for number in numbers]
         else:
-            found = [with_ray(folder, numbers[1], model, root)]
-    print(*found, sep="\n")
-    path = write_results(
-        f"scoring-{engine}", {"settings": {"seed": SEED}, "scored": found}, replace=replace
-    )
-    print(f"Wrote {path}")
-    return int(
-        any(
-            row["rows"] != row["written"] or row["refused"] != row["rows"] // BAD_EVERY
-            for row in found
-        )
-    )
+            scored = [with_ray(folder, numbers[1], model, root)]
+    print(*scored, sep="\n")
+    content = {"settings": {"seed": SEED}, "scored": scored}
+    print(f"Wrote {write_results(f'scoring-{engine}', content, replace=replace)}")
+    lost = any(row["rows"] != row["written"] for row in scored)
+    return int(lost or any(row["refused"] != row["rows"] // BAD_EVERY for row in scored))
 
 
 def predicted(folder: Path, number: int) -> dict[str, Any]:
@@ -78,16 +72,8 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
         x = random.normal(size=(200, 4)).round(3)
         lines = np.column_stack([x, x[:, :1] > 0, x[:, 1:2] * x[:, 2:3] > 0])
         np.savetxt(folder / "train.csv", lines, "%g", ",", header="a,b,c,d,calm,sad", comments="")
-        words = [
-            "--csv",
-            str(folder / "train.csv"),
-            "--labels",
-            "calm,sad",
-            "--seconds",
-            "0",
-            "--out",
-            str(model),
-        ]
+        words = ["--csv", str(folder / "train.csv"), "--labels", "calm,sad"]
+        words += ["--seconds", "0", "--out", str(model)]
         assert cli.main(["train", *words]) == 0
     with path.open("w") as file:
         file.write("a,b,c,d\n")
@@ -95,44 +81,37 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
             cells = "high" if row % BAD_EVERY == 0 else f"{random.normal():.3f}"
             file.write(f"{cells},{','.join(f'{cell:.3f}' for cell in random.normal(size=3))}\n")
     start = time.monotonic()
-    command = [
-        sys.executable,
-        "-m",
-        "tg_mlc",
-        "predict",
-        str(model),
-        "--csv",
-        str(path),
-        "--out",
-        str(out),
-    ]
+    command = [sys.executable, "-m", "tg_mlc", "predict", str(model)]
+    command += ["--csv", str(path), "--out", str(out)]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
-    # the peak that the system tells at the end may be that of this process, its parent
+    # The peak that the system reports at the end may be that of this process, its parent.
     while process.poll() is None:
         peak = max(peak, memory_of(process.pid, "VmHWM"))
         time.sleep(0.1)
     seconds = time.monotonic() - start
     with out.open(newline="") as file:
         reasons = [row["reason"] for row in csv.DictReader(file)]
-    about = {"what": "tg-mlc predict, 4 numbers", "rows": number, "written": len(reasons)}
-    return {
-        **about,
-        "refused": sum(map(bool, reasons)),
-        "seconds": seconds,
-        "peak_bytes": {"process": peak},
-    }
+    row = _row("tg-mlc predict, 4 numbers", number, reasons, seconds)
+    return {**row, "peak_bytes": {"process": peak}}
+
+
+def _row(what: str, number: int, reasons: list[str], seconds: float) -> dict[str, Any]:
+    """A row of results. Reasons are empty for rows that could be read."""
+    refused, written = sum(map(bool, reasons)), len(reasons)
+    counts = {"what": what, "rows": number, "written": written, "refused": refused}
+    return {**counts, "seconds": seconds}
 
 
 def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]:
     """The example with Ray Data, on the molecules of SIDER over and over."""
     from examples import score_with_ray
 
-    smiles = [str(each) for each in load("sider", root).smiles]
+    smiles = [str(text) for text in load("sider", root).smiles]
     with (folder / "drugs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["place", "smiles"])
-        for place, each in enumerate(islice(cycle(smiles), number), start=1):
-            writer.writerow([place, "no molecule" if place % BAD_EVERY == 0 else each])
+        for number_of, text in enumerate(islice(cycle(smiles), number), start=1):
+            writer.writerow([number_of, "no molecule" if number_of % BAD_EVERY == 0 else text])
     peaks: dict[str, int] = {}
     watch = threading.Thread(target=_watch, args=(peaks, stop := threading.Event()))
     watch.start()
@@ -147,26 +126,17 @@ def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]
 
     scored = pyarrow.parquet.read_table(folder / "scores", columns=["place", "error"]).to_pydict()
     assert scored["place"] == sorted(scored["place"])
-    about = {
-        "what": "Ray Data, 2 workers, molecules",
-        "rows": number,
-        "written": len(scored["place"]),
-    }
-    return {
-        **about,
-        "refused": sum(map(bool, scored["error"])),
-        "seconds": seconds,
-        "peak_bytes": peaks,
-    }
+    row = _row("Ray Data, 2 workers, molecules", number, scored["error"], seconds)
+    return {**row, "peak_bytes": peaks}
 
 
 def _watch(peaks: dict[str, int], stop: threading.Event) -> None:
-    """Notes the most memory that a process of each kind has had: a worker, and what Ray reads and writes with."""
+    """Records the peak memory of each kind of process: workers, and Ray's other processes."""
     while not stop.wait(0.5):
         for line in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 title = line.read_text().partition("\0")[0]
-            except OSError:  # it has ended
+            except OSError:  # The process has ended.
                 continue
             if title.startswith("ray::"):
                 kind = "worker" if "Scores" in title else "other process"

@@ -1,10 +1,11 @@
-"""Measures a server beside its model alone: requests per second, the 99th percentile, malformed requests, memory.
+"""Measures a server beside its model alone: throughput, latency, malformed requests, memory.
 
     python -m benchmarks.speed.serving --model model --replace
     python -m benchmarks.speed.serving --model model --quick
 
-The server is a process of its own, and so are its clients, of which each sends one input and waits for the answer. The
-model alone scores the same inputs in this process, as many at a time as there are clients. Both take turns.
+The server and its clients are separate processes; each client sends one input and waits for the
+answer. The model alone scores the same inputs in this process, as many at a time as there are
+clients. Both take turns.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ def main(
     replace: bool = False,
     quick: bool = False,
 ) -> int:
-    """Prints what it measured, and returns 1 if answers differ, a malformed request is no fault of the client, or
-    memory grows.
+    """Prints the results, and returns 1 if an answer or status is wrong, or memory grows.
 
     Args:
         model: The folder of a model whose kind of input makes up examples.
@@ -58,23 +58,21 @@ def main(
         rounds: Number of rounds in which the server and the model alone take turns.
         seconds: Seconds that each of the two runs in a round.
         malformed: Number of malformed requests.
-        requests: Number of requests over which memory is looked at.
+        requests: Number of requests while memory is observed.
         threads: Number of threads of PyTorch, of the server and of the model alone.
-        replace: Whether to replace the tracked file in benchmarks/results/, instead of writing benchmarks/runs/.
+        replace: Whether to write the tracked file in benchmarks/results/ instead of a new one.
         quick: Whether to take few requests.
     """
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
-    rounds, seconds, malformed, requests = (
-        (1, 0.5, 60, 200) if quick else (rounds, seconds, malformed, requests)
-    )
+    if quick:
+        rounds, seconds, malformed, requests = 1, 0.5, 60, 200
     loaded = tg_mlc.load(model)
     if loaded.kind is None:
-        raise ValueError(
-            f"Expected a model with a kind of input that makes up examples (got {loaded!r})"
-        )
-    made = loaded.kind.examples(20)
-    examples = made.tolist() if hasattr(made, "tolist") else made
+        expected = "a model with a kind of input that makes up examples"
+        raise ValueError(f"Expected {expected} (got {loaded!r})")
+    examples = loaded.kind.examples(20)
+    examples = examples.tolist() if hasattr(examples, "tolist") else examples
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -84,10 +82,8 @@ def main(
     try:
         _wait(f"http://127.0.0.1:{port}/ready")
         with ProcessPoolExecutor(1) as pool:
-            first = pool.submit(ask, url, examples, len(examples), 60.0, len(examples)).result()[
-                "answers"
-            ]
-            agree = _agrees(loaded, examples, first)
+            answers = pool.submit(ask, url, examples, len(examples), 60.0, len(examples))
+            agree = _agrees(loaded, examples, answers.result()["answers"])
             alone, served = [], []
             for _ in range(rounds):
                 alone.append(_alone(loaded, examples, clients, seconds))
@@ -102,51 +98,43 @@ def main(
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
-    per_second = [each["requests"] / each["seconds"] for each in served]
-    processor_ms = [1e3 * each["processor_seconds"] / each["requests"] for each in served]
-    took = np.concatenate([each["milliseconds"] for each in served])
-    found = {
+    took = np.concatenate([turn["milliseconds"] for turn in served])
+    serving = {
         "agrees": agree,
-        "alone_per_second": [each for each, _ in alone],
-        "served_per_second": per_second,
-        "alone_processor_ms": [each for _, each in alone],
-        "served_processor_ms": processor_ms,
+        "alone_per_second": [rate for rate, _ in alone],
+        "served_per_second": [turn["requests"] / turn["seconds"] for turn in served],
+        "alone_processor_ms": [cost for _, cost in alone],
+        "served_processor_ms": [
+            1e3 * turn["processor_seconds"] / turn["requests"] for turn in served
+        ],
         "milliseconds": {f"p{q}": float(np.percentile(took, q)) for q in (50, 99)},
         "malformed": statuses,
         "requests": requests,
         "resident_bytes": memory,
     }
-    settings = {
-        "clients": clients,
-        "rounds": rounds,
-        "seconds": seconds,
-        "threads": threads,
-        "seed": SEED,
-    }
+    settings = {"clients": clients, "rounds": rounds, "seconds": seconds}
+    settings |= {"threads": threads, "seed": SEED}
     facts = loaded.facts
-    about: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
-    about["facts"] = {
-        "data": loaded.report.get("data", facts.get("data")),
-        "versions": facts.get("versions"),
-    }
-    result = {"settings": settings, "model": about, "serving": found}
-    path = write_results(
-        name_of("serving", "cpu", Path(model).resolve().name), result, replace=replace
-    )
-    print(json.dumps(found, indent=1), f"\nWrote {path}")
+    data = loaded.report.get("data", facts.get("data"))
+    described: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
+    described["facts"] = {"data": data, "versions": facts.get("versions")}
+    result = {"settings": settings, "model": described, "serving": serving}
+    name = name_of("serving", "cpu", Path(model).resolve().name)
+    path = write_results(name, result, replace=replace)
+    print(json.dumps(serving, indent=1), f"\nWrote {path}")
     grows = memory[-1] > 1.1 * memory[1] + 2**24
     return int(not agree or any(not key.startswith("4") for key in statuses) or grows)
 
 
 def ask(
-    url: str, examples: list[Any], clients: int, seconds: float, most: int | None = None
+    url: str, examples: list[Any], clients: int, seconds: float, limit: int | None = None
 ) -> dict[str, Any]:
-    """Lets clients send one input each, over and over, for some seconds or until there were so many requests."""
+    """Lets clients send one input each, repeatedly, until the time or the requests are used up."""
 
     async def talk() -> dict[str, Any]:
         inputs, took, answers = cycle(examples), list[float](), list[Any]()
         end, start = time.monotonic() + seconds, time.monotonic()
-        left = iter(range(most if most is not None else 10**9))
+        left = iter(range(limit if limit is not None else 10**9))
         limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
 
         async def client(session: httpx.AsyncClient) -> None:
@@ -155,47 +143,39 @@ def ask(
                 answer = await session.post(url, json={"inputs": [one]})
                 took.append(1e3 * (time.monotonic() - before))
                 answer.raise_for_status()
-                if most == len(examples):
+                if limit == len(examples):
                     answers.append([one, answer.json()["results"][0]])
 
         async with httpx.AsyncClient(limits=limits, timeout=120) as session:
             await asyncio.gather(*(client(session) for _ in range(clients)))
-        return {
-            "requests": len(took),
-            "seconds": time.monotonic() - start,
-            "milliseconds": took,
-            "answers": answers,
-        }
+        content = {"requests": len(took), "seconds": time.monotonic() - start}
+        return {**content, "milliseconds": took, "answers": answers}
 
     return asyncio.run(talk())
 
 
 def send_malformed(url: str, number: int) -> dict[str, int]:
-    """How many malformed requests got each status: pieces and mixtures of good ones, and random bytes."""
+    """Counts of statuses of malformed requests: parts and mixtures of good ones, random bytes."""
     rng, statuses = random.Random(SEED), dict[str, int]()
-    good = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], "metric": "f1_micro"}'
+    good = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], '
+    good += b'"metric": "f1_micro"}'
     with httpx.Client(timeout=120) as session:
         for _ in range(number):
-            body = bytearray(
-                good[: rng.randrange(len(good))] if rng.random() < 0.5 else rng.randbytes(200)
-            )
+            is_part = rng.random() < 0.5
+            body = bytearray(good[: rng.randrange(len(good))] if is_part else rng.randbytes(200))
             for _ in range(rng.randrange(1, 5)):
                 if body:
                     body[rng.randrange(len(body))] = rng.randrange(256)
-            kind = rng.choice(["application/json", "text/plain", ""])
-            status = session.post(
-                url, content=bytes(body), headers={"content-type": kind}
-            ).status_code
-            statuses[str(status)] = statuses.get(str(status), 0) + 1
+            headers = {"content-type": rng.choice(["application/json", "text/plain", ""])}
+            status = str(session.post(url, content=bytes(body), headers=headers).status_code)
+            statuses[status] = statuses.get(status, 0) + 1
     return statuses
 
 
 def _describe(model: Model) -> str:
     """The stages that compute logits."""
-    stages = [
-        type(stage).__name__ for stage in model.stages if isinstance(stage, (Classifiers, Networks))
-    ]
-    return " and ".join(stages).lower()
+    stages = (stage for stage in model.stages if isinstance(stage, (Classifiers, Networks)))
+    return " and ".join(type(stage).__name__ for stage in stages).lower()
 
 
 def _alone(model: Model, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
@@ -208,9 +188,9 @@ def _alone(model: Model, examples: list[Any], size: int, seconds: float) -> tupl
 
 
 def _agrees(model: Model, examples: list[Any], answers: list[Any]) -> bool:
-    scores = model.probabilities([one for one, _ in answers])
-    found = np.array([list(result["probability"].values()) for _, result in answers])
-    return len(answers) == len(examples) and bool(np.abs(found - scores).max() < 1e-4)
+    expected = model.probabilities([one for one, _ in answers])
+    scores = np.array([list(result["probability"].values()) for _, result in answers])
+    return len(answers) == len(examples) and bool(np.abs(scores - expected).max() < 1e-4)
 
 
 def _wait(url: str) -> None:

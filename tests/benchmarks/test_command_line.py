@@ -23,7 +23,7 @@ def test_an_interrupted_run_is_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def main() -> None:
-        raise KeyboardInterrupt  # as Ctrl-C does
+        raise KeyboardInterrupt  # Ctrl-C does the same.
 
     monkeypatch.setattr(sys, "argv", ["benchmark"])
     assert run(main) == 130

@@ -37,9 +37,8 @@ def test_results_are_replaced_by_no_fewer(results: Path) -> None:
     files.write_results("one", {"runs": [{"seed": 1}, {"seed": 2}]}, replace=True)
     files.check_kept("one", seed, {1}, replace=False)
     files.check_kept("one", seed, {1, 2, 3}, replace=True)
-    with pytest.raises(
-        SystemExit, match=r"all rows and seeds of .* 1 of them, such as 2\); run them too"
-    ):
+    message = r"all rows and seeds of .* 1 of them, such as 2\); run them too"
+    with pytest.raises(SystemExit, match=message):
         files.check_kept("one", seed, {1, 3}, replace=True)
 
 
@@ -61,9 +60,9 @@ def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs
     assert collect([1]) == ([1], [1])
     assert collect([1, 2]) == ([1, 2], [2])
     assert collect([2]) == ([2], [])
-    assert collect([1, 2], replace=True) == ([1, 2], [1, 2])  # not from one's own
+    assert collect([1, 2], replace=True) == ([1, 2], [1, 2])  # Own runs are not used.
     (own_runs / "one.json").unlink()
-    assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # but one's own from these
+    assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # Tracked results are.
     assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
 
 
@@ -74,17 +73,14 @@ def test_other_processors_that_made_runs_are_kept(
         found = json.loads((own_runs / "one.json").read_text())
         return [*found.get(files.OTHERS, []), found["environment"]["processor"]]
 
-    for seeds, name, expected in (
-        ([1], "A", ["A"]),
-        ([1, 2], "B", ["A", "B"]),
-        ([1, 2, 3], "A", ["B", "A"]),
-    ):
+    some = [([1], "A", ["A"]), ([1, 2], "B", ["A", "B"]), ([1, 2, 3], "A", ["B", "A"])]
+    for seeds, name, expected in some:
         monkeypatch.setattr(files, "_processor", lambda name=name: name)
         collect(seeds)
         assert processors() == expected
     assert machine(json.loads((own_runs / "one.json").read_text())).startswith("B and A; torch")
     collect([1], content={"a": 2})
-    assert processors() == ["A"]  # all runs are new
+    assert processors() == ["A"]  # All runs are new.
 
 
 @pytest.mark.parametrize(
@@ -97,22 +93,19 @@ def test_other_processors_that_made_runs_are_kept(
         ({}, False),
     ],
 )
-def test_runs_of_another_description_are_made_again(
+def test_runs_of_another_description_are_repeated(
     changes: dict[str, Any], again: bool, own_runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collect([1], content={"part": {"x": 1}})
     assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if again else [])
-    assert ("made again" in capsys.readouterr().out) is again
+    assert ("repeated" in capsys.readouterr().out) is again
     if not again:
-        assert json.loads((own_runs / "one.json").read_text())["part"] == {
-            "x": 1,
-            **changes.get("part", {}),
-        }
+        part = json.loads((own_runs / "one.json").read_text())["part"]
+        assert part == {"x": 1, **changes.get("part", {})}
 
 
-def test_runs_of_another_version_are_made_again(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("own_runs")
+def test_runs_of_another_version_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     collect([1])
     monkeypatch.setattr("tg_mlc.__version__", "another")
     assert collect([1]) == ([1], [1])
@@ -120,7 +113,7 @@ def test_runs_of_another_version_are_made_again(
     assert collect([1]) == ([1], [])
 
 
-def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
+def test_finished_runs_are_kept(own_runs: Path) -> None:
     def make(seed: int) -> list[files.Run]:
         if seed == 2:
             raise RuntimeError("stopped early")
@@ -139,13 +132,6 @@ def test_what_there_is_so_far_is_kept(own_runs: Path) -> None:
 def test_the_command_is_recorded_without_the_folder_of_the_data(root: list[str]) -> None:
     words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
     assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"
-    served = [
-        "python3",
-        "-m",
-        "benchmarks.speed.serving",
-        "--model",
-        "/home/me/models/drugs",
-        "--rounds",
-        "3",
-    ]
-    assert files.command_of(served) == "python -m benchmarks.speed.serving --model drugs --rounds 3"
+    served = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs"]
+    found = files.command_of([*served, "--rounds", "3"])
+    assert found == "python -m benchmarks.speed.serving --model drugs --rounds 3"

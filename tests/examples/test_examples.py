@@ -50,18 +50,11 @@ def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path) -> None:
     pytest.importorskip("rdkit")
     smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(60)]
     y = pd.DataFrame(
-        {
-            "alcohol": [row % 2 == 0 for row in range(60)],
-            "short": [row % 9 < 4 for row in range(60)],
-        }
+        [(row % 2 == 0, row % 9 < 4) for row in range(60)], columns=["alcohol", "short"]
     )
-    options = {
-        "base_scores": None,
-        "num_steps": 1,
-        "model_options": {"channels": 16},
-        "max_epochs": 1,
-    }
-    LaMPClassifier(**options, random_state=0).fit(smiles, y).save(tmp_path / "model")
+    options = {"num_steps": 1, "model_options": {"channels": 16}, "max_epochs": 1}
+    classifier = LaMPClassifier(base_scores=None, **options, random_state=0)
+    classifier.fit(smiles, y).save(tmp_path / "model")
     rows = [f"{row},{'no molecule' if row % 100 == 7 else smiles[row % 60]}" for row in range(3000)]
     (tmp_path / "drugs.csv").write_text("\n".join(["place,smiles", *rows]))
     example = import_module("examples.score_with_ray")

@@ -64,7 +64,7 @@ def test_published_samples_have_decisions_as_base_scores(dataset):
 
 
 def test_duplicates_are_remembered():
-    # Labels that have nothing to do with the words, but for the test samples' duplicates among the training samples.
+    # The labels are independent of the words, but test samples repeat training samples.
     y = rng.integers(0, 2, (200, 4)).astype(np.float32)
     words, y[160:] = np.vstack([WORDS[:160], WORDS[:40]]), y[:40]
     split = (dataset := table(sp.csr_array(words), y)).official_split()
@@ -73,12 +73,9 @@ def test_duplicates_are_remembered():
     scores = exact.classifier.predict_proba(inputs_of(prepared))
     remembered = np.isin(np.arange(40), split.train.numpy())
     assert ((scores[split.test.numpy()] > 0.5) == y[160:])[remembered].all()
-    # It is the subset accuracy that chose it.
-    val = split.val.numpy()
-    best = {
-        metric: best_value(y[val], scores[val], metric=metric)
-        for metric in ("subset_accuracy", "f1_micro")
-    }
+    # It was chosen by subset accuracy.
+    val, metrics = split.val.numpy(), ("subset_accuracy", "f1_micro")
+    best = {metric: best_value(y[val], scores[val], metric=metric) for metric in metrics}
     assert exact.tried[0][1] == (1.0, 0.01)
     assert max(value for *_, value in exact.tried) == pytest.approx(best["subset_accuracy"])
     assert best["subset_accuracy"] != best["f1_micro"]
@@ -89,30 +86,25 @@ def test_state_predicts_the_same_to_the_last_bit(kinds, dataset):
     split = dataset.official_split()
     chain = table_preprocessor(dataset.kind, kinds)
     prepared = chain.fit_transform(dataset, split)
-    one, other = (
-        each.transform(dataset[split.test]) for each in (chain, from_state(to_state(chain)))
-    )
+    loaded = from_state(to_state(chain))
+    one, other = (each.transform(dataset[split.test]) for each in (chain, loaded))
     assert all(torch.equal(sample.x, again.x) for sample, again in zip(one, other, strict=True))
     assert ("weight" in one[0]) == (dataset.kind == "bag")
-    assert one._data.get("weight", torch.zeros(())).equal(
-        other._data.get("weight", torch.zeros(()))
-    )
+    if dataset.kind == "bag":
+        assert torch.equal(one._data.weight, other._data.weight)
     if kinds:
-        scores = one.rows("base_scores")
+        scores, expected = (each.rows("base_scores") for each in (one, prepared[split.test]))
         assert scores.shape == (40, 4, len(kinds))
         assert torch.equal(scores, other.rows("base_scores"))
-        torch.testing.assert_close(
-            scores, prepared[split.test].rows("base_scores"), atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_vectors_are_standardised_by_training_samples_alone():
     other = WORDS.copy()
     other[160:] += 5
     split = table(WORDS).official_split()
-    one, two = (
-        prepare(table(x), split, kinds=("svm",))[0][split.train].rows("x") for x in (WORDS, other)
-    )
+    prepared = (prepare(table(x), split, kinds=("svm",))[0] for x in (WORDS, other))
+    one, two = (each[split.train].rows("x") for each in prepared)
     assert torch.equal(one, two)
     expected = (WORDS - WORDS[split.train].mean(axis=0)) / WORDS[split.train].std(axis=0) / 30**0.5
     torch.testing.assert_close(one, torch.from_numpy(expected)[split.train])
@@ -124,10 +116,8 @@ def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
     prepared, _ = prepare(part, split, kinds=("svm",))
     expected, _ = prepare(table(x[80:], Y[80:], official=False), split, kinds=("svm",))
     assert torch.equal(prepared.rows("base_scores"), expected.rows("base_scores"))
-    dense = [
-        x.toarray() if sp.issparse(x) else x for x in map(inputs_of, (prepared[[5, 3]], expected))
-    ]
-    assert np.array_equal(dense[0], dense[1][[5, 3]])
+    found, whole = (sp.csr_array(inputs_of(each)) for each in (prepared[[5, 3]], expected))
+    assert np.array_equal(found.toarray(), whole.toarray()[[5, 3]])
     with pytest.raises(ValueError, match="published with a split"):
         prepared.official_split()
 
@@ -140,7 +130,7 @@ def test_gaps_in_vectors_are_named_before_classifiers_meet_them(part):
         prepare(table(x), split)
 
 
-# Molecules -----------------------------------------------------------------------------------------------------------
+# Molecules ----------------------------------------------------------------------------------------
 
 CHAINS = ["C" * length for length in range(2, 22)]
 PLACE = torch.arange(60) % 5
@@ -149,12 +139,11 @@ SPLIT = Split(*(torch.arange(60)[i == PLACE // 3 + PLACE // 4] for i in range(3)
 
 @pytest.fixture(scope="module")
 def molecules() -> MoleculeDataset:
-    """Acids, amines, a label that all have, one that is seldom known, and one that has nothing to do with the rest."""
+    """Acids, amines, a label that all have, one that is seldom known, and one at random."""
     pytest.importorskip("rdkit")
-    kind = torch.arange(60) // 20
-    y = torch.stack(
-        [kind == 1, kind == 2, kind >= 0, kind == 1, torch.arange(60) % 2 == 0], dim=1
-    ).float()
+    kind, alternating = torch.arange(60) // 20, torch.arange(60) % 2 == 0
+    labels = [kind == 1, kind == 2, kind >= 0, kind == 1, alternating]
+    y = torch.stack(labels, dim=1).float()
     y[torch.arange(60) % 4 > 0, 3] = torch.nan
     transforms = Compose([Fingerprint("morgan", 128), MoleculeDescriptors()])
     smiles = [*CHAINS, *(f"{chain}C(=O)O" for chain in CHAINS), *(f"{chain}CN" for chain in CHAINS)]
@@ -174,16 +163,14 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
     assert prepared.smiles == molecules.smiles
     assert prepared.report is molecules.report
     assert "base_scores" not in molecules[0]
-    for classifier in range(2):
-        for part in SPLIT.parts:
-            assert (
-                macro_roc_auc(molecules.y[part][:, :2], base_scores[part][:, :2, classifier]) > 0.9
-            )
-    assert (base_scores[:, 2] == 0).all()  # a label of one class is no news
+    for part in SPLIT.parts:
+        for scores in base_scores[part][:, :2].unbind(dim=2):
+            assert macro_roc_auc(molecules.y[part][:, :2], scores) > 0.9
+    assert (base_scores[:, 2] == 0).all()  # The label has one class.
     of_ridge = base_scores[SPLIT.train, :2, 1]
     assert of_ridge.mean(dim=0).abs().max() < 0.1
     assert 0.3 < of_ridge.std() < 1.5
-    # Every other chain has the last label, and those next to it have not: memory would rank it perfectly.
+    # Every other chain has the last label, and its neighbours lack it: memory would rank it right.
     unseen, y = base_scores[SPLIT.train, 4], molecules.y[SPLIT.train, 4:]
     assert all(macro_roc_auc(y, unseen[:, i : i + 1]) < 0.7 for i in range(2))
 
@@ -199,10 +186,8 @@ def test_labels_of_other_parts_are_not_looked_at(molecules):
 def test_state_of_classifiers_of_molecules_predicts_the_same_to_the_last_bit(kinds, molecules):
     scores, held_out = published_features(kinds), molecules[SPLIT.test]
     prepared = scores.fit_transform(molecules, SPLIT)
-    one, other = (
-        each.transform(held_out).rows("base_scores")
-        for each in (scores, from_state(to_state(scores)))
-    )
+    both = (scores, from_state(to_state(scores)))
+    one, other = (each.transform(held_out).rows("base_scores") for each in both)
     assert one.shape == (len(held_out), 5, len(kinds))
     assert torch.equal(one, other)
     torch.testing.assert_close(one, prepared[SPLIT.test].rows("base_scores"), atol=1e-5, rtol=1e-5)
@@ -213,19 +198,15 @@ def test_a_recipe_trains_on_labels_that_are_unknown(molecules, tmp_path):
     from tg_mlc.papers.recipes import RECIPES
 
     recipe = RECIPES["tox21"]
-    prepared, graph = (
-        recipe.prepare(molecules, SPLIT),
-        fully_connected(molecules.label_names),
-    )
-    result, data = recipe.train(
-        prepared, SPLIT, graph, tmp_path / "run", max_epochs=1, logger=False
-    )
+    prepared = recipe.prepare(molecules, SPLIT)
+    graph, options = fully_connected(molecules.label_names), {"max_epochs": 1, "logger": False}
+    result, data = recipe.train(prepared, SPLIT, graph, tmp_path / "run", **options)
     scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(molecules.y[SPLIT.test][:, :2], scores[:, :2]) > 0.9
     assert np.isfinite(result.best_value)
 
 
-# Saving --------------------------------------------------------------------------------------------------------------
+# Saving -------------------------------------------------------------------------------------------
 
 RESTORE = """
 import sys

@@ -37,11 +37,8 @@ def test_labels_reach_each_other_through_components_in_two_steps():
 
 
 def test_permuted_labels_give_permuted_logits():
-    model, perm, data = (
-        GAML(MoleculeEncoder(8), 5, heads=2).eval(),
-        torch.tensor([3, 1, 4, 0, 2]),
-        batch(4),
-    )
+    model, data = GAML(MoleculeEncoder(8), 5, heads=2).eval(), batch(4)
+    perm = torch.tensor([3, 1, 4, 0, 2])
     before = model(data)
     with torch.no_grad():
         for parameter in (model.embedding.weight, model.weight, model.bias):

@@ -19,14 +19,9 @@ from tg_mlc.papers import (
     mped_autoregressive,
     seq2seq,
 )
+from tg_mlc.papers import label_sequences as module
 from tg_mlc.papers.decoders import AttentionDecoder, beam_search
-from tg_mlc.papers.label_sequences import (
-    LabelSequenceModel,
-    label_ranks,
-    label_sequences,
-    next_log_probs,
-    shifted,
-)
+from tg_mlc.papers.label_sequences import LabelSequenceModel, label_ranks
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit, seed_everything
 
 NAN = torch.nan
@@ -37,12 +32,8 @@ SENTENCES = [[0, 3], [1, 2, 4], [2]]
 
 @pytest.fixture
 def batch():
-    return Batch.from_data_list(
-        [
-            Data(x=torch.tensor(x), y=y.view(1, -1), num_nodes=len(x))
-            for x, y in zip(SENTENCES, TARGETS, strict=True)
-        ]
-    )
+    samples = zip(map(torch.tensor, SENTENCES), TARGETS[:, None], strict=True)
+    return Batch.from_data_list([Data(x=x, y=y, num_nodes=len(x)) for x, y in samples])
 
 
 def make_model(max_length: int | None = None, ranks=(2, 1, 0)) -> LabelSequenceModel:
@@ -55,14 +46,11 @@ def test_teacher_forcing_follows_the_order(batch):
     model = make_model()
     log_probs, symbols = model(batch)
     assert symbols.tolist() == [[2, 0, 3], [2, 3, 3], [3, 3, 3]]
-    components = model.encoder(batch)
-    logits = model.decoder(
-        components.x, components.ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]])
-    )
-    torch.testing.assert_close(log_probs[0, 0], logits[0, 0].log_softmax(dim=0))
-    torch.testing.assert_close(
-        log_probs[0, 1, [0, 1, 3]], logits[0, 1, [0, 1, 3]].log_softmax(dim=0)
-    )
+    x, ptr, *_ = model.encoder(batch)
+    logits = model.decoder(x, ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]]))[0]
+    torch.testing.assert_close(log_probs[0, 0], logits[0].log_softmax(dim=0))
+    left = [0, 1, 3]
+    torch.testing.assert_close(log_probs[0, 1, left], logits[1, left].log_softmax(dim=0))
 
 
 def test_unknown_labels_compete_with_none(batch):
@@ -74,12 +62,13 @@ def test_unknown_labels_compete_with_none(batch):
 def test_a_search_is_that_of_the_decoder_up_to_the_longest_set(batch):
     model = make_model(max_length=1)
     with torch.no_grad():
-        model.decoder.readout.bias[3] = -10.0  # it would never stop
+        model.decoder.readout.bias[3] = -10.0  # Otherwise it would stop.
+    options = {"beam_size": 2, "length_penalty": 0.5}
     with pytest.warns(UserWarning, match="1 labels"):
-        found = model.search(batch, beam_size=2, length_penalty=0.5)
+        found = model.search(batch, **options)
     x, ptr, *_ = model.encoder(batch)
     with pytest.warns(UserWarning, match="1 labels"):
-        expected = beam_search(model.decoder, x, ptr, beam_size=2, length_penalty=0.5, max_length=1)
+        expected = beam_search(model.decoder, x, ptr, max_length=1, **options)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
@@ -101,7 +90,7 @@ def test_options_of_models_are_checked():
 
 rng = np.random.default_rng(0)
 WORDS = (rng.random((60, 30)) < 0.2).astype(np.float32)
-WORDS[:, 0] = 1.0  # no document without words
+WORDS[:, 0] = 1.0  # No document is empty.
 Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
 Y[:, 3] = np.arange(60) < 2
 BUILDERS = [mped_autoregressive, graph2graph_autoregressive, seq2seq]
@@ -133,11 +122,8 @@ def test_presets_have_the_sizes_of_their_papers(train):
     model = graph2graph_autoregressive(train, channels=16, encoder_steps=1, decoder_steps=2)
     assert [conv.mlp[0].out_channels for conv in model.decoder.label_to_label] == [16] * 2
     model = seq2seq(train)
-    assert (model.encoder.gru.num_layers, model.decoder.gru.num_layers, model.encoder.channels) == (
-        3,
-        3,
-        64,
-    )
+    layers = model.encoder.gru.num_layers, model.decoder.gru.num_layers
+    assert (*layers, model.encoder.channels) == (3, 3, 64)
     assert model.encoder.gru.bidirectional
     assert isinstance(seq2seq(train, None, False, channels=16).encoder, BagEncoder)
 
@@ -147,10 +133,8 @@ def test_order_and_longest_set_come_from_training_samples(train, build):
     model = build(train, channels=16)
     frequent_first = sorted(range(4), key=lambda label: -Y[:, label].sum())
     assert model.ranks.argsort().tolist() == frequent_first
-    assert (
-        build(train, channels=16, label_order="reverse").ranks.argsort().tolist()
-        == frequent_first[::-1]
-    )
+    model = build(train, channels=16, label_order="reverse")
+    assert model.ranks.argsort().tolist() == frequent_first[::-1]
     assert int(model.max_length) == Y.sum(axis=1).max()
 
 
@@ -169,7 +153,7 @@ def test_unknown_options_are_refused(train, build, options, message):
 
 
 @pytest.mark.parametrize("build", BUILDERS)
-def test_a_saved_model_is_built_anew_from_a_sample_whose_labels_nobody_knows(train, build):
+def test_a_saved_model_is_rebuilt_from_a_sample_with_unknown_labels(train, build):
     model = build(train, channels=16, latent=True).eval()
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
@@ -198,17 +182,15 @@ def train_model(dataset):
 
 
 def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
-    module = MultiLabelModule(
-        train_model(dataset), list("abc"), LabelSequenceObjective(beam_size=2), lr=1e-2
-    )
+    objective = LabelSequenceObjective(beam_size=2)
+    module = MultiLabelModule(train_model(dataset), list("abc"), objective, lr=1e-2)
     data = MultiLabelDataModule(dataset, SPLIT, batch_size=16)
     result = fit(module, data, tmp_path, max_epochs=15, patience=None, logger=False).training
     scores = result.scores(data.test_dataloader())
     assert macro_roc_auc(torch.from_numpy(APPLIES[100:]), scores) > 0.9
-    loaded = MultiLabelModule.load_from_checkpoint(
-        result.checkpoint, model=train_model(dataset), weights_only=True
-    )
-    assert loaded.objective == LabelSequenceObjective(beam_size=2)
+    options = {"model": train_model(dataset), "weights_only": True}
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **options)
+    assert loaded.objective == objective
     batch = Batch.from_data_list(dataset[SPLIT.test])
     torch.testing.assert_close(loaded.eval().predict_step(batch), scores)
 
@@ -216,9 +198,8 @@ def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
 def test_loss_scores_and_validation(dataset):
     model, batch = train_model(dataset).eval(), Batch.from_data_list(dataset[:10])
     objective = LabelSequenceObjective(label_smoothing=0.2, beam_size=3, length_penalty=1.0)
-    assert torch.equal(
-        objective.loss(model, batch), sequence_loss(*model(batch), label_smoothing=0.2)
-    )
+    loss = sequence_loss(*model(batch), label_smoothing=0.2)
+    assert torch.equal(objective.loss(model, batch), loss)
     found = model.search(batch, beam_size=3, length_penalty=1.0)
     assert torch.equal(objective.scores(model, batch), found.scores())
     scores, loss = objective.validate(model, batch)
@@ -228,16 +209,11 @@ def test_loss_scores_and_validation(dataset):
 
 def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
-    # the first batch has shorter sequences than the second
+    # The first batch has shorter sequences than the second.
     order = dataset.y.nansum(dim=1).argsort()
     parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
-    losses, terms = (
-        torch.stack([call(batch) for batch in parts])
-        for call in (
-            lambda batch: module.objective.loss(module.model, batch),
-            module.objective.num_terms,
-        )
-    )
+    losses = torch.stack([module.objective.loss(module.model, batch) for batch in parts])
+    terms = torch.stack([module.objective.num_terms(batch) for batch in parts])
     whole = module.objective.loss(module.model, Batch.from_data_list(dataset))
     torch.testing.assert_close((losses * terms).sum() / terms.sum(), whole)
     logged = []
@@ -249,11 +225,11 @@ def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(
 
 
 @pytest.mark.parametrize(
-    "option", [{"label_smoothing": 1.0}, {"beam_size": 0}, {"length_penalty": -1.0}]
+    ("name", "value"), [("label_smoothing", 1.0), ("beam_size", 0), ("length_penalty", -1.0)]
 )
-def test_options_out_of_range_are_refused(option):
-    with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):
-        LabelSequenceObjective(**option)
+def test_options_out_of_range_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"Expected '{name}'"):
+        LabelSequenceObjective(**{name: value})
 
 
 def test_models_that_search_for_nothing_are_refused():
@@ -270,10 +246,7 @@ def test_ranks(order, ranks):
 
 
 def test_a_random_order_follows_the_seed():
-    first, second = (
-        label_ranks(torch.zeros(1, 100), "random"),
-        label_ranks(torch.zeros(1, 100), "random"),
-    )
+    first, second = (label_ranks(torch.zeros(1, 100), "random") for _ in range(2))
     torch.manual_seed(0)
     assert torch.equal(label_ranks(torch.zeros(1, 100), "random"), first)
     assert not torch.equal(first, second)
@@ -286,22 +259,22 @@ def test_an_unknown_order_is_refused():
 
 
 def test_sequences_hold_known_positives_in_order_and_then_stops():
+    sequences = module.label_sequences
     ranks = torch.tensor([2, 0, 1, 3])
-    assert label_sequences(SETS, ranks).tolist() == [[2, 0, 3, 4], [2, 3, 4, 4], [0, 3, 4, 4]]
-    assert label_sequences(torch.zeros(2, 3), torch.arange(3)).tolist() == [[3], [3]]
-    assert label_sequences(torch.ones(1, 3), torch.tensor([1, 2, 0])).tolist() == [[2, 0, 1, 3]]
+    assert sequences(SETS, ranks).tolist() == [[2, 0, 3, 4], [2, 3, 4, 4], [0, 3, 4, 4]]
+    assert sequences(torch.zeros(2, 3), torch.arange(3)).tolist() == [[3], [3]]
+    assert sequences(torch.ones(1, 3), torch.tensor([1, 2, 0])).tolist() == [[2, 0, 1, 3]]
 
 
 def test_symbols_are_shifted_behind_the_stop_that_begins_them():
-    assert shifted(torch.tensor([[2, 0, 4], [1, 4, 4]]), 4).tolist() == [[4, 2, 0], [4, 1, 4]]
+    symbols = torch.tensor([[2, 0, 4], [1, 4, 4]])
+    assert module.shifted(symbols, 4).tolist() == [[4, 2, 0], [4, 1, 4]]
 
 
-def test_probabilities_leave_out_labels_that_came_before_and_unknown_ones():
+def test_probabilities_leave_out_earlier_labels_and_unknown_ones():
     logits = torch.randn(1, 3, 4, generator=torch.Generator().manual_seed(0))
-    symbols = torch.tensor([[1, 0, 3]])
-    probs = next_log_probs(logits, symbols, torch.tensor([[False, False, True]])).exp()
-    assert (probs > 0).tolist() == [
-        [[True, True, False, True], [True, False, False, True], [False, False, False, True]]
-    ]
+    unknown = torch.tensor([[False, False, True]])
+    probs = module.next_log_probs(logits, torch.tensor([[1, 0, 3]]), unknown).exp()
+    assert [(row > 0).nonzero().flatten().tolist() for row in probs[0]] == [[0, 1, 3], [0, 3], [3]]
     torch.testing.assert_close(probs.sum(dim=-1), torch.ones(1, 3))
     torch.testing.assert_close(probs[0, 0, [0, 1, 3]], logits[0, 0, [0, 1, 3]].softmax(dim=0))

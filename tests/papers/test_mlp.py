@@ -47,10 +47,8 @@ def test_every_parameter_learns(num_feature_layers):
 
 
 def test_it_is_a_perceptron_over_the_mean():
-    model, data = (
-        PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval(),
-        batch(6),
-    )
+    model = PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval()
+    data = batch(6)
     x = global_mean_pool(model.pooled.encoder(data).x, data.batch)
     for lin in model.mlp.lins[:-1]:
         x = lin(x).relu()
@@ -88,12 +86,12 @@ def test_linear_relevance_is_linear_in_the_raw_vector(form):
     encoder = model.encoder
     weight = encoder.embedding.weight if form == "bag" else encoder.lin.weight.T
     torch.nn.init.normal_(weight)
-    x = torch.from_numpy(WORDS)
+    x, bias = torch.from_numpy(WORDS), model.bias
     if form == "bag":
         x = x / x.norm(dim=1, keepdim=True)
-        loose(model(data), x @ weight + model.bias)
     else:
-        loose(model(data), x @ weight + encoder.lin.bias + model.bias)
+        bias = bias + encoder.lin.bias
+    loose(model(data), x @ weight + bias)
 
 
 def test_words_of_sequences_are_counted():
@@ -112,25 +110,21 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter)
     given = torch.tensor([[1.0, torch.nan, 0.0, torch.nan]])
-    forth, back, without = (
-        model(Data(x=torch.tensor(words), **given))
-        for words, given in [
-            ([1, 2, 3], {"given": given}),
-            ([3, 2, 1], {"given": given}),
-            ([1, 2, 3], {}),
-        ]
-    )
-    loose(forth, back)
+
+    def logits(*words, **given):
+        return model(Data(x=torch.tensor(words), **given))
+
+    forth, without = logits(1, 2, 3, given=given), logits(1, 2, 3)
+    loose(forth, logits(3, 2, 1, given=given))
     assert (forth != without).all()
     torch.nn.init.zeros_(model.of_known.weight)
-    loose(model(Data(x=torch.tensor([1, 2, 3]), given=given)), without)
+    loose(logits(1, 2, 3, given=given), without)
 
 
 def test_known_labels_that_are_not_taken_are_refused():
+    model = binary_relevance(samples("bag"), edgeless(4))
     with pytest.raises(ValueError, match="without known labels, as BinaryRelevance"):
-        binary_relevance(samples("bag"), edgeless(4))(
-            Data(x=torch.tensor([1]), given=torch.ones(1, 4))
-        )
+        model(Data(x=torch.tensor([1]), given=torch.ones(1, 4)))
 
 
 @pytest.mark.parametrize("form", FORMS)

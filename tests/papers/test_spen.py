@@ -90,9 +90,8 @@ def test_networks_start_alike_and_go_their_own_ways():
 
 @pytest.mark.parametrize(("inference", "kind"), [("steps", SPEN), ("network", InfNet)])
 def test_its_builder_starts_from_frequencies(inference, kind):
-    model = energy_network(
-        samples("bag"), edgeless(4), inference=inference, channels=8, frequency_strength=1.0
-    )
+    options = {"inference": inference, "channels": 8, "frequency_strength": 1.0}
+    model = energy_network(samples("bag"), edgeless(4), **options)
     loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert isinstance(model, kind)
     assert model.pooled.features is None
@@ -135,9 +134,8 @@ def infnet():
 
 
 def gradients(loss, module):
-    return torch.autograd.grad(
-        loss, list(module.parameters()), retain_graph=True, allow_unused=True
-    )
+    options = {"retain_graph": True, "allow_unused": True}
+    return torch.autograd.grad(loss, list(module.parameters()), **options)
 
 
 def test_later_steps_count_more(observed):
@@ -157,7 +155,7 @@ def test_scores_are_those_of_the_last_step(observed):
 
 
 def test_each_network_plays_its_own_part(infnet, observed):
-    """The paper's game, restated: who minimises what, with everything else held fixed."""
+    """The paper's game, restated: each network minimises its part, the others held fixed."""
     observed.y = observed.y.nan_to_num(1.0)
     objective = InferenceNetworkObjective(local_weight=0.0, entropy_weight=0.0)
     loss = objective.loss(infnet, observed)
@@ -184,23 +182,19 @@ def test_cross_entropy_and_entropy_are_added(infnet, observed):
     plain = InferenceNetworkObjective(0.0, 0.0).loss(infnet, observed)
     networks = infnet.networks(observed)
     local = sum(masked_bce(z, observed.y) for z in networks)
-    torch.testing.assert_close(
-        InferenceNetworkObjective(0.5, 0.0).loss(infnet, observed), plain + 0.5 * local
-    )
+    loss = InferenceNetworkObjective(0.5, 0.0).loss(infnet, observed)
+    torch.testing.assert_close(loss, plain + 0.5 * local)
     entropy = sum(torch.distributions.Bernoulli(logits=z).entropy().mean() for z in networks[1:])
-    torch.testing.assert_close(
-        InferenceNetworkObjective(0.0, 2.0).loss(infnet, observed), plain - 2.0 * entropy
-    )
+    loss = InferenceNetworkObjective(0.0, 2.0).loss(infnet, observed)
+    torch.testing.assert_close(loss, plain - 2.0 * entropy)
 
 
-def test_unknown_labels_are_what_the_network_says(infnet, observed):
+def test_unknown_labels_are_filled_in_by_the_network(infnet, observed):
     loss = InferenceNetworkObjective().loss(infnet, observed)
     loss.backward()
     assert loss.isfinite()
     assert all(p.grad.isfinite().all() for p in infnet.parameters())
-    filled = observed.clone()
-    filled.y = torch.where(
-        observed.y.isnan(), infnet.networks(observed).augmented.sigmoid().detach(), observed.y
-    )
+    filled, found = observed.clone(), infnet.networks(observed).augmented.sigmoid().detach()
+    filled.y = torch.where(observed.y.isnan(), found, observed.y)
     plain = InferenceNetworkObjective(local_weight=0.0)
     torch.testing.assert_close(plain.loss(infnet, filled), plain.loss(infnet, observed))

@@ -11,15 +11,12 @@ def test_the_picture_is_up_to_date():
 
 
 def test_rooms_are_drawn_above_what_they_import(tmp_path, monkeypatch):
-    for room, source in {
-        "low": "",
-        "high": "def f():\n    from pkg.low import x",
-        "side": "import pkg.low.y",
-    }.items():
+    sources = {"low": "", "high": "def f():\n    from pkg.low import x", "side": "import pkg.low.y"}
+    for room, source in sources.items():
         (tmp_path / "pkg" / room).mkdir(parents=True)
         (tmp_path / "pkg" / room / "__init__.py").touch()
         (tmp_path / "pkg" / room / "m.py").write_text(source)
-    monkeypatch.setattr(draw_rooms, "PURPOSES", dict.fromkeys(("low", "high", "side"), ("a room",)))
+    monkeypatch.setattr(draw_rooms, "PURPOSES", dict.fromkeys(sources, ("a room",)))
     graph = draw_rooms.rooms(tmp_path / "pkg")
     assert set(graph.edges) == {("high", "low"), ("side", "low")}
     picture = draw_rooms.draw(graph)

@@ -1,4 +1,4 @@
-"""Short forms of the search for what breaks."""
+"""Short forms of the search for failures."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def place(saved: Path, tmp_path: Path) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_backends_agree_and_readers_say_what_is_wrong(seed: int, place: SimpleNamespace) -> None:
+def test_backends_agree_and_readers_name_the_fault(seed: int, place: SimpleNamespace) -> None:
     endurance.operator(seed, place)
     for each in range(5 * seed, 5 * seed + 5):
         endurance.files(each, place)
 
 
-def test_an_error_of_another_kind_and_one_without_a_word_are_found(tmp_path: Path) -> None:
-    def without_a_word(path: Path) -> None:
+def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path: Path) -> None:
+    def without_a_message(path: Path) -> None:
         raise ValueError
 
     def of_another_kind(path: Path) -> None:
         raise KeyError(path)
 
-    with pytest.raises(RuntimeError, match="without a word"):
-        endurance.refused(without_a_word, tmp_path)
+    with pytest.raises(RuntimeError, match="without a message"):
+        endurance.refused(without_a_message, tmp_path)
     with pytest.raises(KeyError):
         endurance.refused(of_another_kind, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_command_that_is_killed_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_a_killed_command_changes_no_result(tmp_path: Path) -> None:
     endurance.kills(0, endurance.Place(tmp_path))

@@ -32,8 +32,8 @@ def calls(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
     def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
         seen.append(command)
         if "wheel" in command:
-            name = command[-1].replace("-", "_")
-            Path(command[command.index("--wheel-dir") + 1], f"{name}-1.0-py3-none-any.whl").touch()
+            folder, name = command[command.index("--wheel-dir") + 1], command[-1].replace("-", "_")
+            Path(folder, f"{name}-1.0-py3-none-any.whl").touch()
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(tool.subprocess, "run", run)
@@ -68,9 +68,8 @@ def test_a_failed_compilation_leaves_no_wheel(
     tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
-        Path(
-            command[command.index("--wheel-dir") + 1], "torch_scatter-1.0-py3-none-any.whl"
-        ).touch()
+        folder = Path(command[command.index("--wheel-dir") + 1])
+        (folder / "torch_scatter-1.0-py3-none-any.whl").touch()
         return subprocess.CompletedProcess(command, 1)
 
     monkeypatch.setattr(tool.subprocess, "run", run)

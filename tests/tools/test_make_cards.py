@@ -15,10 +15,9 @@ spec.loader.exec_module(make_cards)
 
 
 def test_the_catalogue_is_as_the_tool_writes_it(tmp_path):
-    make_cards.write(
-        json.loads(registry.CATALOGUE.read_text(encoding="utf-8")), tmp_path / "catalogue.json"
-    )
-    assert (tmp_path / "catalogue.json").read_bytes() == registry.CATALOGUE.read_bytes()
+    path, content = tmp_path / "catalogue.json", registry.CATALOGUE.read_text(encoding="utf-8")
+    make_cards.write(json.loads(content), path)
+    assert path.read_bytes() == registry.CATALOGUE.read_bytes()
 
 
 def test_nothing_is_half_written(tmp_path, monkeypatch):
@@ -49,4 +48,4 @@ def test_what_cannot_be_loaded_stays_as_it_is(tmp_path, monkeypatch):
 def test_what_can_be_loaded_is_counted(tmp_path):
     counted = make_cards.statistics("planted", tmp_path, {})
     assert (counted["samples"], counted["origin"]) == (5000, "computed")
-    assert "raw_sha256" not in counted  # of which the catalogue has the files
+    assert "raw_sha256" not in counted  # The catalogue has it with the files.

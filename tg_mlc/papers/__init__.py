@@ -1,10 +1,10 @@
 """Models, decoders, recipes and checkpoints of papers, to reproduce them and to compare with them.
 
-Each rival is one file: its module, a :func:`~tg_mlc.models.builder` that makes it from training samples, a label graph
-and options, and its :class:`~tg_mlc.training.Objective` if the binary one does not train it. To add a rival, write such
-a file after the model of :mod:`tg_mlc.papers.gaml`, export it here, and enter it under a name in
-:obj:`tg_mlc.papers.recipes.family.FAMILY`, by which recipes and benchmarks know it. Rivals of
-:class:`~tg_mlc.sequences.LANET` go to :mod:`tg_mlc.papers.next_set`.
+Each rival is one file: its module, a :func:`~tg_mlc.models.builder` that makes it from training
+samples, a label graph and options, and its :class:`~tg_mlc.training.Objective`, unless the binary
+one trains it. To add a rival, write such a file like :mod:`tg_mlc.papers.gaml`, export it here, and
+enter it under a name in :obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks.
+Rivals of :class:`~tg_mlc.sequences.LANET` belong in :mod:`tg_mlc.papers.next_set`.
 """
 
 from tg_mlc.papers.gaml import GAML, gaml

@@ -1,7 +1,7 @@
 """Base scores of the recipes of published data sets: classifiers that validation samples choose.
 
-They stand outside of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and a saved
-model restores its classifiers without it.
+They stand outside of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and loading a
+model with its classifiers does not.
 """
 
 from __future__ import annotations
@@ -31,49 +31,38 @@ _EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
 _UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
 _GINI = {"n_estimators": 500, "criterion": "gini", "n_jobs": -1}
 
+_TABLE: dict[str, Any] = {"reading": "raw", "view": "inputs"}
+_MOLECULE: dict[str, Any] = {"reading": "relative", "metric": "roc_auc_macro"}
 #: The classifiers of published data sets: support vector machines and kernel ridge regression for
 #: words and vectors as they are, a forest and kernel ridge regression for molecules.
 PUBLISHED: dict[str, ClassifierSearch] = {
     "svm": ClassifierSearch(
-        title="linear SVM, tuned",
-        baseline="linear",
-        settings=_HINGE,
-        reading="raw",
-        view="inputs",
-        metric="f1_micro",
+        "linear SVM, tuned", "linear", settings=_HINGE, metric="f1_micro", **_TABLE
     ),
     "ridge": ClassifierSearch(
-        title=f"{_RIDGE}, tuned",
-        baseline="kernel_ridge",
-        settings=_KERNELS,
-        reading="raw",
-        view="inputs",
-        metric="f1_micro",
+        f"{_RIDGE}, tuned", "kernel_ridge", settings=_KERNELS, metric="f1_micro", **_TABLE
     ),
     "exact": ClassifierSearch(
         title=f"{_RIDGE}, tuned for subset accuracy",
         baseline="kernel_ridge",
         settings=_EXACT,
-        reading="raw",
-        view="inputs",
         metric="subset_accuracy",
+        **_TABLE,
     ),
     "forest": ClassifierSearch(
         title="random forest on Morgan fingerprints",
         baseline="forest",
         settings=((1, 1),),
-        reading="relative",
         view="morgan_bits",
-        metric="roc_auc_macro",
         options=_GINI,
+        **_MOLECULE,
     ),
     "molecule_ridge": ClassifierSearch(
         title=f"{_RIDGE} on fingerprints and descriptors",
         baseline="kernel_ridge",
         settings=_UNIT_LENGTH,
-        reading="relative",
         view="vectors",
-        metric="roc_auc_macro",
+        **_MOLECULE,
     ),
 }
 
@@ -86,9 +75,7 @@ class InputMatrix(View):
 
 
 class MorganBits(View):
-    """Whether a molecule has each of the Morgan substructures, folded to a number of bits that
-    divides their number.
-    """
+    """Presence of Morgan substructures, folded to a number of bits that divides their number."""
 
     num_bits: int
 
@@ -117,8 +104,7 @@ def table_preprocessor(
     kind: str | None,
     classifiers: Sequence[str] = ("svm", "ridge"),
 ) -> Chain:
-    """Weights words or standardises vectors, and adds the scores of classifiers that validation
-    samples choose.
+    """Scales inputs, and adds the scores of classifiers that validation samples choose.
 
     Args:
         kind (str): The :obj:`kind` of a data set.

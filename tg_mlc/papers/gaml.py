@@ -1,4 +1,4 @@
-"""Graph attention model for multi-label learning: messages between labels and components in both directions."""
+"""Graph attention model for multi-label learning: labels and components attend to each other."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ from tg_mlc.ops import Blocks
 
 
 class GAML(nn.Module):
-    r"""A network of labels that are nodes of the input's graph, after the `"Attentional Multilabel Learning over
-    Graphs: A Message Passing Approach" <https://arxiv.org/abs/1804.00293>`_ paper.
+    r"""A network with labels as nodes of the input's graph, after the `"Attentional Multilabel
+    Learning over Graphs: A Message Passing Approach" <https://arxiv.org/abs/1804.00293>`_ paper.
 
     .. math::
-        \mathbf{u}^t_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}^{t-1}_j \} \big), \qquad
-        \mathbf{z}^t_j = \textrm{yx}^t \big( \textrm{xx}^t (\mathbf{z}^{t-1}_j, \{ \mathbf{z}^{t-1}_k : k \in
-        \mathcal{N}(j) \}), \{ \mathbf{u}^{t-1}_i \} \big)
+        \mathbf{u}^t_i = \textrm{xy}^t \big( \mathbf{u}^{t-1}_i, \{ \mathbf{z}^{t-1}_j \} \big),
+        \qquad \mathbf{z}^t_j = \textrm{yx}^t \big( \textrm{xx}^t (\mathbf{z}^{t-1}_j,
+        \{ \mathbf{z}^{t-1}_k : k \in \mathcal{N}(j) \}), \{ \mathbf{u}^{t-1}_i \} \big)
 
-    Every label attends to all components of its sample and every component to all labels, at once, and to its
-    neighbours. Labels have no edges among each other: what they have in common goes through the components. Blocks are
-    those of :class:`~tg_mlc.nn.AttentionConv`, where the paper has highway networks.
+    Every label attends to all components of its sample. Every component attends to its neighbours
+    and to all labels. Labels have no edges among each other: what they have in common goes through
+    the components. Blocks are :class:`~tg_mlc.nn.AttentionConv`, where the paper has highway
+    networks.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
-            :obj:`channels` are the size :math:`d` of all states.
+        encoder (torch.nn.Module): Turns a batch into components, as for
+            :class:`~tg_mlc.models.LaMP`. Its :obj:`channels` are the size :math:`d` of all states.
         num_labels (int): The number of labels :math:`L`.
-        num_steps (int, optional): Number of steps; their weights are not shared. (default: :obj:`2`)
-        among_features (bool, optional): Whether components attend to each other. (default: :obj:`True`)
+        num_steps (int, optional): Number of steps. Weights are not shared between steps.
+            (default: :obj:`2`)
+        among_features (bool, optional): Whether components attend to each other.
+            (default: :obj:`True`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`).
 
     Shapes:
@@ -60,32 +63,28 @@ class GAML(nn.Module):
         self.encoder = encoder
         self.num_labels = num_labels
         self.embedding = nn.Embedding(num_labels, channels)
-        self.to_label = nn.ModuleList(
-            FeatureToLabelConv(channels, **block) for _ in range(num_steps)
-        )
+        to_label = (FeatureToLabelConv(channels, **block) for _ in range(num_steps))
+        self.to_label = nn.ModuleList(to_label)
         # Nothing reads the components of the last step.
         rest = range(num_steps - 1)
         self.to_feature = nn.ModuleList(AttentionConv(channels, **block) for _ in rest)
         self.among_features = nn.ModuleList(
             FeatureMessagePassing(channels, 1, edge_dim=edge_dim, **block)
-            for _ in rest
-            if among_features
+            for _ in (rest if among_features else ())
         )
         self.weight = nn.Parameter(torch.randn(num_labels, channels) * channels**-0.5)
         self.bias = nn.Parameter(torch.zeros(num_labels))
 
     def forward(self, data: Data) -> Tensor:
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
-        num_samples = ptr.numel() - 1
+        num_samples, edges = ptr.numel() - 1, {"edge_index": edge_index, "edge_attr": edge_attr}
         u = self.embedding.weight.repeat(num_samples, 1)
         label_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
         to_label, to_feature = Blocks(label_ptr, ptr), Blocks(ptr, label_ptr)
         for step, conv in enumerate(self.to_label):
             before, u = u, conv((x, u), to_label)
             if self.among_features and step < len(self.among_features):
-                x = self.among_features[step](
-                    x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr
-                )
+                x = self.among_features[step](x, ptr=ptr, **edges)
             if step < len(self.to_feature):
                 x = self.to_feature[step]((before, x), to_feature)
         states = u.view(num_samples, self.num_labels, -1)
@@ -107,9 +106,11 @@ def gaml(
 
     Args:
         train, label_graph, channels, frequency_strength: As in :func:`~tg_mlc.papers.pooled_mlp`.
-        node_messages (bool, optional): Whether components send messages to each other. (default: :obj:`True`)
+        node_messages (bool, optional): Whether components attend to each other.
+            (default: :obj:`True`)
         num_steps (int, optional): As in :class:`GAML`. (default: :obj:`2`)
-        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`, and options of the blocks.
+        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`, and
+            options of the blocks.
     """
     check_flag("node_messages", node_messages)
     inputs = pop_input_encoder(train, channels, kwargs)

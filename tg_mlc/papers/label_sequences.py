@@ -1,5 +1,6 @@
-"""Label sets as sequences of symbols, the labels :math:`0, ..., L - 1` and a stop that also begins every sequence: an
-encoder with a decoder that gives one label after another, and the objective that trains it.
+"""Label sets as sequences of symbols: a model that predicts one label after another, and training.
+
+Symbols are the labels :math:`0, ..., L - 1` and a stop, which also begins every sequence.
 """
 
 from __future__ import annotations
@@ -31,20 +32,25 @@ class LabelSequenceModel(nn.Module):
     :class:`~tg_mlc.papers.LabelSequenceObjective`.
 
     .. math::
-        p(\mathcal{Y} \mid \mathbf{x}) = \prod_{i=1}^{|\mathcal{Y}| + 1} p(y_i \mid y_1, \ldots, y_{i-1}, \mathbf{x})
+        p(\mathcal{Y} \mid \mathbf{x}) = \prod_{i=1}^{|\mathcal{Y}| + 1}
+        p(y_i \mid y_1, \ldots, y_{i-1}, \mathbf{x})
 
-    No label comes twice, so that these probabilities of all sequences without repetitions sum to one.
+    No label comes twice, so that the probabilities of all sequences without repetitions sum to one.
 
     Args:
         encoder (torch.nn.Module): Turns a batch into components.
-        decoder (torch.nn.Module): Gives the logits of the next symbols, *e.g.*
+        decoder (torch.nn.Module): Computes the logits of the next symbols, *e.g.*
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
-        ranks (torch.Tensor): The place of every label in the order of training sequences (see :func:`label_ranks`).
-        max_length (int, optional): The most labels of a sample in a search, all if :obj:`None`. (default: :obj:`None`)
+        ranks (torch.Tensor): The rank of every label in training sequences
+            (see :func:`label_ranks`).
+        max_length (int, optional): The largest number of labels of a sample in a search, all if
+            :obj:`None`. (default: :obj:`None`)
 
     Shapes:
-        - **input:** a batch of :math:`B` samples with labels :obj:`y`, :math:`(B, L)`: 0, 1, or NaN for unknown
-        - **output:** log-probabilities :math:`(B, n, L + 1)` of symbols, and the sequences :math:`(B, n)`
+        - **input:** a batch of :math:`B` samples with labels :obj:`y`, :math:`(B, L)`: 0, 1, or NaN
+          if unknown
+        - **output:** log-probabilities :math:`(B, n, L + 1)` of symbols, and the sequences
+          :math:`(B, n)`
     """
 
     ranks: Tensor
@@ -66,36 +72,28 @@ class LabelSequenceModel(nn.Module):
 
     @classmethod
     def of_training_samples(
-        cls,
-        train: MultiLabelDataset,
-        encoder: nn.Module,
-        decoder: nn.Module,
-        label_order: LabelOrder,
+        cls, train: MultiLabelDataset, encoder: nn.Module, decoder: nn.Module, order: LabelOrder
     ) -> LabelSequenceModel:
-        """Makes a model with the order of the labels, and their largest number, of training samples."""
+        """Takes the order of labels, and their largest number, from training samples."""
         longest = max(int(train.y.nansum(dim=1).max()), 1)
-        return cls(encoder, decoder, label_ranks(train.y, label_order), longest)
+        return cls(encoder, decoder, label_ranks(train.y, order), longest)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Runs the forward pass with teacher forcing; unknown labels are in no sequence and compete with no symbol."""
+        """Runs the forward pass with teacher forcing. Unknown labels compete with no symbol."""
         symbols = label_sequences(data.y, self.ranks)
         logits = self.decoder(*self._encode(data), shifted(symbols, self.ranks.numel()))
         return next_log_probs(logits, symbols, data.y.isnan()), symbols
 
     def search(self, data: Data, *, beam_size: int = 5, length_penalty: float = 0.0) -> Hypotheses:
-        """Searches for the likeliest sequences of labels that are not yet known (see
-        :func:`~tg_mlc.papers.decoders.beam_search`); two of them may hold the same set in different orders.
+        """Searches for the likeliest sequences of labels that are not given.
+
+        Two sequences may hold the same set in different orders. See
+        :func:`~tg_mlc.papers.decoders.beam_search`.
         """
-        decoder = cast("StepDecoder[object]", self.decoder)
-        given = given_in(self, data)
-        return beam_search(
-            decoder,
-            *self._encode(data),
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_length=int(self.max_length),
-            excluded=None if given is None else ~given.isnan(),
-        )
+        decoder, given = cast("StepDecoder[object]", self.decoder), given_in(self, data)
+        options: Any = {"beam_size": beam_size, "length_penalty": length_penalty}
+        options["excluded"] = None if given is None else ~given.isnan()
+        return beam_search(decoder, *self._encode(data), max_length=int(self.max_length), **options)
 
     def _encode(self, data: Data) -> tuple[Tensor, Tensor]:
         components: Components = self.encoder(data)
@@ -104,20 +102,20 @@ class LabelSequenceModel(nn.Module):
 
 @dataclass(frozen=True)
 class LabelSequenceObjective(Objective):
-    r"""Sequences of labels: :func:`~tg_mlc.losses.sequence_loss` with teacher forcing, and scores from a beam search
-    (see :meth:`tg_mlc.papers.decoders.Hypotheses.scores`), which are above one half for the labels of the best
-    sequence.
+    r"""Trains sequences of labels by :func:`~tg_mlc.losses.sequence_loss` with teacher forcing.
 
-    Unknown labels are no targets, and compete with none. The loss of validation has no smoothing.
+    Scores come from a beam search (see :meth:`tg_mlc.papers.decoders.Hypotheses.scores`), and are
+    above 0.5 for the labels of the best sequence. Unknown labels are no targets, and compete with
+    none. The validation loss has no smoothing.
 
     Args:
-        label_smoothing (float, optional): Smoothing of the training targets; the released code of LaMP's recurrent
-            rival takes 0.1. (default: :obj:`0.0`)
+        label_smoothing (float, optional): Smoothing of the training targets; the released code of
+            LaMP's recurrent rival takes 0.1. (default: :obj:`0.0`)
         beam_size (int, optional): Number of hypotheses; the papers take 5. (default: :obj:`5`)
-        length_penalty (float, optional): Preference for long sequences (see
-            :func:`~tg_mlc.papers.decoders.beam_search`). (default: :obj:`0.0`)
-        max_given (float, optional): The largest share of labels that are given in training, as of
-            :class:`~tg_mlc.training.Objective`. (default: :obj:`0.0`)
+        length_penalty (float, optional): Preference for long sequences
+            (see :func:`~tg_mlc.papers.decoders.beam_search`). (default: :obj:`0.0`)
+        max_given (float, optional): The largest fraction of labels that are given in training
+            (see :class:`~tg_mlc.training.Objective`). (default: :obj:`0.0`)
     """
 
     label_smoothing: float = 0.0
@@ -135,34 +133,34 @@ class LabelSequenceObjective(Objective):
         return sequence_loss(*model(batch), label_smoothing=self.label_smoothing)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The scores of the likeliest label sets that a beam search finds."""
+        """The scores of the label sets of a beam search."""
         search: Callable[..., Hypotheses] = cast(Any, model).search
         return search(batch, beam_size=self.beam_size, length_penalty=self.length_penalty).scores()
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Those scores, and the loss without smoothing."""
+        """The scores, and the loss without smoothing."""
         return self.scores(model, batch), sequence_loss(*model(batch))
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """The number of symbols: the labels that apply, and the stop of each sample."""
+        """The number of symbols: present labels, and the stop of each sample."""
         num_labels: Tensor = (batch.y == 1).sum()
         return num_labels + len(batch.y)
 
     def is_mean(self) -> bool:
-        """Tells that the loss is the mean over symbols."""
+        """Returns :obj:`True`, as the loss is a mean over symbols."""
         return True
 
     def check_model(self, model: nn.Module) -> None:
         if not callable(getattr(model, "search", None)):
-            raise ValueError(
-                f"Expected a model with 'search', as LabelSequenceModel has (got {type(model).__name__})"
-            )
+            expected = "a model with 'search', as LabelSequenceModel has"
+            raise ValueError(f"Expected {expected} (got {type(model).__name__})")
 
 
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
-    r"""The places :math:`(L)` of the labels of training samples :math:`(N, L)` in an order: :obj:`"frequency"` from the
-    most to the least frequent, :obj:`"reverse"` the other way round, :obj:`"given"` as the data set has them, or
-    :obj:`"random"` as PyTorch's generator draws it once.
+    r"""The ranks :math:`(L)` of the labels of training samples :math:`(N, L)` in an order.
+
+    :obj:`"frequency"` ranks the most frequent label first, :obj:`"reverse"` last; :obj:`"given"` is
+    the data set's order, and :obj:`"random"` is drawn once by PyTorch's generator.
     """
     check_choice("label_order", order, get_args(LabelOrder))
     if order == "random":
@@ -174,31 +172,30 @@ def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
 
 
 def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
-    r"""The positive labels of every sample in the order of :func:`label_ranks` as symbols :math:`(B, n)`, each sequence
-    filled up with at least one stop symbol.
+    r"""The present labels of every sample in the order of ranks, as symbols :math:`(B, n)`.
+
+    Each sequence is padded with at least one stop symbol.
     """
     stop = y.size(1)
     positive = y == 1
     length = int(positive.sum(dim=1).max()) + 1
-    places = (
-        F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values[:, :length]
-    )
-    return F.pad(ranks.argsort(), (0, 1), value=stop)[places]
+    ordered = F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values
+    return F.pad(ranks.argsort(), (0, 1), value=stop)[ordered[:, :length]]
 
 
 def shifted(symbols: Tensor, stop: int) -> Tensor:
-    """The symbol before each: what a decoder is given to predict it, first of all the stop."""
+    """The symbol before each, the stop before the first: the decoder's input."""
     return F.pad(symbols[:, :-1], (1, 0), value=stop)
 
 
 def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = None) -> Tensor:
-    r"""The log-probabilities :math:`(B, n, L + 1)` of all symbols at each place of sequences :math:`(B, n)`, where no
-    label comes twice, and labels of the mask :obj:`unknown` compete with no other.
+    r"""Log-probabilities :math:`(B, n, L + 1)` of all symbols at each position :math:`(B, n)`.
+
+    No label comes twice, and labels of the mask :obj:`unknown` compete with no other.
     """
     stop = logits.size(-1) - 1
-    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(
-        2, shifted(symbols, stop).unsqueeze(-1), True
-    )
+    before = shifted(symbols, stop).unsqueeze(-1)
+    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, before, True)
     excluded = excluded.cumsum(dim=1) > 0
     if unknown is not None:
         excluded[..., :stop] |= unknown.unsqueeze(1)

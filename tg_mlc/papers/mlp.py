@@ -23,23 +23,24 @@ from tg_mlc.nn.head import start_from_frequencies
 
 
 class PooledMLP(nn.Module):
-    r"""A perceptron over the mean of components: the *MP BR* and *Emb + MLP* rivals of the `"Neural Message Passing for
-    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""A perceptron over the mean of components: the *MP BR* and *Emb + MLP* rivals of the `"Neural
+    Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathbf{y} = \textrm{MLP} \Big( \frac{1}{n} \sum_{j=1}^{n} \mathbf{z}_j \Big), \qquad
         \mathbf{z} = \textrm{FMP}(\textrm{encoder}(\mathbf{x}))
 
-    *MP BR* has messages among the components and two layers, *Emb + MLP* no messages and four layers.
+    *MP BR* has messages among the components and two layers, *Emb + MLP* no messages and four.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
-            :obj:`channels` are the size of all hidden layers.
+        encoder (torch.nn.Module): Turns a batch into components, as for
+            :class:`~tg_mlc.models.LaMP`. Its :obj:`channels` are the size of all hidden layers.
         num_labels (int): The number of labels :math:`L`.
         num_layers (int, optional): Number of layers of the perceptron. (default: :obj:`2`)
-        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none. (default: :obj:`2`)
-        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their :obj:`dropout`, which
-            is :obj:`0.1` by default, is also that of hidden layers.
+        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none.
+            (default: :obj:`2`)
+        **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their
+            :obj:`dropout`, by default :obj:`0.1`, is also that of hidden layers.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -71,8 +72,9 @@ class PooledMLP(nn.Module):
 
 
 class PooledComponents(nn.Module):
-    """The mean :math:`(B, d)` of a sample's components after feature message passing, zeros where there are none; with
-    the arguments of :class:`PooledMLP`.
+    """The mean :math:`(B, d)` of a sample's components after feature message passing.
+
+    Zeros if there are none. Takes the arguments of :class:`PooledMLP`.
     """
 
     def __init__(
@@ -83,9 +85,8 @@ class PooledComponents(nn.Module):
         self.encoder = encoder
         self.features = None
         if num_feature_layers > 0:
-            self.features = FeatureMessagePassing(
-                self.channels, num_feature_layers, edge_dim=edge_dim, **block
-            )
+            options: Any = {"edge_dim": edge_dim, **block}
+            self.features = FeatureMessagePassing(self.channels, num_feature_layers, **options)
 
     def forward(self, data: Data) -> Tensor:
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
@@ -96,27 +97,29 @@ class PooledComponents(nn.Module):
 
 
 class BinaryRelevance(nn.Module):
-    r"""A classifier of each label on the raw vector of a sample: linear, or a perceptron with one hidden layer that all
-    labels share.
+    r"""A classifier of each label on the raw vector of a sample: linear, or with one hidden layer
+    that all labels share.
 
     .. math::
         \mathbf{y} = \mathbf{W} \mathbf{x} + \mathbf{b} \qquad \textrm{or} \qquad
         \mathbf{y} = \mathbf{W}^{(2)} \, \textrm{ReLU}(\mathbf{W}^{(1)} \mathbf{x}) + \mathbf{b}
 
-    The raw vector :math:`\mathbf{x}` of a sample of :math:`n` components is the sum of what they are over
-    :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same or its encoder is
-    :obj:`normalized`, and of a molecule the counts of its atoms in every category. Known labels add two entries for
-    each label, known to apply and known not to. The last weights start from zero.
+    The raw vector :math:`\mathbf{x}` of a sample is the sum of its :math:`n` raw components over
+    :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same
+    or its encoder is :obj:`normalized`, and of a molecule the counts of its atoms in every
+    category. Given labels add two entries for each label, present and absent. The last weights
+    start from zero.
 
     Args:
         encoder (torch.nn.Module): Maps raw inputs linearly to components, *e.g.*
-            :class:`~tg_mlc.nn.encoders.BagEncoder`; its :obj:`channels` are the hidden size, or, if linear, the number
-            of labels.
+            :class:`~tg_mlc.nn.encoders.BagEncoder`. Its :obj:`channels` are the hidden size, or, if
+            linear, the number of labels.
         num_labels (int): The number of labels :math:`L`.
-        linear (bool, optional): If set to :obj:`True`, there is no hidden layer. (default: :obj:`False`)
+        linear (bool, optional): If set to :obj:`True`, there is no hidden layer.
+            (default: :obj:`False`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
-        given_labels (bool, optional): If set to :obj:`True`, takes labels that are known already, the attribute
-            :obj:`given` of a batch. (default: :obj:`False`)
+        given_labels (bool, optional): If set to :obj:`True`, takes the attribute :obj:`given` of a
+            batch, labels that are known already. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -138,9 +141,8 @@ class BinaryRelevance(nn.Module):
         self.of_known = nn.Linear(2 * num_labels, channels, bias=False) if given_labels else None
         self.bias = nn.Parameter(torch.zeros(num_labels))
         last = nn.Linear(channels, num_labels, bias=False)
-        self.layers = (
-            nn.Identity() if linear else nn.Sequential(nn.ReLU(), nn.Dropout(dropout), last)
-        )
+        hidden = (nn.ReLU(), nn.Dropout(dropout), last)
+        self.layers = nn.Identity() if linear else nn.Sequential(*hidden)
         # Counts of many atoms would otherwise start with large logits.
         for parameter in self.parameters() if linear else last.parameters():
             nn.init.zeros_(parameter)
@@ -170,14 +172,15 @@ def pooled_mlp(
     """Builds a :class:`PooledMLP` for the inputs of a data set.
 
     Args:
-        train (MultiLabelDataset): The training samples, whose kind of input chooses the encoder, and from whose
-            frequencies the bias starts.
+        train (MultiLabelDataset): The training samples. Their kind of input chooses the encoder,
+            and the bias starts from their label frequencies.
         label_graph (LabelGraph): The labels; no edge is used.
-        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to each other, whatever
-            :obj:`num_feature_layers` says. (default: :obj:`True`)
+        node_messages (bool, optional): If set to :obj:`False`, components do not send messages to
+            each other, whatever :obj:`num_feature_layers` is. (default: :obj:`True`)
         channels (int, optional): Size of all hidden layers. (default: :obj:`64`)
         num_feature_layers, num_layers, dropout (optional): As in :class:`PooledMLP`.
-        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`0.5`)
+        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`.
+            (default: :obj:`0.5`)
         **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
     """
     check_flag("node_messages", node_messages)
@@ -200,20 +203,20 @@ def binary_relevance(
     given_labels: bool = False,
     **inputs: Any,
 ) -> BinaryRelevance:
-    """Builds a :class:`BinaryRelevance` for the inputs of a data set. Words of sequences count as those of bags.
+    """Builds a :class:`BinaryRelevance` for a data set. Words of sequences count as bags.
 
     Args:
         train, label_graph, frequency_strength, inputs: As in :func:`pooled_mlp`.
-        node_messages (bool, optional): Ignored, because there are no messages. (default: :obj:`False`)
-        channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model. (default: :obj:`64`)
+        node_messages (bool, optional): Ignored, as there are no messages. (default: :obj:`False`)
+        channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model.
+            (default: :obj:`64`)
         dropout, given_labels (optional): As in :class:`BinaryRelevance`.
     """
     size = train.num_labels if channels is None else channels
     inner = input_encoder(train, size, **{"num_components": 1, **inputs})
-    if isinstance(inner, SequenceEncoder):  # without positions
-        inner = BagEncoder(
-            inner.embedding.num_embeddings, size, dropout=inputs.get("input_dropout", 0.0)
-        )
+    if isinstance(inner, SequenceEncoder):  # A bag has no positions.
+        dropped = inputs.get("input_dropout", 0.0)
+        inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=dropped)
     model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

@@ -1,4 +1,4 @@
-"""Message passing encoder-decoders as presets of LaMP's blocks: all labels at once, or one after another."""
+"""Message passing encoder-decoders as presets of LaMP's blocks: all labels at once, or in turn."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ def mped(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds the message passing encoder-decoder network (MPED) from the `"Neural Message Passing for Multi-Label
-    Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a predecessor of LaMP's with the same title.
+    r"""Builds the message passing encoder-decoder network (MPED) from the `"Neural Message Passing
+    for Multi-Label Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a
+    predecessor of LaMP's with the same title.
 
-    It differs from LaMP as published in its steps, in MLPs of hidden size :math:`2 d`, and in the meaning of two label
-    graphs: in the complete one, no label attends to itself, and in the edgeless one there are no blocks among labels at
-    all. Among components without a known graph, each attends to itself too, as in LaMP, which the paper leaves out.
+    It differs from LaMP as published in its steps, in MLPs of hidden size :math:`2 d`, and in two
+    label graphs: in the complete one, no label attends to itself, and in the edgeless one there are
+    no blocks among labels at all. Components without a known graph attend to themselves too, as in
+    LaMP, unlike in the paper.
 
     Args:
         train, label_graph, node_messages: As in :func:`~tg_mlc.models.table_lamp`.
-        channels (int, optional): Size :math:`d` of states; the paper takes 512, and 64 on SIDER. (default: :obj:`64`)
-        encoder_steps (int, optional): Number of blocks among components; the paper's is 1 on SIDER. (default: :obj:`3`)
-        decoder_steps (int, optional): Number of label message passing steps; 1 on SIDER, too. (default: :obj:`3`)
-        frequency_strength (float, optional): How far the readout's bias starts from the mean frequency of all labels
-            towards that of each (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
-        latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the training documents, as
-            in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
+        channels (int, optional): Size :math:`d` of states; the paper takes 512, and 64 on SIDER.
+            (default: :obj:`64`)
+        encoder_steps (int, optional): Number of blocks among components; 1 on SIDER in the paper.
+            (default: :obj:`3`)
+        decoder_steps (int, optional): Number of label message passing steps; 1 on SIDER, too.
+            (default: :obj:`3`)
+        frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`.
+            (default: :obj:`0.5`)
+        latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the
+            training documents, as in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder` and of
-            :class:`~tg_mlc.models.LaMP`, whose :obj:`dropout` is :obj:`0.2` by default, as in the paper.
+            :class:`~tg_mlc.models.LaMP`. The default of :obj:`dropout` is :obj:`0.2`, the paper's.
     """
-    steps: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     source, target = label_graph.edge_index
-    block = {
-        "mlp_channels": 2 * channels,
-        "dropout": 0.2,
-        "label_messages": bool((source != target).any()),
-    }
-    # whatever has label states has a place for them
-    given_labels = kwargs.pop("given_labels", False)
+    options: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
+    options |= {"mlp_channels": 2 * channels, "dropout": 0.2}
+    options["label_messages"] = bool((source != target).any())
+    # The label states take given labels, the inputs do not.
+    options["given_labels"] = kwargs.pop("given_labels", False)
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:
         label_graph = label_graph.remove_self_loops()
-    options = {**steps, **block, "given_labels": given_labels, **kwargs}
-    return compose(
-        inputs, train, label_graph, node_messages, frequency_strength, latent=latent, **options
-    )
+    options |= {"latent": latent, **kwargs}
+    return compose(inputs, train, label_graph, node_messages, frequency_strength, **options)
 
 
 @builder
@@ -80,11 +80,10 @@ def graph2graph(
     :func:`~tg_mlc.papers.mped` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, node_messages, channels, kwargs: As there.
+        train, label_graph, node_messages, channels, kwargs: As in :func:`~tg_mlc.papers.mped`.
     """
-    return mped(
-        train, label_graph, node_messages, channels=channels, **{"mlp_channels": channels, **kwargs}
-    )
+    options = {"mlp_channels": channels, **kwargs}
+    return mped(train, label_graph, node_messages, channels=channels, **options)
 
 
 @builder
@@ -102,43 +101,39 @@ def mped_autoregressive(
     label_order: LabelOrder = "frequency",
     **kwargs: Any,
 ) -> LabelSequenceModel:
-    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`, in which each label attends to the components
-    and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
+    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`: each label attends to the
+    components and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
 
     Args:
-        train (MultiLabelDataset): The training samples, which also give the order of labels and their largest number.
-        label_graph (LabelGraph, optional): Ignored, because labels attend to those before them. (default: :obj:`None`)
-        node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`True`)
-        channels (int, optional): Size :math:`d` of all states; the papers take 512. (default: :obj:`64`)
+        train (MultiLabelDataset): The training samples, which determine the order of labels and
+            their largest number.
+        label_graph (LabelGraph, optional): Ignored, as labels attend to those before them.
+            (default: :obj:`None`)
+        node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`.
+            (default: :obj:`True`)
+        channels (int, optional): Size :math:`d` of all states; the papers take 512.
+            (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
         decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)
         heads (int, optional): Number of attention heads. (default: :obj:`4`)
-        mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`. (default: :obj:`None`)
+        mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`.
+            (default: :obj:`None`)
         dropout (float, optional): Dropout of all blocks. (default: :obj:`0.2`)
-        label_order (str, optional): Order of labels in training (see
-            :func:`~tg_mlc.papers.label_sequences.label_ranks`). (default: :obj:`"frequency"`)
+        label_order (str, optional): Order of labels in training
+            (see :func:`~tg_mlc.papers.label_sequences.label_ranks`). (default: :obj:`"frequency"`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
 
     Raises:
         TypeError: If an option is unknown.
-        ValueError: If :obj:`label_order` is unknown, or there is no encoder for samples of this kind.
+        ValueError: If :obj:`label_order` is unknown, or no encoder takes samples of this kind.
     """
     check_flag("node_messages", node_messages)
     inputs = pop_input_encoder(train, channels, kwargs)
-    mlp_channels = 2 * channels if mlp_channels is None else mlp_channels
+    block: Any = {"heads": heads, "dropout": dropout}
+    block["mlp_channels"] = 2 * channels if mlp_channels is None else mlp_channels
     if node_messages:
-        inputs = MessageEncoder(
-            inputs, encoder_steps, heads=heads, mlp_channels=mlp_channels, dropout=dropout
-        )
-    decoder = AttentionDecoder(
-        channels,
-        train.y.size(1),
-        decoder_steps,
-        heads=heads,
-        mlp_channels=mlp_channels,
-        dropout=dropout,
-        **kwargs,
-    )
+        inputs = MessageEncoder(inputs, encoder_steps, **block)
+    decoder = AttentionDecoder(channels, train.y.size(1), decoder_steps, **block, **kwargs)
     return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
 
 
@@ -155,7 +150,8 @@ def graph2graph_autoregressive(
     :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
 
     Args:
-        train, label_graph, node_messages, channels, kwargs: As there.
+        train, label_graph, node_messages, channels, kwargs: As in
+            :func:`~tg_mlc.papers.mped_autoregressive`.
     """
     options = {"mlp_channels": channels, **kwargs}
     return mped_autoregressive(train, label_graph, node_messages, channels=channels, **options)

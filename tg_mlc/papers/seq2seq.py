@@ -1,4 +1,4 @@
-"""Recurrent network that gives one label after another."""
+"""Recurrent network that predicts one label after another."""
 
 from __future__ import annotations
 
@@ -27,25 +27,27 @@ def seq2seq(
     label_order: LabelOrder = "frequency",
     **kwargs: Any,
 ) -> LabelSequenceModel:
-    r"""Builds the recurrent classifier chain of the `"Maximizing Subset Accuracy with Recurrent Neural Networks in
-    Multi-label Classification"
-    <https://papers.nips.cc/paper/2017/hash/2eb5657d37f474e4c4cf01e4882b8962-Abstract.html>`_ paper: a bidirectional GRU
-    over the components, and a GRU with attention over the labels (see
-    :class:`~tg_mlc.papers.decoders.RecurrentDecoder`).
+    r"""Builds the recurrent classifier chain of the `"Maximizing Subset Accuracy with Recurrent
+    Neural Networks in Multi-label Classification"
+    <https://papers.nips.cc/paper/2017/hash/2eb5657d37f474e4c4cf01e4882b8962-Abstract.html>`_ paper:
+    a bidirectional GRU over the components, and a GRU with attention over the labels
+    (see :class:`~tg_mlc.papers.decoders.RecurrentDecoder`).
 
     Args:
         train, label_graph, label_order, kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
-        node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components, which stands in
-            place of messages among them. (default: :obj:`True`)
-        channels (int, optional): Size :math:`d` of all states, an even number; Graph2Graph takes 512.
-            (default: :obj:`64`)
-        num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3. (default: :obj:`3`)
-        dropout (float, optional): Dropout between layers and before the readout. (default: :obj:`0.2`)
+        node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components,
+            which takes the place of messages. (default: :obj:`True`)
+        channels (int, optional): Size :math:`d` of all states, an even number; Graph2Graph takes
+            512. (default: :obj:`64`)
+        num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3.
+            (default: :obj:`3`)
+        dropout (float, optional): Dropout between layers and before the readout.
+            (default: :obj:`0.2`)
 
     Raises:
         TypeError: If an option is unknown.
-        ValueError: If :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or there is no encoder
-            for samples of this kind.
+        ValueError: If :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or no
+            encoder takes samples of this kind.
     """
     check_flag("node_messages", node_messages)
     if num_layers not in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Structured prediction energy networks, which find the label set of the least learned energy, and their objectives."""
+"""Structured prediction energy networks, which minimise a learned energy, and their objectives."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from tg_mlc.training.objectives import SigmoidScores
 
 
 class GlobalEnergy(nn.Module):
-    r"""The energy of a label set from the `"Structured Prediction Energy Networks" <https://arxiv.org/abs/1511.06350>`_
-    paper, whatever the input.
+    r"""The energy of a label set from the `"Structured Prediction Energy Networks"
+    <https://arxiv.org/abs/1511.06350>`_ paper, whatever the input.
 
     .. math::
         E(\mathbf{y}) = \mathbf{w}^{\top} \, \textrm{softplus}(\mathbf{C} \mathbf{y})
 
-    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`. Each of the :obj:`num_units` rows of :math:`\mathbf{C}` is
-    a combination of labels that is more or less likely. Probabilities :math:`(B, L)` have energies :math:`(B)`.
+    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`. Each of the :obj:`num_units` rows of
+    :math:`\mathbf{C}` is a combination of labels that is more or less likely. Probabilities
+    :math:`(B, L)` have energies :math:`(B)`.
     """
 
     def __init__(self, num_labels: int, num_units: int) -> None:
@@ -45,8 +46,9 @@ class GlobalEnergy(nn.Module):
         return F.softplus(self.combinations(y)) @ self.weight
 
     def slope(self, y: Tensor) -> Tensor:
-        r"""The gradient :math:`\partial E / \partial \mathbf{y}`, of shape :math:`(B, L)`, which can be differentiated
-        once more and also serves where no gradients are recorded.
+        r"""The gradient :math:`\partial E / \partial \mathbf{y}`, :math:`(B, L)`, in closed form.
+
+        It needs no autograd, and can be differentiated once more.
         """
         slope: Tensor = (self.combinations(y).sigmoid() * self.weight) @ self.combinations.weight
         return slope
@@ -55,35 +57,37 @@ class GlobalEnergy(nn.Module):
 class SPENOutput(NamedTuple):
     """Output of :class:`SPEN` on request."""
 
-    logits: Tensor  #: ``[B, L]``, after the last step
-    intermediate: list[Tensor]  #: those before each step, each ``[B, L]``
+    logits: Tensor  #: ``[B, L]``, after the last step.
+    intermediate: list[Tensor]  #: Logits before each step, each ``[B, L]``.
 
 
 class SPEN(nn.Module):
-    r"""The network from the `"Structured Prediction Energy Networks" <https://arxiv.org/abs/1511.06350>`_ paper, with
-    the inference of the `"End-to-End Learning for Structured Prediction Energy Networks"
-    <https://arxiv.org/abs/1703.05667>`_ paper.
+    r"""The network from the `"Structured Prediction Energy Networks"
+    <https://arxiv.org/abs/1511.06350>`_ paper, with the inference of the `"End-to-End Learning for
+    Structured Prediction Energy Networks" <https://arxiv.org/abs/1703.05667>`_ paper.
 
     .. math::
-        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top} \,
-        \textrm{softplus}(\mathbf{C} \mathbf{y}) - H(\mathbf{y})
+        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top}
+        \, \textrm{softplus}(\mathbf{C} \mathbf{y}) - H(\mathbf{y})
 
-    with a perceptron :math:`\mathbf{b}` over the mean of the components and the entropy :math:`H`. Inference takes
-    :math:`T` steps of entropic mirror descent from the local logits, with step sizes that are learned:
+    with a perceptron :math:`\mathbf{b}` over the mean of the components and the entropy :math:`H`.
+    Inference takes :math:`T` steps of entropic mirror descent from the local logits, with learned
+    step sizes:
 
     .. math::
-        \mathbf{z}_0 = \mathbf{b}(\mathbf{x}), \qquad
-        \mathbf{z}_{t + 1} = \mathbf{z}_t - \eta_t \, \nabla_{\mathbf{y}} E(\mathbf{x}, \sigma(\mathbf{z}_t))
+        \mathbf{z}_0 = \mathbf{b}(\mathbf{x}), \qquad \mathbf{z}_{t + 1} = \mathbf{z}_t -
+        \eta_t \, \nabla_{\mathbf{y}} E(\mathbf{x}, \sigma(\mathbf{z}_t))
 
     :class:`~tg_mlc.papers.UnrolledObjective` trains it through these steps.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components, as for :class:`~tg_mlc.models.LaMP`. Its
-            :obj:`channels` are the size of the hidden layer.
+        encoder (torch.nn.Module): Turns a batch into components, as for
+            :class:`~tg_mlc.models.LaMP`. Its :obj:`channels` are the size of the hidden layer.
         num_labels (int): The number of labels :math:`L`.
         num_units (int, optional): As in :class:`GlobalEnergy`. (default: :obj:`64`)
         num_steps (int, optional): The number of steps :math:`T`. (default: :obj:`5`)
-        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none. (default: :obj:`2`)
+        num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none.
+            (default: :obj:`2`)
         dropout (float, optional): Dropout of blocks and of the hidden layer. (default: :obj:`0.1`)
 
     Shapes:
@@ -105,7 +109,7 @@ class SPEN(nn.Module):
         self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout)
         self.local = _perceptron(self.pooled.channels, num_labels, dropout)
         self.energy = GlobalEnergy(num_labels, num_units)
-        # At a step size of one, a step leads to where the energy would be lowest were its global part linear.
+        # A step of size one minimises the energy with its global part linearised.
         self.step_size = nn.Parameter(torch.full((num_steps,), 0.5))
 
     def forward(self, data: Data, *, return_intermediate: bool = False) -> Tensor | SPENOutput:
@@ -113,13 +117,13 @@ class SPEN(nn.Module):
 
         Args:
             data (Data): One sample or a batch of samples.
-            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`SPENOutput` with the logits
-                before each step. (default: :obj:`False`)
+            return_intermediate (bool, optional): If set to :obj:`True`, returns
+                :class:`SPENOutput` with the logits before each step. (default: :obj:`False`)
         """
         local: Tensor = self.local(self.pooled(data))
         z = [local]
         for step_size in self.step_size:
-            # the last is that of the negative entropy
+            # The last term is the slope of the negative entropy.
             slope = self.energy.slope(z[-1].sigmoid()) - local + z[-1]
             z.append(z[-1] - step_size * slope)
         return SPENOutput(z[-1], z[:-1]) if return_intermediate else z[-1]
@@ -128,21 +132,21 @@ class SPEN(nn.Module):
 class InfNetOutput(NamedTuple):
     """The logits of the networks of :class:`InfNet`, each ``[B, L]``."""
 
-    local: Tensor  #: of the local part of the energy
-    augmented: Tensor  #: of the network that looks for what is both likely and wrong
-    inference: Tensor  #: of the network that predicts
+    local: Tensor  #: The local part of the energy.
+    augmented: Tensor  #: The network that searches for likely and wrong label sets.
+    inference: Tensor  #: The network that predicts.
 
 
 class InfNet(nn.Module):
-    r"""The energy network of the `"Learning Approximate Inference Networks for Structured Prediction"
-    <https://arxiv.org/abs/1803.03376>`_ paper, in which a network replaces the minimisation of the energy.
+    r"""The energy network of the `"Learning Approximate Inference Networks for Structured
+    Prediction" <https://arxiv.org/abs/1803.03376>`_ paper: a network replaces the minimisation.
 
     .. math::
-        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top} \,
-        \textrm{softplus}(\mathbf{C} \mathbf{y})
+        E(\mathbf{x}, \mathbf{y}) = - \mathbf{b}(\mathbf{x})^{\top} \mathbf{y} + \mathbf{w}^{\top}
+        \, \textrm{softplus}(\mathbf{C} \mathbf{y})
 
-    The local part :math:`\mathbf{b}` and both inference networks are perceptrons over the mean of the components, and
-    start alike. :class:`~tg_mlc.papers.InferenceNetworkObjective` trains them.
+    The local part :math:`\mathbf{b}` and both inference networks are perceptrons over the mean of
+    the components, and start alike. :class:`~tg_mlc.papers.InferenceNetworkObjective` trains them.
 
     Args:
         encoder, num_labels, num_units, num_feature_layers, dropout: As in :class:`SPEN`.
@@ -171,14 +175,15 @@ class InfNet(nn.Module):
         return logits
 
     def networks(self, data: Data) -> InfNetOutput:
-        """The logits of all networks; only the local part trains the components, as the paper has pretrained ones."""
+        """The logits of all networks. Only the local part trains the components."""
         x = self.pooled(data)
         fixed = x.detach()
         return InfNetOutput(self.local(x), self.augmented(fixed), self.inference(fixed))
 
     def energy(self, y: Tensor, local: Tensor, *, frozen: bool = False) -> Tensor:
-        r"""The energies :math:`(B)` of probabilities :math:`(B, L)` given the logits :math:`\mathbf{b}(\mathbf{x})`; if
-        :obj:`frozen`, only :obj:`y` gets a gradient.
+        r"""The energies :math:`(B)` of probabilities :math:`(B, L)` given local logits.
+
+        If :obj:`frozen`, only :obj:`y` gets a gradient.
         """
         if not frozen:
             together: Tensor = self.global_energy(y)
@@ -190,26 +195,28 @@ class InfNet(nn.Module):
 
 @dataclass(frozen=True)
 class UnrolledObjective(SigmoidScores, Objective):
-    r"""Learning through the steps of inference, from the `"End-to-End Learning for Structured Prediction Energy
-    Networks" <https://arxiv.org/abs/1703.05667>`_ paper.
+    r"""Learning through the steps of inference, from the `"End-to-End Learning for Structured
+    Prediction Energy Networks" <https://arxiv.org/abs/1703.05667>`_ paper.
 
     .. math::
-        \mathcal{L} = \frac{1}{\sum_t w_t} \sum_{t=0}^{T} w_t \, \textrm{BCE}(\mathbf{z}_t, \mathbf{y}), \qquad
-        w_t = \frac{1}{T - t + 1}
+        \mathcal{L} = \frac{1}{\sum_t w_t} \sum_{t=0}^{T} w_t \, \textrm{BCE}(\mathbf{z}_t,
+        \mathbf{y}), \qquad w_t = \frac{1}{T - t + 1}
 
-    so that good label sets are found early, and best at the end. Unknown labels are left out.
+    so that good label sets are found early, and the best at the end. Unknown labels do not count.
     """
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns the weighted loss of all steps."""
         output = model(batch, return_intermediate=True)
-        found = [*output.intermediate, output.logits]
-        weights = [1.0 / (len(found) - t) for t in range(len(found))]
-        losses = [weight * masked_bce(z, batch.y) for weight, z in zip(weights, found, strict=True)]
+        logits = [*output.intermediate, output.logits]
+        weights = [1.0 / (len(logits) - t) for t in range(len(logits))]
+        losses = [
+            weight * masked_bce(z, batch.y) for weight, z in zip(weights, logits, strict=True)
+        ]
         return torch.stack(losses).sum() / sum(weights)
 
     def is_mean(self) -> bool:
-        """Tells that each step's loss is the mean over known labels."""
+        """Returns :obj:`True`, as each step's loss is a mean over known labels."""
         return True
 
     def check_model(self, model: nn.Module) -> None:
@@ -220,23 +227,24 @@ class UnrolledObjective(SigmoidScores, Objective):
 
 @dataclass(frozen=True)
 class InferenceNetworkObjective(SigmoidScores, Objective):
-    r"""Margin learning of an energy and of its inference networks, from the `"Learning Approximate Inference Networks
-    for Structured Prediction" <https://arxiv.org/abs/1803.03376>`_ paper.
+    r"""Margin learning of an energy and of its inference networks, from the `"Learning Approximate
+    Inference Networks for Structured Prediction" <https://arxiv.org/abs/1803.03376>`_ paper.
 
     .. math::
         \min_{\Theta} \max_{\Phi} \; \big[ \Delta(\mathbf{A}_{\Phi}(\mathbf{x}), \mathbf{y}) -
-        E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Phi}(\mathbf{x})) + E_{\Theta}(\mathbf{x}, \mathbf{y}) \big]_+, \qquad
-        \min_{\Psi} E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Psi}(\mathbf{x}))
+        E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Phi}(\mathbf{x})) + E_{\Theta}(\mathbf{x}, \mathbf{y})
+        \big]_+, \qquad \min_{\Psi} E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Psi}(\mathbf{x}))
 
-    with :math:`\Delta(\mathbf{a}, \mathbf{y}) = \lVert \mathbf{a} - \mathbf{y} \rVert^2`, all relative to the number of
-    labels. As in the paper, cross-entropy and entropy keep both networks stable. It pretrains the local energy, and
-    tunes :math:`\Psi` when all else is done; here all are trained at once, :math:`\Phi` without the hinge, and the
-    local energy also with cross-entropy. An unknown label counts as the network's own score.
+    with :math:`\Delta(\mathbf{a}, \mathbf{y}) = \lVert \mathbf{a} - \mathbf{y} \rVert^2`, all
+    relative to the number of labels. As in the paper, cross-entropy and entropy keep both networks
+    stable. The paper pretrains the local energy, and tunes :math:`\Psi` last; here all are trained
+    at once, :math:`\Phi` without the hinge, and the local energy also with cross-entropy. An
+    unknown label counts as the network's own score.
 
     Args:
         local_weight (float, optional): Weight of the cross-entropies. (default: :obj:`1.0`)
-        entropy_weight (float, optional): Weight of the entropy of what the networks say. (default: :obj:`1.0`, that of
-            :class:`~tg_mlc.papers.SPEN`)
+        entropy_weight (float, optional): Weight of the entropy of the networks' outputs.
+            (default: :obj:`1.0`, as in :class:`~tg_mlc.papers.SPEN`)
     """
 
     local_weight: float = 1.0
@@ -248,24 +256,20 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         check_number("entropy_weight", self.entropy_weight)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns the sum of what all networks minimise."""
+        """Returns the sum of the losses of all networks."""
         model = cast(InfNet, model)
         networks = model.networks(batch)
         wrong, right = networks.augmented.sigmoid(), networks.inference.sigmoid()
-        y = torch.where(batch.y.isnan(), wrong.detach(), batch.y)
         fixed = wrong.detach()
-        margin = (
-            _distance(fixed, y)
-            - model.energy(fixed, networks.local)
-            + model.energy(y, networks.local)
-        )
+        y = torch.where(batch.y.isnan(), fixed, batch.y)
+        margin = _distance(fixed, y) - model.energy(fixed, networks.local)
+        margin = margin + model.energy(y, networks.local)
         augmented = model.energy(wrong, networks.local, frozen=True) - _distance(wrong, y)
         inference = model.energy(right, networks.local, frozen=True)
         entropy = _entropy(networks.augmented) + _entropy(networks.inference)
         total = margin.relu() + augmented + inference - self.entropy_weight * entropy
-        local = sum(
-            (masked_bce(logits, batch.y) for logits in networks), torch.zeros_like(total[0])
-        )
+        losses = (masked_bce(logits, batch.y) for logits in networks)
+        local = sum(losses, torch.zeros_like(total[0]))
         return total.mean() / y.size(1) + self.local_weight * local
 
     def check_model(self, model: nn.Module) -> None:
@@ -278,9 +282,8 @@ def _distance(a: Tensor, y: Tensor) -> Tensor:
 
 
 def _entropy(logits: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(logits, logits.sigmoid(), reduction="none").sum(
-        dim=-1
-    )
+    entropy = F.binary_cross_entropy_with_logits(logits, logits.sigmoid(), reduction="none")
+    return entropy.sum(dim=-1)
 
 
 _KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
@@ -305,21 +308,19 @@ def energy_network(
     Args:
         train, label_graph, node_messages, channels, frequency_strength, inputs: As in
             :func:`~tg_mlc.papers.pooled_mlp`.
-        inference (str, optional): :obj:`"steps"` (:class:`SPEN`) or :obj:`"network"` (:class:`InfNet`).
-            (default: :obj:`"steps"`)
+        inference (str, optional): :obj:`"steps"` (:class:`SPEN`) or :obj:`"network"`
+            (:class:`InfNet`). (default: :obj:`"steps"`)
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
     check_choice("inference", inference, _KINDS)
     check_flag("node_messages", node_messages)
     inner = input_encoder(train, channels, **inputs)
     blocks = num_feature_layers if node_messages else 0
-    model = _KINDS[inference](
-        inner, train.num_labels, num_units=num_units, num_feature_layers=blocks, dropout=dropout
-    )
-    for network in (
-        model.local,
-        *([model.augmented, model.inference] if isinstance(model, InfNet) else []),
-    ):
+    options: Any = {"num_units": num_units, "num_feature_layers": blocks, "dropout": dropout}
+    model = _KINDS[inference](inner, train.num_labels, **options)
+    networks = [model.local]
+    networks += [model.augmented, model.inference] if isinstance(model, InfNet) else []
+    for network in networks:
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model
 

@@ -34,10 +34,8 @@ def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
     main("emotions,scene", seeds=1, seconds=0)
     assert small == ["emotions", "scene"]
     points = json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["runs"]
-    assert [point["model"] for point in points if point["dataset"] == "scene"][::6] == [
-        "label frequency",
-        OURS,
-    ]
+    models = [point["model"] for point in points if point["dataset"] == "scene"]
+    assert models[::6] == ["label frequency", OURS]
     assert len(points) == 14
 
 
@@ -57,12 +55,9 @@ def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_are_ranked_apart_by_their_positives() -> None:
-    y_train, y_test = (
-        np.array([[0, 1, 1, 1]] + 5 * [[0, 0, 1, 1]]),
-        np.array([[1, 1, 1, 0], [0, 0, 0, 0]]),
-    )
-    found = by_positives(y_train, y_test, np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]))
-    assert found == {  # the last label has no test sample
+    y_train = np.array([[0, 1, 1, 1]] + 5 * [[0, 0, 1, 1]])
+    y_test, scores = np.array([[1, 1, 1, 0], [0] * 4]), np.array([[1.0, 0, 1, 0], [0, 1.0, 0, 1]])
+    assert by_positives(y_train, y_test, scores) == {  # The last label has no test sample.
         "0": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},
         "1 to 4": {"labels": 1, "roc_auc": 0.0, "average_precision": 0.5},
         "5 to 19": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},

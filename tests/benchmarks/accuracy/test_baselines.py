@@ -22,9 +22,8 @@ class Few(list[SimpleNamespace]):
     """Five samples with one label."""
 
     def __init__(self, **attributes: Any) -> None:
-        super().__init__(
-            SimpleNamespace(x=torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])) for _ in range(5)
-        )
+        x = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])
+        super().__init__(SimpleNamespace(x=x) for _ in range(5))
         self.y = torch.zeros(5, 1)
         self.__dict__.update(attributes)
 
@@ -47,15 +46,12 @@ def test_linear_rows_minimise_the_loss_of_their_name(
     monkeypatch.setattr(baselines, "tuned_linear", fit)
     monkeypatch.setattr(baselines, "inputs_of", lambda dataset: np.zeros((5, 8)))
     split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
-    losses = {
-        f"linear SVM{suffix}, tuned": "hinge",
-        f"logistic regression{suffix}, tuned": "logistic",
-    }
-    rows = dict(
-        islice(baselines._rows(Task(name, cast(Any, dataset)), split, 0, {}), 1 + num_classifiers)
-    )
-    assert list(rows) == ["label frequency", *list(losses)[-num_classifiers:]]
-    for row in list(losses)[-num_classifiers:]:
+    losses = {f"linear SVM{suffix}": "hinge", f"logistic regression{suffix}": "logistic"}
+    losses = {f"{row}, tuned": losses[row] for row in list(losses)[-num_classifiers:]}
+    made = baselines._rows(Task(name, cast(Any, dataset)), split, 0, {})
+    rows = dict(islice(made, 1 + num_classifiers))
+    assert list(rows) == ["label frequency", *losses]
+    for row in losses:
         with pytest.raises(RuntimeError, match=rf"{losses[row]} loss on \(5, "):
             rows[row]()
 

@@ -28,8 +28,7 @@ from tg_mlc.datasets import BlogCatalog
 from tg_mlc.datasets.downloads import RawFile
 
 needs_loader = pytest.mark.skipif(
-    not (WITH_PYG_LIB or WITH_TORCH_SPARSE),
-    reason="needs torch-sparse, which PyG's neighbour loaders need",
+    not (WITH_PYG_LIB or WITH_TORCH_SPARSE), reason="PyG's neighbour loaders need torch-sparse"
 )
 NUM_NODES = 120
 
@@ -53,7 +52,7 @@ def graph(network: np.ndarray) -> Graph:
     return Graph(adjacency, edge_index, torch.stack([even, ~even], dim=1).float(), embeddings)
 
 
-def test_netmf_tells_communities_apart(graph: Graph) -> None:
+def test_netmf_separates_communities(graph: Graph) -> None:
     x = graph.embeddings[NETMF]
     similar = torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=-1)
     same = (graph.y[:, :1] == graph.y[:, 0]).bool()
@@ -62,21 +61,20 @@ def test_netmf_tells_communities_apart(graph: Graph) -> None:
 
 @pytest.mark.parametrize("row", [NETMF, PROPAGATION])
 def test_base_classifiers_predict_labels(graph: Graph, row: str) -> None:
-    trial = Trial.of(graph, seed=0, share=0.5)
+    trial = Trial.of(graph, seed=0, fraction=0.5)
     scores = trial.scores[row]
     assert ((scores[:, 0] > scores[:, 1]) == graph.y[:, 0].bool()).float().mean() > 0.9
 
 
 @pytest.mark.parametrize("row", [NETMF, PROPAGATION])
-def test_no_label_of_a_test_node_reaches_scores_nor_does_one_of_a_training_node_reach_its_own(
+def test_scores_depend_on_no_test_label_and_on_no_label_of_the_node_itself(
     graph: Graph, row: str
 ) -> None:
-    trial = Trial.of(graph, seed=0, share=0.5)
+    trial = Trial.of(graph, seed=0, fraction=0.5)
     hidden = graph.y.clone()
     hidden[trial.test] = 1 - hidden[trial.test]
-    torch.testing.assert_close(
-        Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row], trial.scores[row]
-    )
+    again = Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row]
+    torch.testing.assert_close(again, trial.scores[row])
     changed, one = graph.y.clone(), trial.train[0]
     changed[one] = 1 - changed[one]
     again = Trial.of(graph._replace(y=changed), 0, 0.5).scores[row]
@@ -92,11 +90,11 @@ def test_as_many_labels_as_a_node_has_are_predicted() -> None:
 
 def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
     y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
-    # each half has a threshold that is right for it
+    # Each half has a threshold that is right for it.
     logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
     found = benchmark.measured(y, logits)
     assert found["known"]["f1_micro"] == 1.0
-    # 8 of 16 are found, of 16 predicted
+    # 8 of 16 are found, among 16 predictions.
     assert found["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
 
 
@@ -108,35 +106,28 @@ def test_a_run_that_stopped_early_goes_on(
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    sizes: dict[str, Any] = {
-        "SIZES": dict.fromkeys(SIZES, 8),
-        "FROM_EMBEDDINGS": (2, 1e-2),
-        "FROM_SCORES": (2, 1e-3),
-    }
+    sizes: dict[str, Any] = {"SIZES": dict.fromkeys(SIZES, 8)}
+    sizes |= {"FROM_EMBEDDINGS": (2, 1e-2), "FROM_SCORES": (2, 1e-3)}
     for name, value in {**sizes, "CHANNELS": 8, "is_installed": lambda package: False}.items():
         monkeypatch.setattr(benchmark, name, value)
     raw = tmp_path / "blogcatalog" / "raw"
     raw.mkdir(parents=True)
     group = np.eye(2)[np.arange(NUM_NODES) % 2]
-    scipy.io.savemat(
-        raw / "blogcatalog.mat", {"network": sp.csc_matrix(network), "group": sp.csc_matrix(group)}
-    )
+    content = {"network": sp.csc_matrix(network), "group": sp.csc_matrix(group)}
+    scipy.io.savemat(raw / "blogcatalog.mat", content)
 
     main(seeds=1, root=tmp_path)
     benchmark.load.cache_clear()
     made: list[tuple[int, float]] = []
-    monkeypatch.setattr(
-        benchmark, "run_share", lambda seed, share, root: made.append((seed, share)) or []
-    )
+    run_share = lambda seed, share, root: made.append((seed, share)) or []  # noqa: E731
+    monkeypatch.setattr(benchmark, "run_share", run_share)
     main(seeds=2, root=tmp_path)
     assert made == [(1, share) for share in SHARES]
     runs = json.loads((tmp_path / "blogcatalog.json").read_text())["runs"]
     assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
 
 
-def test_without_a_sampler_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_sampler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(benchmark, "WITH_PYG_LIB", False)
     monkeypatch.setattr(benchmark, "WITH_TORCH_SPARSE", False)
     with pytest.raises(SystemExit, match=r"torch-sparse.*\[sparse\]"):

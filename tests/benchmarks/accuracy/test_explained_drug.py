@@ -20,9 +20,9 @@ def numbers_in(value: Any) -> set[str]:
 def test_every_number_of_the_reading_is_in_the_results() -> None:
     section = PAGE.read_text().split("## How to read why a drug gets a label")[1].split("\n## ")[0]
     result = {key: value for key, value in read(NAME).items() if key != "environment"}
-    told = set(re.findall(r"\d+\.\d+", section))
-    assert len(told) > 10
-    assert told <= numbers_in(result)
+    written = set(re.findall(r"\d+\.\d+", section))
+    assert len(written) > 10
+    assert written <= numbers_in(result)
     assert SMILES in section
     assert LABEL in section
 
@@ -32,14 +32,8 @@ def test_what_the_reading_says_in_words() -> None:
     assert result["probability"] > result["threshold"]
     assert min(result["parts"].values()) >= 0
     assert result["largest effect of a label"] < 0.01
-    assert sorted(result["occlusion"], key=result["occlusion"].__getitem__)[-3:] == [
-        "C3",
-        "S7",
-        "N6",
-    ]
-    assert min(result["given as absent"], key=result["given as absent"].__getitem__).startswith(
-        "Skin"
-    )
-    assert max(result["given as present"], key=result["given as present"].__getitem__).startswith(
-        "Neoplasms"
-    )
+    occlusion, absent = result["occlusion"], result["given as absent"]
+    present = result["given as present"]
+    assert sorted(occlusion, key=occlusion.__getitem__)[-3:] == ["C3", "S7", "N6"]
+    assert min(absent, key=absent.__getitem__).startswith("Skin")
+    assert max(present, key=present.__getitem__).startswith("Neoplasms")

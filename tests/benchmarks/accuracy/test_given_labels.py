@@ -24,7 +24,7 @@ NAMES = ["a", "b", "twin of a", "twin of b"]
 
 @pytest.fixture
 def twins() -> ArrayDataset:
-    """Bags of words that tell nothing of the labels, of which the last two are the first two again."""
+    """Bags of words that are independent of the labels; the last two labels repeat the others."""
     rng = np.random.default_rng(0)
     words = (rng.random((120, 12)) < 0.4).astype(np.float32)
     y = (rng.random((120, 2)) < 0.5).astype(np.float32)
@@ -33,25 +33,20 @@ def twins() -> ArrayDataset:
 
 def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
-    return Trial(
-        Task("bookmarks", dataset, recipe),
-        random_split(len(dataset), seed=seed),
-        seed,
-        {"max_epochs": 1},
-        dataset,
-        0.0,
-    )
+    task, split = Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed)
+    return Trial(task, split, seed, {"max_epochs": 1}, dataset, 0.0)
 
 
 def test_all_rows_are_given_the_same_labels_and_more_of_them(twins: ArrayDataset) -> None:
     test = torch.arange(60)
-    shares = [trial(twins).given(test, share) for share in SHARES]
-    assert shares[0].isnan().all()
-    for fewer, more in pairwise(shares):
+    fractions = [trial(twins).given(test, fraction) for fraction in SHARES]
+    assert fractions[0].isnan().all()
+    for fewer, more in pairwise(fractions):
         assert torch.equal(more[~fewer.isnan()], fewer[~fewer.isnan()])
-    assert (~shares[5].isnan()).float().mean() == pytest.approx(0.5, abs=0.1)
-    assert torch.equal(shares[5][~shares[5].isnan()], twins.y[test][~shares[5].isnan()])
-    assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), shares[5].isnan())
+    half, known = fractions[5], ~fractions[5].isnan()
+    assert known.float().mean() == pytest.approx(0.5, abs=0.1)
+    assert torch.equal(half[known], twins.y[test][known])
+    assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), ~known)
 
 
 def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset) -> None:
@@ -73,7 +68,7 @@ def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(
 
 
 @pytest.mark.parametrize("encoding", given_labels.ENCODINGS)
-def test_nor_does_one_reach_any_way_in_which_known_labels_enter_the_regression(
+def test_no_test_label_reaches_any_encoding_of_known_labels(
     encoding: str, twins: ArrayDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(given_labels, "ENCODINGS", {encoding: given_labels.ENCODINGS[encoding]})
@@ -84,7 +79,7 @@ def test_nor_does_one_reach_any_way_in_which_known_labels_enter_the_regression(
 def learned_twice(
     row: str, dataset: ArrayDataset, folder: Path
 ) -> list[tuple[list[list[float]], dict[str, Any]]]:
-    """The scores and settings of a row, then those that it has if every label of a test sample is another."""
+    """The scores and settings of a row, and those with all labels of test samples changed."""
     y, test = dataset.y.clone(), trial(dataset).split.test
     y[test] = 1.0 - y[test]
     others = ArrayDataset(Records(sp.csr_array(inputs_of(dataset)), y.numpy(), NAMES).to_samples())
@@ -106,9 +101,8 @@ def test_it_writes_scores_of_labels_that_are_not_given(
     points = {(run["model"], run["share"], run["given"]): run for run in result["runs"]}
     for row in (FREQUENCY, PLAIN):
         assert not any(key[0] == row and key[2] for key in points)
-    assert (
-        points[LOGISTIC, 0.9, True]["roc_auc_macro"] > points[LOGISTIC, 0.9, False]["roc_auc_macro"]
-    )
+    with_given, without = (points[LOGISTIC, 0.9, given] for given in (True, False))
+    assert with_given["roc_auc_macro"] > without["roc_auc_macro"]
     for share in SHARES[1:]:
         assert points[FREQUENCY, share, False]["roc_auc_macro"] == 0.5
     assert points[WITH_MASKS, 0.5, True] != points[WITH_MASKS, 0.5, False]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,41 +16,33 @@ from tg_mlc.baselines import ForestBaseline, NetworkBaseline
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files of a small tree; forests and networks are small, too."""
-    rng = np.random.default_rng(0)
-    header = "@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute c hierarchical x,x/y,x/z,u\n@data\n"
+    rng, kind = np.random.default_rng(0), "hierarchical x,x/y,x/z,u"
+    header = (
+        f"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute c {kind}\n@data\n"
+    )
     for end, number in (("train", 60), ("test", 30)):
-        inputs = rng.normal(size=(number, 2))
-        labels = [("x/y" if a > 0 else "x/z") + ("@u" if b > 0 else "") for a, b in inputs]
-        rows = "".join(
-            f"{a:.3f},{b:.3f},{label}\n" for (a, b), label in zip(inputs, labels, strict=True)
-        )
-        (tmp_path / f"Diatoms_{end}.arff.xz").write_bytes(lzma.compress((header + rows).encode()))
-    monkeypatch.setattr(
-        benchmark,
-        "NetworkBaseline",
-        lambda **options: NetworkBaseline(16, 0.1, epochs=20, **options),
-    )
-    monkeypatch.setattr(
-        benchmark, "ForestBaseline", lambda number, **options: ForestBaseline(10, **options)
-    )
+        text = header
+        for a, b in rng.normal(size=(number, 2)):
+            label = ("x/y" if a > 0 else "x/z") + ("@u" if b > 0 else "")
+            text += f"{a:.3f},{b:.3f},{label}\n"
+        (tmp_path / f"Diatoms_{end}.arff.xz").write_bytes(lzma.compress(text.encode()))
+    network = partial(NetworkBaseline, 16, 0.1, epochs=20)
+    monkeypatch.setattr(benchmark, "NetworkBaseline", network)
+    forest = lambda number, **options: ForestBaseline(10, **options)  # noqa: E731
+    monkeypatch.setattr(benchmark, "ForestBaseline", forest)
     return tmp_path
 
 
 def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
     main(root, seeds=1, parts="frequency,alone,networks")
-    found = json.loads((own_runs / "hierarchies.json").read_text())
+    path = own_runs / "hierarchies.json"
+    found = json.loads(path.read_text())
     assert found["dataset"]["Diatoms"]["num_labels"] == 4
     values = {run["model"]: run["average_precision"] for run in found["runs"]}
-    assert (
-        min(values["random forest"], values["kernel ridge"], values[PLAIN], values[COHERENT]) > 0.8
-    )
+    assert min(values[row] for row in ("random forest", "kernel ridge", PLAIN, COHERENT)) > 0.8
     assert values["label frequency"] < 0.85
-    before = (own_runs / "hierarchies.json").read_text()
-    main(root, seeds=1, parts="frequency,alone")  # goes on from what is there
-    assert (
-        json.loads(before)["runs"]
-        == json.loads((own_runs / "hierarchies.json").read_text())["runs"]
-    )
+    main(root, seeds=1, parts="frequency,alone")  # It keeps existing runs.
+    assert json.loads(path.read_text())["runs"] == found["runs"]
 
 
 def test_stories_are_divided_by_a_seed(tmp_path: Path, real_file) -> None:

@@ -28,11 +28,11 @@ def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
 def test_co_occurrence_scores() -> None:
     y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
     assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
-    # the second label, given each
+    # The second label, given each.
     assert co_occurrence_scores(y, "conditional")[1].tolist() == [1, 1, 1]
     correlation = co_occurrence_scores(y, "correlation")
     assert correlation[0, 2].item() == pytest.approx(-1)
-    assert correlation[1].abs().sum() == 0  # never absent, so undefined
+    assert correlation[1].abs().sum() == 0  # Never absent, so undefined.
 
 
 @pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
@@ -51,9 +51,8 @@ def test_co_occurrence_scores_are_those_of_the_library(weight: Any, unknown: flo
 
 def test_correlation_is_that_of_pairs_in_which_both_are_known() -> None:
     y = torch.tensor([[1, 0], [0, 1], [0, 0], [1, torch.nan], [torch.nan, 1]])
-    torch.testing.assert_close(
-        co_occurrence_scores(y, "correlation")[0, 1], torch.corrcoef(y[:3].t())[0, 1]
-    )
+    found, expected = co_occurrence_scores(y, "correlation"), torch.corrcoef(y[:3].t())
+    torch.testing.assert_close(found[0, 1], expected[0, 1])
 
 
 def test_left_out_labels_do_not_count_in_recovery() -> None:

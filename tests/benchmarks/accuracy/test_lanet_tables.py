@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import lanet_tables
-from benchmarks.accuracy.lanet_bootstrap import compare, resamples, weighed_metrics
+from benchmarks.accuracy.lanet_bootstrap import compare, resamples, weighted_metrics
 from benchmarks.accuracy.lanet_models import CELLS
 from benchmarks.report import lanet as report
 from tests.sequences.histories import histories
@@ -44,8 +44,8 @@ def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
     assert "Differences to TIFU-KNN" in printed
     assert "Differences to table 3: LANET with memory" in printed
     assert printed.index("| label frequency |") < printed.index("| table 3: LSTM |")
-    assert "gradient boosting, whole history (" in printed  # and what fitted it
-    monkeypatch.setattr(lanet_tables, "fit", None)  # nothing is trained again
+    assert "gradient boosting, whole history (" in printed  # The library stands behind it.
+    monkeypatch.setattr(lanet_tables, "fit", None)  # Nothing is trained again.
     lanet_tables.main(**options)
     again = capsys.readouterr().out
     assert again.splitlines() == [line for line in printed.splitlines() if ".json:" not in line]
@@ -72,7 +72,7 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
         "R@10": recall_at_k,
         "NDCG@10": ndcg_at_k,
     }
-    found = weighed_metrics(y, scores, {"f1_micro": 0.4, "f1_macro": 0.6})
+    found = weighted_metrics(y, scores, {"f1_micro": 0.4, "f1_macro": 0.6})
     assert found.keys() == expected.keys()
     for key, metric in found.items():
         all_once, repeated = metric(np.stack([np.ones(40), weight], axis=1))
@@ -81,10 +81,9 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
 
 
 def test_rows_are_compared_with_one_that_is_there(own_runs):
+    options = {"cells": "table_3.lstm", "seeds": "0", "max_epochs": 1, "batches": 1, "draws": 2}
     with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['unknown'\]\)"):
-        lanet_tables.main(
-            cells="table_3.lstm", seeds="0", max_epochs=1, batches=1, draws=2, against="unknown"
-        )
+        lanet_tables.main(**options, against="unknown")
 
 
 SETTINGS = CELLS["table_3.lstm"].described
@@ -103,7 +102,7 @@ SETTINGS = CELLS["table_3.lstm"].described
 )
 def test_cells_of_other_options_or_targets_are_not_kept(other, kept, tmp_path):
     split, path = time_split(histories()), tmp_path / "table_3.lstm-0.json"
-    assert not lanet_tables.is_kept(path, split, {})
+    assert not lanet_tables.is_current(path, split, {})
     found = {
         "cell": "table_3.lstm",
         "split": split.hash,
@@ -111,7 +110,7 @@ def test_cells_of_other_options_or_targets_are_not_kept(other, kept, tmp_path):
         "settings": SETTINGS,
     }
     path.write_text(json.dumps({**found, "metrics": dict.fromkeys(report.COLUMNS), **other}))
-    assert lanet_tables.is_kept(path, split, {"max_epochs": 1}) is kept
+    assert lanet_tables.is_current(path, split, {"max_epochs": 1}) is kept
 
 
 def test_no_two_cells_are_the_same():

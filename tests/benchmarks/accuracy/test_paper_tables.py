@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace as changed
 from importlib import import_module
 from pathlib import Path
@@ -34,9 +35,8 @@ class NoSamples:
 def made(cell: Cell, *_: Any) -> dict[str, Any]:
     if cell.row == EL:
         raise RuntimeError("does not train")
-    metrics = dict.fromkeys(
-        ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro"), 0.5
-    )
+    names = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
+    metrics = dict.fromkeys(names, 0.5)
     return {"run": Run(cell.row, cell.seed, "", 60.0, {**metrics}, []).to_dict(), "epochs": 1}
 
 
@@ -80,7 +80,7 @@ def test_a_failed_cell_leaves_no_file(own_runs: Path) -> None:
 
 def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -> None:
     soon, later = time.perf_counter() + 30, time.perf_counter() + 90
-    assert grid().make(CELL, soon) == "made"  # nothing is known of it
+    assert grid().make(CELL, soon) == "made"  # It was not measured before.
     other_seed = Cell("bibtex", FC, 11)
     assert grid().make(other_seed, soon) == "left out because time is up"
     assert grid().make(CELL, soon) == "there"
@@ -88,12 +88,8 @@ def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -
 
 
 def test_times_are_estimated_from_the_most_similar_cells() -> None:
-    seconds = {
-        CELL: 5.0,
-        Cell("bibtex", EL, 10): 20.0,
-        Cell("sider", FC, 10): 90.0,
-        Cell("bibtex", SVM, 10): 1.0,
-    }
+    seconds = {CELL: 5.0, Cell("bibtex", EL, 10): 20.0}
+    seconds |= {Cell("sider", FC, 10): 90.0, Cell("bibtex", SVM, 10): 1.0}
     assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
     assert estimate(Cell("bibtex", Row("lamp", True, "prior"), 10), seconds) == 20.0
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
@@ -101,28 +97,36 @@ def test_times_are_estimated_from_the_most_similar_cells() -> None:
 
 def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
     some = grid()
-    some.seconds = {
-        Cell("sider", FC, 10): 9.0,
-        Cell("sider", SVM, 10): 1.0,
-        Cell("bibtex", EL, 11): 4.0,
-    }
+    some.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0}
+    some.seconds[Cell("bibtex", EL, 11)] = 4.0
     cells = [Cell("bibtex", row, 10) for row in (FC, EL, SVM)]
     assert [cell.row for cell in sorted(cells, key=some.cost)] == [SVM, FC, EL]
 
 
-def test_seeds_come_one_after_another_and_data_sets_in_their_order(
+@pytest.fixture
+def said(
     own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., list[str]]:
+    """The lines of a grid that names its cells instead of training them."""
+    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+
+    def lines(**options: Any) -> list[str]:
+        main(**{"datasets": "bibtex", "seeds": 1, **options})
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
+def cells_of(lines: list[str]) -> list[str]:
+    return [line.removeprefix("cells/") for line in lines if line.startswith("cells/")]
+
+
+def test_seeds_come_one_after_another_and_data_sets_in_their_order(
+    said: Callable[..., list[str]],
 ) -> None:
-    monkeypatch.setattr(
-        Grid, "make", lambda self, cell, end: print(cell.dataset, cell.seed) or "made"
-    )
-    main(datasets="sider,bibtex", models="linear SVM", seeds=2)
-    assert capsys.readouterr().out.splitlines()[:4] == [
-        "sider 10",
-        "bibtex 10",
-        "sider 11",
-        "bibtex 11",
-    ]
+    found = cells_of(said(datasets="sider,bibtex", models="linear SVM", seeds=2))[:4]
+    names = [f"{data}/linear-SVM-s{seed}" for seed in (10, 11) for data in ("sider", "bibtex")]
+    assert found == names
 
 
 def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
@@ -142,58 +146,43 @@ def test_rows_that_lack_something_here_are_said(
     for variable, value in {"WNSEARCHDIR": "", "NLTK_DATA": "", "HOME": str(own_runs)}.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setitem(sys.modules, "napkinxc", None)
-    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
+    options = {"datasets": "bibtex", "models": "mped,label trees", "graphs": "wordnet", "seeds": 1}
     with pytest.raises(SystemExit, match=r"to choose a cell \(got none\)"):
-        main(
-            table="mped-2", datasets="bibtex", models="mped,label trees", graphs="wordnet", seeds=1
-        )
+        main(table="mped-2", **options)
     said = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    assert [line.split("Expected")[0] for line in said] == [
-        "label trees: left out. ",
-        "MPED wordnet: left out. ",
-    ]
+    left_out = ["label trees: left out. ", "MPED wordnet: left out. "]
+    assert [line.split("Expected")[0] for line in said] == left_out
     assert "tg_mlc[extreme]" in said[0]
 
 
-def test_all_graphs_are_run_by_default(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("options", "cells"),
+    [
+        (
+            {"table": "lamp-1", "models": "lamp", "node_messages": "false"},
+            [f"lamp-{g}" for g in ("edgeless", "complete", "prior", "learned", "wordnet")],
+        ),
+        (
+            {"models": "mped", "graphs": "complete", "steps": "1,3"},
+            ["mped-node-messages-complete-T=1", "mped-node-messages-complete"],
+        ),
+        (
+            {"models": "lamp", "node_messages": "false", "label_dropout": "0.30,.5"}
+            | {"graphs": "edgeless,complete"},
+            [f"lamp-complete-label-dropout-{dropout}" for dropout in ("0.3", "0.5")],
+        ),
+    ],
+    ids=["all graphs", "steps", "label dropout"],
+)
+def test_options_choose_cells(
+    options: dict[str, str],
+    cells: list[str],
+    said: Callable[..., list[str]],
+    own_runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
     monkeypatch.setattr(paper_tables, "find_folder", lambda: own_runs)
-    main(table="lamp-1", datasets="bibtex", models="lamp", node_messages="false", seeds=1)
-    names = capsys.readouterr().out.splitlines()[:5]
-    assert names == [
-        f"cells/bibtex/lamp-{graph}-s10"
-        for graph in ("edgeless", "complete", "prior", "learned", "wordnet")
-    ]
-
-
-def test_steps_of_a_grid(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
-    main(models="mped", graphs="complete", steps="1,3", datasets="bibtex", seeds=1)
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        f"cells/bibtex/mped-node-messages-complete{t}-s10" for t in ("-T=1", "")
-    ]
-
-
-def test_label_dropout_of_a_grid(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
-    main(
-        models="lamp",
-        node_messages="false",
-        graphs="edgeless,complete",
-        label_dropout="0.30,.5",
-        datasets="bibtex",
-        seeds=1,
-    )
-    names = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cells/")]
-    assert names == [
-        f"cells/bibtex/lamp-complete-label-dropout-{share}-s10" for share in ("0.3", "0.5")
-    ]
+    assert cells_of(said(**options)) == [f"bibtex/{cell}-s10" for cell in cells]
 
 
 @pytest.mark.parametrize("name", DATASETS)
@@ -209,26 +198,17 @@ def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
 
 def test_rows_of_a_grid() -> None:
     def rows(**changed: Any) -> list[Row]:
-        options = {
-            "models": "",
-            "node_messages": "false,true",
-            "graphs": ["edgeless", "complete"],
-            "changes": [],
-            **changed,
-        }
-        return paper_tables._rows(["lamp-1"], **options)
+        options: dict[str, Any] = {"models": "", "node_messages": "false,true", "changes": []}
+        options["graphs"] = ["edgeless", "complete"]
+        return paper_tables._rows(["lamp-1"], **{**options, **changed})
 
     assert {SVM, FC, EL, Row("lamp", True, "complete")} <= set(rows())
     assert rows(models="linear SVM") == [SVM]
-    assert rows(
-        models="lamp", node_messages="true", graphs=["complete"], changes=["T=1", "T=2"]
-    ) == [
-        Row("lamp", True, "complete", change="T=1"),
-        Row("lamp", True, "complete", change="T=2"),
-    ]
-    with pytest.raises(
-        SystemExit, match=r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"
-    ):
+    steps = {"node_messages": "true", "graphs": ["complete"], "changes": ["T=1", "T=2"]}
+    whole = Row("lamp", True, "complete")
+    assert rows(models="lamp", **steps) == [changed(whole, change=f"T={t}") for t in (1, 2)]
+    message = r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"
+    with pytest.raises(SystemExit, match=message):
         rows(models="nothing")
 
 
@@ -239,28 +219,16 @@ def test_emotions_end_to_end(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.undo()  # trains
+    monkeypatch.undo()  # It trains.
     monkeypatch.setattr("benchmarks.files.RUNS", own_runs)
-    options: dict[str, Any] = {
-        "table": "lamp-1",
-        "datasets": "emotions",
-        "graphs": "complete",
-        "node_messages": "false",
-        "root": root,
-    }
-    options |= {
-        "models": "lamp,label frequency,linear SVM",
-        "epochs": 1,
-        "channels": 16,
-        "seeds": 1,
-    }
+    options: dict[str, Any] = {"table": "lamp-1", "datasets": "emotions", "graphs": "complete"}
+    options |= {"models": "lamp,label frequency,linear SVM", "node_messages": "false"}
+    options |= {"root": root, "epochs": 1, "channels": 16, "seeds": 1}
     assert main(**options) == 0
     printed = capsys.readouterr().out
     assert "| LaMP emb fc | 0." in printed
-    assert (
-        "- d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch: emotions (LaMP emb fc)"
-        in printed
-    )
+    smaller = "d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch"
+    assert f"- {smaller}: emotions (LaMP emb fc)" in printed
     assert "3 made" in printed
     network = stored(tracked=False).set_index("row")["content"][FC]
     assert network["epochs"] == 1

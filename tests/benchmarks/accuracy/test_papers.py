@@ -9,13 +9,11 @@ from tg_mlc.papers.recipes.family import FAMILY
 
 
 def test_figures_of_the_papers() -> None:
-    best, metrics = (
-        "best of the papers' message passing",
-        ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy"),
-    )
+    best = "best of the papers' message passing"
+    metrics = ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy")
     assert figures("bibtex")["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445
     assert [figures("bibtex")[best][metric] for metric in metrics] == [0.447, 0.473, 0.376, 0.197]
-    assert figures("delicious")[best]["subset_accuracy"] < 0.02  # not those of the misprint
+    assert figures("delicious")[best]["subset_accuracy"] < 0.02  # The misprint has others.
     assert figures("rcv1")[f"{best} (34 times the training samples)"]["subset_accuracy"] > 0.5
     assert figures("emotions") == {}
 
@@ -36,14 +34,9 @@ def test_rows_are_called_as_in_the_papers(name: str) -> None:
 
 
 def test_every_model_of_the_family_has_a_row_and_a_name() -> None:
-    rows = {row.model for table in TABLES.values() for row in table.rows}
-    assert FAMILY.keys() <= rows
-    assert {
-        row.model
-        for table in TABLES.values()
-        for row in table.rows
-        if row.node_messages is not None
-    } == NAMES.keys()
+    rows = [row for table in TABLES.values() for row in table.rows]
+    assert FAMILY.keys() <= {row.model for row in rows}
+    assert {row.model for row in rows if row.node_messages is not None} == NAMES.keys()
 
 
 def test_titles() -> None:

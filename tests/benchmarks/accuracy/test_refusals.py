@@ -36,55 +36,46 @@ Main = Callable[..., Any]
     ],
 )
 def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str, Any]) -> None:
-    with pytest.raises(
-        SystemExit, match=f"whole run with --replace \\(got --{next(iter(reduced))}\\)"
-    ):
+    option = next(iter(reduced))
+    with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{option}\\)"):
         main(replace=True, **reduced)
 
 
+PRIOR = prior_vs_learned.main
+ABLATION = {"dataset": "sider", "ablation": True}
+WORDNET = {"dataset": "nci", "graphs": "edgeless,wordnet"}
+RANDOM = {"dataset": "bibtex", "split": "random"}
+
+
 @pytest.mark.parametrize(
-    ("main", "options", "told"),
+    ("main", "options", "message"),
     [
-        (
-            prior_vs_learned.main,
-            {"dataset": "sider", "ablation": True},
-            "--dataset of --ablation to be one of bibtex",
-        ),
+        (PRIOR, ABLATION, "--dataset of --ablation to be one of bibtex"),
         (settings.main, {"dataset": "sider"}, "--dataset to be one of bibtex"),
         (given_labels.main, {"dataset": "planted-50"}, r"one of bibtex, .* \(got planted-50\)"),
         (learning_curve.main, {"dataset": "planted-50"}, "bags of words, or nci"),
         (learning_curve.main, {"dataset": "nothing"}, r"one of sider, .* \(got nothing\)"),
-        (prior_vs_learned.main, {"dataset": "nothing"}, "--dataset to be one of sider, tox21"),
-        (
-            prior_vs_learned.main,
-            {"dataset": "bibtex", "split": "random"},
-            "--split of bibtex to be one of official",
-        ),
-        (
-            prior_vs_learned.main,
-            {"dataset": "nci", "graphs": "edgeless,wordnet"},
-            "--graphs of nci' to be some of edgeless",
-        ),
+        (PRIOR, {"dataset": "nothing"}, "--dataset to be one of sider, tox21"),
+        (PRIOR, RANDOM, "--split of bibtex to be one of official"),
+        (PRIOR, WORDNET, "--graphs of nci' to be some of edgeless"),
     ],
 )
 def test_what_is_not_there_is_refused(
-    main: Main, options: dict[str, Any], told: str, root: Path
+    main: Main, options: dict[str, Any], message: str, root: Path
 ) -> None:
-    with pytest.raises(SystemExit, match=told):
+    with pytest.raises(SystemExit, match=message):
         main(root=root, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "option"), [({"cells": "table_9"}, "cells"), ({"tables": "table 9"}, "tables")]
-)
-def test_unknown_cells_and_tables_are_refused(
-    options: dict[str, str], option: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def few_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
-    with pytest.raises(
-        SystemExit, match=f"Expected '{option}' to be some of .*\\(got 'table.9'\\)"
-    ):
-        lanet_tables.main(**options)
+
+
+@pytest.mark.parametrize(("option", "value"), [("cells", "table_9"), ("tables", "table 9")])
+def test_unknown_cells_and_tables_are_refused(option: str, value: str, few_events: None) -> None:
+    with pytest.raises(SystemExit, match=f"'{option}' to be some of .*\\(got '{value}'\\)"):
+        lanet_tables.main(**{option: value})
 
 
 def _runs(model: str, *seeds: int, **fields: Any) -> list[dict[str, Any]]:
@@ -94,38 +85,27 @@ def _runs(model: str, *seeds: int, **fields: Any) -> list[dict[str, Any]]:
 ROW = {"node_messages": None, "graph": None, "settings": None, "change": None}
 EL = {"node_messages": False, "graph": "edgeless", "settings": "best", "change": None}
 PLANTED = [*_runs("label frequency", 10, 11, **ROW), *_runs("LaMP", 10, 11, **EL)]
+SCENE, EMOTIONS = {"dataset": "scene", "seed": 0}, {"datasets": "emotions", "seeds": 1}
+LSTM = "table 3: LSTM"
+EPOCHS = [*_runs(DEFAULT, 0, epoch=1), *_runs(DEFAULT, 0, epoch=2)]
+NCI = {"dataset": "nci", "epochs": 1, "seeds": 1}
+COMPARISON = "prior_vs_learned-planted-50-official"
 
 
 @pytest.mark.parametrize(
     ("main", "name", "runs", "options", "lost"),
     [
+        (auto.main, "default", [SCENE], EMOTIONS, "'scene', 0"),
         (
-            auto.main,
-            "default",
-            [{"dataset": "scene", "seed": 0}],
-            {"datasets": "emotions", "seeds": 1},
-            "'scene', 0",
+            *(lanet_tables.main, "lanet-complete_journey", _runs(LSTM, 0, 1)),
+            *({"cells": "table_3.lstm", "seeds": "0"}, f"'{LSTM}', 1"),
         ),
-        (
-            lanet_tables.main,
-            "lanet-complete_journey",
-            _runs("table 3: LSTM", 0, 1),
-            {"cells": "table_3.lstm", "seeds": "0"},
-            "'table 3: LSTM', 1",
-        ),
-        (
-            learning_curve.main,
-            "learning_curve-nci",
-            [*_runs(DEFAULT, 0, epoch=1), *_runs(DEFAULT, 0, epoch=2)],
-            {"dataset": "nci", "epochs": 1, "seeds": 1},
-            f"'{DEFAULT}', 0, 2",
-        ),
-        *(
-            (prior_vs_learned.main, "prior_vs_learned-planted-50-official", PLANTED, options, "Row")
-            for options in ({"seeds": 1, "graphs": "edgeless"}, {"seeds": 2, "graphs": "complete"})
-        ),
+        (learning_curve.main, "learning_curve-nci", EPOCHS, NCI, f"'{DEFAULT}', 0, 2"),
+        (PRIOR, COMPARISON, PLANTED, {"seeds": 1, "graphs": "edgeless"}, "Row"),
+        (PRIOR, COMPARISON, PLANTED, {"seeds": 2, "graphs": "complete"}, "Row"),
     ],
 )
+@pytest.mark.usefixtures("few_events", "own_runs")
 def test_fewer_rows_or_seeds_replace_no_tracked_results(
     main: Main,
     name: str,
@@ -134,10 +114,8 @@ def test_fewer_rows_or_seeds_replace_no_tracked_results(
     lost: str,
     root: Path,
     results: Path,
-    own_runs: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
     monkeypatch.setattr(prior_vs_learned, "baselines", lambda *args: ["label frequency"])
     (results / f"{name}.json").write_text(json.dumps({"seconds": 1.0, "runs": runs}))
     if main is prior_vs_learned.main:

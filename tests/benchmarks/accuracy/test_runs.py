@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +13,19 @@ from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
 
 
+def samples(y: np.ndarray, names: str) -> ArrayDataset:
+    x = np.zeros((300, 1), dtype=np.float32)
+    return ArrayDataset(Records(x, y, list(names)).to_samples())
+
+
 def test_decisions_come_from_validation_and_training_samples() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random((300, 2))
-    # The best threshold is 0.3 for validation samples; for test samples, which all have both labels, it is 0.
+    # The best threshold is 0.3 for validation samples; for test samples it is 0.
     y = (scores > 0.3).astype(np.float32)
     y[:100], y[200:] = np.eye(2)[rng.integers(0, 2, 100)], 1.0
-    samples = ArrayDataset(
-        Records(np.zeros((300, 1), dtype=np.float32), y, ["a", "b"]).to_samples()
-    )
     split = Split(*torch.arange(300).split(100), "by hand")
-    task = Task("emotions", samples, RECIPES["emotions"])
+    task = Task("emotions", samples(y, "ab"), RECIPES["emotions"])
     run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
     assert 0.25 <= run.thresholds["f1_micro"] <= 0.35
     expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
@@ -37,51 +40,31 @@ def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
     rng = np.random.default_rng(0)
     y = np.eye(4, dtype=np.float32)[rng.integers(0, 4, 300)]
     scores = np.clip(y * 0.2 + 0.5 * rng.random((300, 1)) + 0.1 * rng.random((300, 4)), 0.01, 0.99)
-    samples = ArrayDataset(
-        Records(np.zeros((300, 1), dtype=np.float32), y, list("abcd")).to_samples()
-    )
     split = Split(*torch.arange(300).split(100), "by hand")
-    run = Task("emotions", samples, RECIPES["emotions"]).run(
-        Row("row"), split, 0, 0.0, scores[100:200], scores[200:]
-    )
-    # Only the highest score of a sample tells, not how high it is.
+    task = Task("emotions", samples(y, "abcd"), RECIPES["emotions"])
+    run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
+    # Only which score of a sample is highest carries information, not how high it is.
     assert run.by_label_set["subset_accuracy"] == 1
     assert run.by_frequency["subset_accuracy"] < 0.9
     assert run.preferred["subset_accuracy"] == 1
 
 
-def test_titles_tell_rows_apart() -> None:
-    rows = [
-        Row("linear SVM, tuned"),
-        Row("LaMP", False, "complete", "best"),
-        Row("LaMP", False, "complete", "published"),
-        Row("LaMP", False, "complete", "best", "one step"),
-    ]
-    titles = [
-        "linear SVM, tuned",
-        "LaMP complete",
-        "LaMP complete, as published",
-        "LaMP complete, one step",
-    ]
-    assert [row.title for row in rows] == titles
+def test_titles_distinguish_rows() -> None:
+    whole = Row("LaMP", False, "complete", "best")
+    rows = {
+        "linear SVM, tuned": Row("linear SVM, tuned"),
+        "LaMP complete": whole,
+        "LaMP complete, as published": replace(whole, settings="published"),
+        "LaMP complete, one step": replace(whole, change="one step"),
+    }
+    assert [row.title for row in rows.values()] == list(rows)
 
 
 def test_a_run_is_stored_with_the_fields_of_its_row() -> None:
-    run = Run(
-        Row("LaMP", False, "complete", "published"),
-        3,
-        "hash",
-        1.0,
-        {"subset_accuracy": 0.5},
-        [],
-        test="rows",
-    )
+    row, metrics = Row("LaMP", False, "complete", "published"), {"subset_accuracy": 0.5}
+    run = Run(row, 3, "hash", 1.0, metrics, [], test="rows")
     stored = json.loads(json.dumps(run.to_dict()))
-    assert {stored[name] for name in ("model", "node_messages", "graph", "settings")} == {
-        "LaMP",
-        False,
-        "complete",
-        "published",
-    }
+    fields = [stored[name] for name in ("model", "node_messages", "graph", "settings")]
+    assert fields == ["LaMP", False, "complete", "published"]
     (found,) = frame([stored]).to_dict("records")
     assert (found["row"], found["seed"], found["metrics.subset_accuracy"]) == (run.row, 3, 0.5)

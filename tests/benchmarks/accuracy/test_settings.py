@@ -22,11 +22,8 @@ def test_every_value_but_the_recipes_own_is_tried_once() -> None:
     recipe = TABLES["bibtex"].as_published()
     values = list(values_of(recipe))
     assert values[0] == (None, None)
-    assert (
-        len(values)
-        == len(set(values))
-        == 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
-    )
+    number = 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
+    assert len(values) == len(set(values)) == number
     for setting, value in values[1:]:
         other = with_setting(recipe, setting, value)
         assert other != recipe
@@ -46,29 +43,25 @@ def samples(*, other_test: bool) -> ArrayDataset:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Puts few samples in the place of Bibtex, and one change of the settings in that of all."""
+    """Few samples in place of Bibtex, and one change of the settings in place of all."""
     monkeypatch.setattr(settings, "SETTINGS", {"epochs": ("fit", "max_epochs", (1, 2))})
     recipe = TABLES["bibtex"]
 
     def put(*, other_test: bool) -> None:
-        few = replace(
-            recipe,
-            data=Source(
-                lambda root: samples(other_test=other_test),
-                lambda dataset, method, seed: random_split(60, seed=seed),
-            ),
-            published={**recipe.published, "fit": {"max_epochs": 1}},
+        data = Source(
+            lambda root: samples(other_test=other_test),
+            lambda dataset, method, seed: random_split(60, seed=seed),
         )
+        published = {**recipe.published, "fit": {"max_epochs": 1}}
+        few = replace(recipe, data=data, published=published)
         monkeypatch.setitem(TABLES, "bibtex", few)
 
     return put
 
 
 def found(runs: Path) -> list[dict[str, float]]:
-    return [
-        {**each, "seconds": 0.0}
-        for each in json.loads((runs / "settings-bibtex.json").read_text())["runs"]
-    ]
+    runs = json.loads((runs / "settings-bibtex.json").read_text())["runs"]
+    return [{**each, "seconds": 0.0} for each in runs]
 
 
 def test_it_writes_scores_of_validation_samples(
@@ -79,11 +72,9 @@ def test_it_writes_scores_of_validation_samples(
         few(other_test=other_test)
         settings.main(root=tmp_path / str(other_test), channels=8)
         made.append(found(own_runs))
-    assert made[0] == made[1]  # no test sample is looked at
-    assert [(each["setting"], each["value"], each["epochs"]) for each in made[0]] == [
-        (None, None, 1),
-        ("epochs", 2, 2),
-    ]
+    assert made[0] == made[1]  # No test sample is used.
+    tried = [(each["setting"], each["value"], each["epochs"]) for each in made[0]]
+    assert tried == [(None, None, 1), ("epochs", 2, 2)]
     assert all(0 < each["validation"] < 1 for each in made[0])
 
 
@@ -94,16 +85,8 @@ def test_what_there_is_is_kept(
     settings.main(root=tmp_path, channels=8)
 
     def trial(*args: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "setting": args[3],
-                "value": args[4],
-                "seed": args[2],
-                "validation": 0.5,
-                "epochs": 1,
-                "seconds": 1.0,
-            }
-        ]
+        run = {"setting": args[3], "value": args[4], "seed": args[2], "validation": 0.5}
+        return [{**run, "epochs": 1, "seconds": 1.0}]
 
     monkeypatch.setattr(settings, "trial", trial)
     before = found(own_runs)

@@ -34,25 +34,18 @@ def drugs(monkeypatch: pytest.MonkeyPatch) -> Drugs:
     """Two groups of drugs that are alike in structure and in effects."""
     rng = np.random.default_rng(0)
     group, effect = np.arange(NUM_DRUGS) % 2, np.arange(NUM_EFFECTS) % 2
-    y = (
-        rng.random((NUM_DRUGS, NUM_EFFECTS)) < np.where(group[:, None] == effect, 0.6, 0.1)
-    ).astype(float)
+    likely = np.where(group[:, None] == effect, 0.6, 0.1)
+    y = (rng.random((NUM_DRUGS, NUM_EFFECTS)) < likely).astype(float)
     kernel = np.where(group[:, None] == group, 0.8, 0.2) + 0.2 * np.eye(NUM_DRUGS)
-    classes = cosine(np.eye(2)[effect])
-    made = Drugs(
-        y,
-        np.arange(NUM_DRUGS) // 2 % 10,
-        {MORGAN: kernel, MEAN: kernel},
-        classes,
-        fully_connected(NUM_EFFECTS),
-    )
+    graph, fold = fully_connected(NUM_EFFECTS), np.arange(NUM_DRUGS) // 2 % 10
+    made = Drugs(y, fold, {MORGAN: kernel, MEAN: kernel}, cosine(np.eye(2)[effect]), graph)
     monkeypatch.setattr(benchmark, "load", lambda root: made)
     monkeypatch.setattr(benchmark, "EXPECTED", {"present": (1, 0.5), "both": (0.5,)})
     monkeypatch.setattr(benchmark, "NUM_PARTS", 2)
     return made
 
 
-def test_structures_tell_effects_of_new_drugs(drugs: Drugs) -> None:
+def test_structures_predict_effects_of_new_drugs(drugs: Drugs) -> None:
     found = {run["model"]: run["roc_auc"] for run in benchmark.new_drugs(Path(), fold=0)}
     frequency = found.pop("label frequency")
     assert all(value > frequency + 0.1 for value in found.values())
@@ -79,7 +72,7 @@ def test_known_effects_are_not_counted_and_help(drugs: Drugs) -> None:
     assert len(half) == 7
     assert half[BASE] > 0.7
     values = benchmark._of_the_rest(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
-    assert np.isnan(values["roc_auc"])  # no effect is left to be found
+    assert np.isnan(values["roc_auc"])  # No effect is left to be found.
 
 
 @pytest.mark.parametrize(
@@ -101,9 +94,8 @@ def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
 
 def test_every_pair_is_hidden_once(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = np.zeros_like(drugs.y)
-    monkeypatch.setattr(
-        benchmark, "completed", lambda drugs, x, best: iter([("row", {"known": x}, x)])
-    )
+    completed = lambda drugs, x, best: iter([("row", {"known": x}, x)])  # noqa: E731
+    monkeypatch.setattr(benchmark, "completed", completed)
     for fold in range(10):
         (run,) = benchmark.hidden_pairs(Path(), fold, seed=0)
         hidden += drugs.y - run["settings"]["known"]
@@ -130,24 +122,25 @@ def test_settings_are_chosen_without_the_hidden_pairs(
 def test_the_default_is_given_the_same_effects(
     drugs: Drugs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    x = (
-        np.random.default_rng(1).normal(size=(NUM_DRUGS, 3))
-        + 3 * (np.arange(NUM_DRUGS) % 2)[:, None]
-    )
+    group = np.arange(NUM_DRUGS) % 2
+    x = np.random.default_rng(1).normal(size=(NUM_DRUGS, 3)) + 3 * group[:, None]
     dataset = from_arrays(x, drugs.y)
     dataset.fold = torch.from_numpy(drugs.fold)
     monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
     masks = []
-    monkeypatch.setattr(
-        benchmark, "_of_the_rest", lambda y, scores, given: masks.append(given) or {"roc_auc": 0.5}
-    )
+
+    def rest(y: np.ndarray, scores: np.ndarray, given: np.ndarray) -> dict[str, float]:
+        masks.append(given)
+        return {"roc_auc": 0.5}
+
+    monkeypatch.setattr(benchmark, "_of_the_rest", rest)
     new, *given = benchmark.default(Path(), fold=0, seconds=1)
     assert new["roc_auc"] > 0.6
     assert [run["given"] for run in given] == list(AMOUNTS)
     of_default = [*masks]
     masks.clear()
     benchmark.with_given(Path(), fold=0)
-    number = len(masks) // len(AMOUNTS)  # rows of each amount
+    number = len(masks) // len(AMOUNTS)  # Rows of each amount.
     for mine, theirs in zip(of_default, masks[::number], strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -175,18 +168,9 @@ def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
     def one(part: str, fold: int, seed: int = 0) -> list[dict]:
         made.append((part, fold, seed))
-        values = {"roc_auc": 0.5, "average_precision": 0.5, "roc_auc_macro": 0.5, "seconds": 0.0}
-        return [
-            {
-                "part": part,
-                "task": part,
-                "given": "",
-                "model": "row",
-                "fold": fold,
-                "seed": seed,
-                **values,
-            }
-        ]
+        values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro", "seconds"), 0.5)
+        values |= {"part": part, "task": part, "given": ""}
+        return [{"model": "row", "fold": fold, "seed": seed, **values}]
 
     monkeypatch.setattr(benchmark, "new_drugs", lambda root, fold: one(NEW, fold))
     monkeypatch.setattr(benchmark, "with_given", lambda root, fold: one(GIVEN, fold))

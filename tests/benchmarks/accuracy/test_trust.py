@@ -16,11 +16,11 @@ def scored():
 
 def test_sets_hold_what_they_promise_over_divisions(scored):
     runs = {run["sets"]: run for run in sets(*scored, seed=0, resplits=30)}
-    for share in (0.8, 0.9):
-        label, sample = (runs[f"{share:.0%} per {per}"] for per in ("label", "sample"))
+    for fraction in (0.8, 0.9):
+        label, sample = (runs[f"{fraction:.0%} per {per}"] for per in ("label", "sample"))
         assert label["labels within"] == label["labels"] == 3
         assert label["least label"] <= label["of labels"] <= label["most label"]
-        assert sample["of samples"] == pytest.approx(share, abs=TOLERANCE)
+        assert sample["of samples"] == pytest.approx(fraction, abs=TOLERANCE)
         assert label["true size"] < label["size"] < 3
     assert runs["80% per label"]["size"] < runs["90% per label"]["size"]
 

@@ -16,24 +16,15 @@ Content = dict[str, Any]
 
 def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Content:
     """A cell all metrics of which have a value."""
-    metrics: dict[str, float | None] = dict.fromkeys(
-        (*METRICS, "roc_auc_macro", "average_precision_macro"), value
-    )
+    names = (*METRICS, "roc_auc_macro", "average_precision_macro")
+    metrics: dict[str, float | None] = dict.fromkeys(names, value)
     model = {"channels": 128, "num_steps": 2, **settings}
+    versions = {"torch": "2", "torch-geometric": "2"}
+    common = {"split": "official", "module": {"lr": 2e-4}, "batch_size": 32, "parts": {}}
     return {
-        "environment": {
-            "cuda": None,
-            "processor": "CPU",
-            "versions": {"torch": "2", "torch-geometric": "2"},
-        },
+        "environment": {"cuda": None, "processor": "CPU", "versions": versions},
         "dataset": {"name": dataset, "num_samples": 7395, "sha256": "0" * 64},
-        "settings": {
-            "split": "official",
-            "model": model,
-            "module": {"lr": 2e-4},
-            "batch_size": 32,
-            "parts": {},
-        },
+        "settings": {**common, "model": model},
         "epochs": 14,
         "run": Run(row, seed, "", 1.0, metrics, []).to_dict(),
     }

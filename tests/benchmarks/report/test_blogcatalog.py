@@ -10,22 +10,18 @@ from benchmarks.report.blogcatalog import section
 
 
 def result(num_seeds: int) -> dict[str, Any]:
-    """F1 that rises from row to row, by a hundredth with every seed; with thresholds, a tenth less."""
+    """F1 that rises from row to row and with every seed; with thresholds, a tenth less."""
     runs = []
     for seed in range(num_seeds):
         for share in SHARES:
             for place, row in enumerate(ROWS):
-                known = dict.fromkeys(
-                    METRICS, 0.3 + 0.02 * place + 0.01 * seed * (1 + (row == ON_GIVEN))
-                )
+                value = 0.3 + 0.02 * place + 0.01 * seed * (1 + (row == ON_GIVEN))
+                known = dict.fromkeys(METRICS, value)
                 thresholds = {metric: value - 0.1 for metric, value in known.items()}
                 found = {"known": known, "thresholds": thresholds, "seconds": 1.0}
                 runs.append({"model": row, "seed": seed, "share": share, **found})
-    return {
-        "runs": runs,
-        "dataset": {"sha256": "abcdef0123456789"},
-        "environment": describe_environment(),
-    }
+    dataset = {"sha256": "abcdef0123456789"}
+    return {"runs": runs, "dataset": dataset, "environment": describe_environment()}
 
 
 def test_both_tables_have_all_rows() -> None:
@@ -33,17 +29,14 @@ def test_both_tables_have_all_rows() -> None:
     mean = 0.31 + 0.02 * list(ROWS).index(WITH_GIVEN)
     for less in (0.0, 0.1):
         assert f"| {WITH_GIVEN} | " + " | ".join([f"{mean - less:.3f} ± 0.010"] * 6) + " |" in lines
-    assert sum("**" in line for line in lines) == 2  # the last row is the best of both
+    assert sum("**" in line for line in lines) == 2  # The last row is the best of both.
     assert any("3 random splits" in line for line in lines)
     assert any("sha256 abcdef012345;" in line for line in lines)
 
 
 @pytest.mark.parametrize(("num_seeds", "added"), [(1, "+0.020"), (3, "+0.030")])
-def test_what_is_added_is_tested_if_there_are_several_seeds(num_seeds: int, added: str) -> None:
-    (line,) = (
-        line
-        for line in section(result(num_seeds))
-        if "regressions and label propagation: at" in line
-    )
+def test_gains_are_tested_if_there_are_several_seeds(num_seeds: int, added: str) -> None:
+    lines = section(result(num_seeds))
+    (line,) = (line for line in lines if "regressions and label propagation: at" in line)
     assert f"at 10% micro F1 {added}, macro F1 {added}" in line
     assert ("p =" in line or "p <" in line) == (num_seeds > 1)

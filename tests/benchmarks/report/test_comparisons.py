@@ -24,73 +24,39 @@ from benchmarks.report.comparisons import (
 from benchmarks.report.writing import Picture
 from tg_mlc.papers.recipes import RECIPES
 
-METRICS = (
-    "subset_accuracy",
-    "hamming_accuracy",
-    "f1_samples",
-    "f1_micro",
-    "f1_macro",
-    "roc_auc_macro",
-)
-SVM, EDGELESS, COMPLETE, PUBLISHED = (
-    Row("linear SVM, tuned"),
-    *(
-        Row("LaMP", False, graph, settings)
-        for graph, settings in (
-            ("edgeless", "best"),
-            ("complete", "best"),
-            ("complete", "published"),
-        )
-    ),
-)
+METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
+METRICS += ("roc_auc_macro",)
+SVM = Row("linear SVM, tuned")
+EDGELESS, COMPLETE = (Row("LaMP", False, graph, "best") for graph in ("edgeless", "complete"))
+PUBLISHED = replace(COMPLETE, settings="published")
+DECISIONS = ("per_label", "by_frequency", "by_label_set", "preferred")
 
 
 def write(
     folder: Path, name: str, values: dict[Row, float], seeds: int = 2, **changes: Any
 ) -> None:
-    """A file of results in which every metric of a row has one value, and the second seed a little more."""
-    runs = [
-        Run(
-            row,
-            seed,
-            "hash",
-            3.2,
-            dict.fromkeys(METRICS, value + 0.1 * seed),
-            ["rare"],
-            **{
-                key: dict.fromkeys(METRICS, value)
-                for key in ("per_label", "by_frequency", "by_label_set", "preferred")
-            },
-            thresholds={"subset_accuracy": 0.25},
-            density=None if row.graph is None else 0.25,
-            **changes.get(row.title, {}),
-        )
-        for row, value in values.items()
-        for seed in range(seeds)
-    ]
-    recipes = {
-        settings: json.loads(json.dumps(recorded(RECIPES["bibtex"])))
-        for settings in ("best", "published")
-    }
+    """A file of results in which all metrics of a row are equal, and higher in the second seed."""
+    runs = []
+    for row, value in values.items():
+        fields = {key: dict.fromkeys(METRICS, value) for key in DECISIONS}
+        fields |= {"thresholds": {"subset_accuracy": 0.25}, **changes.get(row.title, {})}
+        fields["density"] = None if row.graph is None else 0.25
+        for seed in range(seeds):
+            metrics = dict.fromkeys(METRICS, value + 0.1 * seed)
+            runs.append(Run(row, seed, "hash", 3.2, metrics, ["rare"], **fields).to_dict())
+    recipe = json.loads(json.dumps(recorded(RECIPES["bibtex"])))
     content = {
-        "dataset": {
-            "name": "bibtex",
-            "num_samples": 9,
-            "counted_labels": 2,
-            "sha256": "0123456789abcdef",
-        },
+        "dataset": {"name": "bibtex", "num_samples": 9, "counted_labels": 2, "sha256": "0123456"},
         "split": "official",
         "seeds": list(range(seeds)),
-        "recipes": recipes,
+        "recipes": {"best": recipe, "published": recipe},
         "environment": {"processor": "CPU", "versions": {"torch": "2", "torch-geometric": "3"}},
-        "runs": [run.to_dict() for run in runs],
+        "runs": runs,
     }
     (folder / f"prior_vs_learned-{name}.json").write_text(json.dumps(content))
 
 
-def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(
-    results: Path,
-) -> None:
+def test_best_and_published_settings_share_a_table_with_the_best_in_bold(results: Path) -> None:
     write(results, "bibtex-official", {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7})
     write(results, "bibtex-official-published", {SVM: 0.1, PUBLISHED: 0.6}, seeds=1)
     assert compared() == ["bibtex-official"]
@@ -105,12 +71,9 @@ def test_best_and_published_settings_stand_in_one_table_with_the_best_in_bold(
         "| LaMP, as published | no | complete (0.25) |" + " 0.600 |" * 6 + " 3 |",
     ]
     assert lines[6].startswith(f"| {BEST} |  |  | 0.197 | **0.988** |")
-    assert lines[8].startswith(
-        "- the official split, the same for all seeds, seeds 0 to 1; mean ± standard deviation"
-    )
-    assert lines[9].startswith(
-        "- as published: the official split, the same for all seeds, seed 0; 9 samples, 2 labels"
-    )
+    official = "the official split, the same for all seeds"
+    assert lines[8].startswith(f"- {official}, seeds 0 to 1; mean ± standard deviation")
+    assert lines[9].startswith(f"- as published: {official}, seed 0; 9 samples, 2 labels")
 
 
 def test_what_most_rows_reach_is_not_in_bold(results: Path) -> None:
@@ -128,40 +91,25 @@ def test_what_a_seed_leaves_undefined_is_left_empty(results: Path) -> None:
 def test_unusual_graphs_give_way_in_a_short_table(results: Path) -> None:
     unusual = [replace(COMPLETE, graph=f"g{i}") for i in range(MOST_ROWS)]
     write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EDGELESS, COMPLETE], 0.5))
-    lines = [
-        line
-        for line in short(Comparison.load("bibtex-official"))
-        if line.startswith(("| LaMP", "| linear"))
-    ]
+    lines = short(Comparison.load("bibtex-official"))
+    lines = [line for line in lines if line.startswith(("| LaMP", "| linear"))]
     assert len(lines) == MOST_ROWS
-    assert [line.split(" | ")[2] for line in lines[-4:]] == [
-        "g8 (0.25)",
-        "",
-        "edgeless (0.25)",
-        "complete (0.25)",
-    ]
+    graphs = ["g8 (0.25)", "", "edgeless (0.25)", "complete (0.25)"]
+    assert [line.split(" | ")[2] for line in lines[-4:]] == graphs
 
 
 def test_a_full_page_holds_all_that_was_measured(results: Path) -> None:
     recovered = {"learned attention, prior": {"ROC-AUC": None, "average precision": 0.5}}
-    write(
-        results,
-        "bibtex-official",
-        {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7},
-        **{"LaMP complete": {"recovery": recovered}},
-    )
+    rows = {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7}
+    write(results, "bibtex-official", rows, **{"LaMP complete": {"recovery": recovered}})
     text = "\n".join(full(Comparison.load("bibtex-official")))
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el |  |  |" in text
     # Both seeds differ by the same, up to rounding.
-    assert (
-        "| LaMP complete | LaMP edgeless | macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined"
-        in text
-    )
-    assert (
-        "- Pairs of 'prior' ranked by learned attention (LaMP complete): ROC-AUC undefined, average precision 0.500"
-        in text
-    )
+    test = "macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined"
+    assert f"| LaMP complete | LaMP edgeless | {test}" in text
+    ranked = "'prior' ranked by learned attention (LaMP complete)"
+    assert f"- Pairs of {ranked}: ROC-AUC undefined, average precision 0.500" in text
     assert "- linear SVM, tuned: subset accuracy 0.25/0.25" in text
     assert "left out of its ROC-AUC: rare" in text
     assert "Other best settings" not in text
@@ -181,9 +129,7 @@ def test_settings_that_a_recipe_has_changed_since_are_named(results: Path) -> No
 
 
 def test_unknown_results_are_an_error(results: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError, match="run the benchmark that writes them with --replace"
-    ):
+    with pytest.raises(FileNotFoundError, match="run the benchmark that writes them with --repla"):
         Comparison.load("missing")
 
 
@@ -191,9 +137,8 @@ def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) ->
     write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, COMPLETE: 0.7})
     numbers = comparisons.numbers(Comparison.load("bibtex-official"))
     assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP complete"]
-    assert [
-        label.get_text() for label in comparisons.draw(numbers).axes[0].get_yticklabels()
-    ] == list(numbers["rows"])
+    labels = comparisons.draw(numbers).axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == list(numbers["rows"])
     picture = Picture(tmp_path / "one.svg", numbers, comparisons.draw)
     assert not picture.is_current()
     picture.write()
@@ -203,24 +148,13 @@ def test_a_picture_says_which_numbers_it_shows(results: Path, tmp_path: Path) ->
     assert not picture.is_current()
 
 
-def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
+def test_planted_graphs_have_every_row_at_every_fraction(results: Path) -> None:
+    found = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED}
     for percent in (25, 75):
-        recovery = {
-            score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED
-        }
-        runs = [
-            Run(
-                row,
-                seed,
-                "hash",
-                1.0,
-                {"subset_accuracy": 0.5 + 0.01 * place, "roc_auc_macro": percent / 100},
-                [],
-                recovery=recovery,
-            )
-            for place, row in enumerate(PLANTED)
-            for seed in (0, 1)
-        ]
+        runs = []
+        for place, row in enumerate(PLANTED):
+            metrics = {"subset_accuracy": 0.5 + 0.01 * place, "roc_auc_macro": percent / 100}
+            runs += [Run(row, seed, "hash", 1.0, metrics, [], recovery=found) for seed in (0, 1)]
         path = results / f"prior_vs_learned-planted-{percent}-official.json"
         path.write_text(json.dumps({"dataset": {}, "runs": [run.to_dict() for run in runs]}))
     numbers = comparisons.planted_numbers()
@@ -228,18 +162,14 @@ def test_planted_graphs_have_every_row_at_every_share(results: Path) -> None:
     assert left.get_legend_handles_labels()[1] == [row.title for row in PLANTED]
     assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
     head, _, *lines = comparisons.planted_table(numbers)
-    assert (
-        head
-        == "| model | subset accuracy, 25% | subset accuracy, 75% | macro ROC-AUC, 25% | macro ROC-AUC, 75% |"
-    )
+    heads = (f"{m}, {p}%" for m in ("subset accuracy", "macro ROC-AUC") for p in (25, 75))
+    assert head == f"| model | {' | '.join(heads)} |"
     assert len(lines) == len(PLANTED)
     best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
     assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"
-    assert "**" not in lines[0]  # which knows how samples were made
+    assert "**" not in lines[0]  # It knows how samples were made.
 
 
 def test_numbers_in_words() -> None:
-    assert (
-        in_words({"ROC-AUC": None, "share of pairs joined": 1.0})
-        == "ROC-AUC undefined, share of pairs joined 1.000"
-    )
+    numbers = {"ROC-AUC": None, "share of pairs joined": 1.0}
+    assert in_words(numbers) == "ROC-AUC undefined, share of pairs joined 1.000"

@@ -90,10 +90,13 @@ def test_page_says_what_beats_what() -> None:
     page = lanet.page({"complete_journey": result(*rows, differences=differences)})
     assert "**simulated**" in page
     assert "2,597 of the test targets" in page
-    assert "All 3 other rows are surely above label frequency in micro ROC-AUC." in page
-    unclear = "not told apart from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
-    assert f"beside all other rows (3), in micro ROC-AUC: surely above 2; {unclear}." in page
-    assert "memory alone 0.6800, 90% of LANET's lead." in page
+    assert (
+        "All 3 other rows are significantly better than label frequency in micro ROC-AUC." in page
+    )
+    unclear = "not significantly different from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
+    other = "beside all other rows (3), in micro ROC-AUC"
+    assert f"{other}: significantly better than 2; {unclear}." in page
+    assert "memory alone 0.6800, 90% of LANET's gain." in page
     assert "split abc" in page
     assert "abacus" in page
 
@@ -108,8 +111,8 @@ def test_page_says_where_nothing_beats_frequency() -> None:
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.51)]
     page = lanet.page({"groceries": result(*rows, differences=differences, data="groceries")})
     assert "a negative control" in page
-    assert "**No row is surely above label frequency in micro ROC-AUC.**" in page
-    assert "All 1 other rows are surely above label frequency in NDCG at 10." in page
+    assert "**No row is significantly better than label frequency in micro ROC-AUC.**" in page
+    assert "All 1 other rows are significantly better than label frequency in NDCG at 10." in page
 
 
 def test_page_is_there_before_any_result() -> None:

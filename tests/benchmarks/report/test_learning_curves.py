@@ -4,11 +4,8 @@ from typing import Any
 
 from benchmarks.report.learning_curves import tried
 
-RECIPE = {
-    "module": {"lr": 2e-3},
-    "model": {"dropout": 0.1, "input_dropout": 0.4},
-    "fit": {"max_epochs": 14},
-}
+MODEL = {"dropout": 0.1, "input_dropout": 0.4}
+RECIPE = {"module": {"lr": 2e-3}, "model": MODEL, "fit": {"max_epochs": 14}}
 
 
 def trial(setting: str | None, value: float | None, score: float, seed: int = 0) -> dict[str, Any]:
@@ -33,7 +30,6 @@ def test_the_best_value_of_each_setting_is_bold() -> None:
     assert head == "| setting | value and score before | other values and their scores |"
     assert lines[0] == "| learning rate | 0.002: **0.4500** | 0.001: 0.3000 |"
     assert lines[1] == "| dropout | 0.1: 0.4500 | 0: 0.2000, 0.2: **0.4600** |"
-    assert lines[-2].endswith(
-        "macro average precision of validation samples in the best epoch; seeds 0, 1"
-    )
+    where = "macro average precision of validation samples in the best epoch"
+    assert lines[-2].endswith(f"{where}; seeds 0, 1")
     assert "data sha256 000000000000; a processor; torch 2" in lines[-1]

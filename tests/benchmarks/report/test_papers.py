@@ -26,24 +26,18 @@ def test_ours_stand_beside_the_papers_figures() -> None:
     cells = [stored(FC, seed, value) for seed, value in ((10, 0.40), (11, 0.42), (12, 0.41))]
     cells += [stored(SVM, 10, 0.3), *(stored(SVM, seed, 0.6, "emotions") for seed in (10, 11, 12))]
     found = lines("lamp-1", cells)
-    assert found[0] == (
-        "| model | reuters | bibtex | bookmarks | delicious | rcv1 | tfbs | nuswide | sider | emotions |"
-    )
-    rows = {
-        line.split(" | ")[0].removeprefix("| "): line.strip("| ").split(" | ")
-        for line in found[2:]
-        if "|" in line
-    }
+    datasets = "reuters | bibtex | bookmarks | delicious | rcv1 | tfbs | nuswide | sider | emotions"
+    assert found[0] == f"| model | {datasets} |"
+    cut = [line.strip("| ").split(" | ") for line in found[2:] if "|" in line]
+    rows = {parts[0]: parts for parts in cut}
     assert rows["LaMP emb fc"][2] == "**0.410** ± 0.010 (0.427)"
     assert rows["linear SVM"][2] == "0.300"
     assert rows["LaMP fmp pr"][2] == "(**0.447**)"
     assert rows["*Madjarov best-of-12*"][2] == "(0.434)"
     assert "| linear SVM |  | 0.300 |  |  |  |  |  |  | **0.600** ± 0.000 |" in found
     assert "- d=128 instead of 512, 14 epochs: bibtex (LaMP emb fc)" in found
-    assert (
-        "- bibtex: official split, seeds 10, 11, 12; 7395 samples, data sha256 000000000000"
-        in found
-    )
+    source = "official split, seeds 10, 11, 12; 7395 samples, data sha256 000000000000"
+    assert f"- bibtex: {source}" in found
     assert "- CPU; torch 2, PyG 2" in found
 
 
@@ -51,10 +45,9 @@ def test_all_metrics_of_a_data_set_and_their_average() -> None:
     found = lines("mped-2", [stored(MPED, seed, 0.5) for seed in (10, 11, 12)], ["bibtex"])
     assert "**bibtex**" in found
     assert not any("reuters" in line for line in found)
-    line = next(line for line in found if line.startswith("| MPED fc |"))
-    assert line.startswith(
-        "| MPED fc | **0.500** ± 0.000 (0.178) | **0.500** ± 0.000 (**0.987**) |"
-    )
+    line = line_of(found, "MPED fc")
+    best = "**0.500** ± 0.000"
+    assert line.startswith(f"| MPED fc | {best} (0.178) | {best} (**0.987**) |")
     assert line.endswith("| **0.500** ± 0.000 (**0.483**) |")
 
 
@@ -67,16 +60,13 @@ def test_what_differs_from_a_paper() -> None:
 def test_what_differs_in_blocks() -> None:
     cell = stored(FC, 10, 0.5, channels=512)
     for dropout, difference in (("0.2", ""), ("0.1", "dropout 0.1 instead of 0.2, ")):
-        cell["settings"]["parts"]["LabelToLabelConv"] = (
-            f"heads=4, dropout={dropout}, attention_dropout=0.0"
-        )
+        part = f"heads=4, dropout={dropout}, attention_dropout=0.0"
+        cell["settings"]["parts"]["LabelToLabelConv"] = part
         assert differences("lamp2019", cell) == f"{difference}14 epochs"
     cell["settings"]["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
     assert differences("lamp2019", cell) == "8 heads instead of 4, 14 epochs"
-    assert (
-        differences("lamp2019", stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1))
-        == "14 epochs"
-    )
+    cell = stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1)
+    assert differences("lamp2019", cell) == "14 epochs"
     mlp = stored(Row("mlp-br", False), 10, 0.5, channels=512, dropout=0.1)
     assert differences("mped2019", mlp) == "dropout 0.1 instead of 0.2, 14 epochs"
     linear = stored(Row("linear-br", False), 10, 0.5, channels=None, dropout=0.1)
@@ -85,9 +75,8 @@ def test_what_differs_in_blocks() -> None:
 
 def test_networks_that_do_not_rank_are_named() -> None:
     rows = {FC: 0.51, Row("spen", False): 0.49, Row("lamp", False, "edgeless"): 0.55, SVM: 0.5}
-    found = lines(
-        "lamp-1", [stored(row, seed, value) for row, value in rows.items() for seed in (10, 11)]
-    )
+    cells = [stored(row, seed, value) for row, value in rows.items() for seed in (10, 11)]
+    found = lines("lamp-1", cells)
     assert "- macro ROC-AUC within 0.02 of chance, 0.5: bibtex (LaMP emb fc, SPEN)" in found
 
 
@@ -95,15 +84,11 @@ def test_rows_of_a_data_set_count_the_seeds_that_they_share() -> None:
     five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
     three = seeds_of(SVM, {11 + i: 0.5 for i in range(3)})
     found = lines("lamp-1", [*five, *three])
-    assert any(
-        "0.200 ± 0.100 (0.427)" in line for line in found if line.startswith("| LaMP emb fc")
-    )
+    assert "0.200 ± 0.100 (0.427)" in line_of(found, "LaMP emb fc")
     assert any("seeds 11, 12, 13;" in line for line in found)
     # Those of an incomplete row are its own, and it is named.
     found = lines("lamp-1", [*five, three[0]])
-    assert any(
-        "**0.200** ± 0.158 (0.427)" in line for line in found if line.startswith("| LaMP emb fc")
-    )
+    assert "**0.200** ± 0.158 (0.427)" in line_of(found, "LaMP emb fc")
     assert "- fewer seeds: bibtex (linear SVM: 1)" in found
 
 
@@ -116,24 +101,16 @@ def test_all_seeds_count_where_they_share_their_test_samples() -> None:
 
 def test_rows_that_a_table_does_not_show_take_no_seeds_from_it() -> None:
     five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
-    hidden = [
-        *seeds_of(replace(FC, change="T=4"), dict.fromkeys((10, 11, 12), 0.5)),
-        *seeds_of(MPED, dict.fromkeys((12, 13, 14), 0.5)),
-    ]
-    assert "**0.200** ± 0.158 (0.427)" in line_of(lines("lamp-1", [*five, *hidden]), "LaMP emb fc")
+    hidden = seeds_of(replace(FC, change="T=4"), dict.fromkeys((10, 11, 12), 0.5))
+    hidden += seeds_of(MPED, dict.fromkeys((12, 13, 14), 0.5))
+    found = lines("lamp-1", [*five, *hidden])
+    assert "**0.200** ± 0.158 (0.427)" in line_of(found, "LaMP emb fc")
 
 
 def test_rows_of_other_seeds_are_left_out_and_named() -> None:
-    rows = {
-        FC: (10, 11, 12),
-        SVM: (20, 21, 22),
-        Row("lamp", False, "edgeless"): (10, 11, 12),
-        GAML: (11, 12, 13),
-    }
-    found = lines(
-        "lamp-1",
-        [cell for row, seeds in rows.items() for cell in seeds_of(row, dict.fromkeys(seeds, 0.5))],
-    )
+    rows = {FC: 10, SVM: 20, Row("lamp", False, "edgeless"): 10, GAML: 11}
+    cells = (seeds_of(row, dict.fromkeys(range(i, i + 3), 0.5)) for row, i in rows.items())
+    found = lines("lamp-1", [cell for each in cells for cell in each])
     assert "0.500" in line_of(found, "LaMP emb fc")
     assert "0.500" not in line_of(found, "linear SVM")
     assert "- left out because they share no seed with other rows: bibtex (linear SVM)" in found
@@ -158,32 +135,26 @@ def test_other_data_than_in_the_papers_is_said() -> None:
 
 def test_seeds_of_other_settings_do_not_stand_in_one_row() -> None:
     cells = [stored(FC, 10, 0.4), stored(FC, 11, 0.4, channels=64)]
-    with pytest.raises(
-        ValueError,
-        match=r"lamp-complete-s10' and 'cells/bibtex/lamp-complete-s11'\); make them with --again",
-    ):
+    names = r"lamp-complete-s10' and 'cells/bibtex/lamp-complete-s11'"
+    with pytest.raises(ValueError, match=rf"{names}\); make them with --again"):
         lines("lamp-1", cells)
 
 
 def test_a_table_without_cells_has_the_papers_figures_alone() -> None:
-    assert "| LaMP emb fc | (0.896) | (0.427) |" in " ".join(
-        lines("lamp-1", [], ["reuters", "bibtex"])
-    )
+    found = lines("lamp-1", [], ["reuters", "bibtex"])
+    assert "| LaMP emb fc | (0.896) | (0.427) |" in " ".join(found)
 
 
 def test_steps_of_rows_with_and_without_a_change() -> None:
     one = replace(MPED, change="T=1")
-    cells = [
-        stored(MPED, 10, 0.5, decoder_steps=3),
-        stored(one, 10, 0.4, decoder_steps=1),
-        stored(one, 11, 0.42, decoder_steps=1),
-    ]
+    cells = [stored(MPED, 10, 0.5, decoder_steps=3)]
+    cells += [stored(one, 10, 0.4, decoder_steps=1), stored(one, 11, 0.42, decoder_steps=1)]
     found = steps(table([*cells, stored(MPED, 10, 0.8, "reuters", decoder_steps=3)]))
-    assert list(found) == ["bibtex"]  # on the other there is nothing to compare
+    assert list(found) == ["bibtex"]  # The other has nothing to compare.
     assert list(found["bibtex"]) == [1, 3]
     assert "| bibtex | 0.410 ± 0.014 | 0.500 |" in steps_table(found, "steps.svg")
     assert len(draw_steps(found).axes[0].lines) > 0
-    # A row with another label dropout has as many steps as the row itself, and is not in this picture.
+    # A row with another label dropout has as many steps as the row itself and is left out.
     dropped = stored(replace(MPED, change="label dropout 0.5"), 10, 0.1, decoder_steps=3)
     assert steps(table([*cells, dropped])) == found
     assert steps_table({}, "steps.svg") == ["Not run with several numbers of steps."]

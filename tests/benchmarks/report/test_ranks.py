@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.accuracy.runs import Row
 from benchmarks.report.ranks import draw, numbers, rectangles, section
 from tests.benchmarks.report.cells import Content, stored, table
+
+LAMP, MPED, SVM = Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")
 
 
 def three(row: Row, value: float, dataset: str) -> list[Content]:
@@ -27,31 +31,21 @@ def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
 def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
     wide = [(data, f"{i}") for data in "AB" for i in range(30)]
     assert rectangles(wide) == []
-    assert rectangles([*wide, *(("C", f"{i}") for i in range(4))]) == [
-        (["A", "B", "C"], ["0", "1", "2", "3"])
-    ]
+    square = ["A", "B", "C"], ["0", "1", "2", "3"]
+    assert rectangles([*wide, *(("C", f"{i}") for i in range(4))]) == [square]
     assert rectangles([*wide, *(("C", f"{i}") for i in range(2))]) == []
     long = [(f"{i}", model) for i in range(9) for model in "xy"]
-    assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [
-        (["0", "1", "2"], ["x", "y", "z"])
-    ]
+    square = ["0", "1", "2"], ["x", "y", "z"]
+    assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [square]
 
 
 def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
-    rows = [Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")]
-    places = ("bibtex", "emotions", "reuters", "sider")
-    cells = [
-        each
-        for data in places
-        for place, row in enumerate(rows)
-        for each in three(row, 0.1 * place, data)
-    ]
-    cells += [
-        each
-        for data in places
-        for each in three(Row("mped", True, "complete", change="T=1"), 0.5, data)
-    ]
-    cells += [stored(Row("ML-kNN"), 10, 0.5, data) for data in places]  # of one seed
+    one_step = replace(MPED, change="T=1")
+    cells = []
+    for data in ("bibtex", "emotions", "reuters", "sider"):
+        for value, row in ((0.0, LAMP), (0.1, MPED), (0.2, SVM), (0.5, one_step)):
+            cells += three(row, value, data)
+        cells.append(stored(Row("ML-kNN"), 10, 0.5, data))  # It has one seed.
     for cell in cells:
         if cell["dataset"]["name"] == "emotions":
             cell["run"]["metrics"]["f1_macro"] = None
@@ -61,14 +55,11 @@ def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
 
 
 def test_ranks_of_cells() -> None:
-    rows = [Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")]
     scores = {"bibtex": (0.4, 0.3, 0.2), "sider": (0.5, 0.4, 0.1), "reuters": (0.8, 0.9, 0.7)}
-    cells = [
-        each
-        for data, values in scores.items()
-        for row, value in zip(rows, values, strict=True)
-        for each in three(row, value, data)
-    ]
+    cells = []
+    for data, values in scores.items():
+        for row, value in zip((LAMP, MPED, SVM), values, strict=True):
+            cells += three(row, value, data)
     (found,) = numbers(table(cells))
     assert found["datasets"] == ["bibtex", "reuters", "sider"]
     ranks = found["metrics"]["f1_micro"]["ranks"]
@@ -77,17 +68,12 @@ def test_ranks_of_cells() -> None:
     assert shown[0] == "## 3 models on 3 data sets"
     assert shown[-1] == "![Critical differences](ranks.svg)"
     assert "| LaMP emb fc | **1.33** | **1.33** | **1.33** | **1.33** | **1.33** |" in shown
-    # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (6 - 14/3).
-    assert any(
-        line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ") for line in shown
-    )
-    assert any(
-        line.startswith("- miF1: ") and line.endswith("exceeded by 0 of 3 pairs") for line in shown
-    )
-    assert (
-        "- k = 3 models by means over the seeds, ranked on N = 3 data sets: bibtex, reuters, sider"
-        in shown
-    )
+    # Mean ranks of 4/3, 5/3 and 3 have a chi-square of 14/3, of at most 6: F = 2 (14/3) / (4/3).
+    (line,) = (line for line in shown if line.startswith("- miF1"))
+    assert line.startswith("- miF1: F = 7.00, p = 0.0494, critical difference ")
+    assert line.endswith("exceeded by 0 of 3 pairs")
+    means = "k = 3 models by means over the seeds, ranked on N = 3 data sets"
+    assert f"- {means}: bibtex, reuters, sider" in shown
     assert any(line.startswith("- Caution: with N = 3 data sets") for line in shown)
     many = {**found, "datasets": list("abcdefghijk")}
     assert not any(line.startswith("- Caution") for line in section([many], "ranks.svg"))

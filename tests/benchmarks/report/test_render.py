@@ -11,11 +11,7 @@ from benchmarks.report.comparisons import compared
 
 
 def test_pages_are_up_to_date() -> None:
-    outdated = [
-        str(page.relative_to(render.ROOT))
-        for page, text in render.texts().items()
-        if page.read_text() != text
-    ]
+    outdated = [page for page, text in render.texts().items() if page.read_text() != text]
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
@@ -31,22 +27,15 @@ def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
     # Moved there from short pages.
-    others = {
-        "default",
-        "given-labels",
-        "messages",
-        "next-set",
-        "papers-lamp",
-        "papers-mped",
-        "registers",
-    }
+    others = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped"}
+    others.add("registers")
     pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *others}
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
 
 def test_no_short_page_has_more_than_two_screens_of_tables() -> None:
     lengths = {
-        page.name: sum(line.startswith("|") for line in page.read_text().splitlines())
+        page.name: len(re.findall(r"^\|", page.read_text(), re.MULTILINE))
         for page in (render.DOCS / "results").glob("*.md")
     }
     assert {name: length for name, length in lengths.items() if length > 45} == {}
@@ -68,9 +57,8 @@ def test_what_stands_around_a_mark_is_kept(results: Path) -> None:
     fit = {"exponent": 1.25, "r2": 0.5}
     sweep = {"sizes": [1, 2], "wall_fit": fit, "cpu_fit": fit, "backends": ["csr", "csr"]}
     (results / "attention-cpu.json").write_text(json.dumps({"scaling": {"labels": sweep}}))
-    page = render.render(
-        "before\n<!-- results: attention-cpu growth -->\noutdated\n<!-- end of results -->\nafter"
-    )
+    marks = "<!-- results: attention-cpu growth -->\noutdated\n<!-- end of results -->"
+    page = render.render(f"before\n{marks}\nafter")
     assert "| labels | 1, 2 | 1.25 | 0.500 | 1.25 | csr |\n<!-- end of results -->" in page
     assert "outdated" not in page
     assert page.startswith("before\n")

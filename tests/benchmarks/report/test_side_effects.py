@@ -10,23 +10,18 @@ from benchmarks.report.side_effects import page
 
 
 def result(tasks: tuple[str, ...], folds: int = 3) -> dict[str, Any]:
-    """Metrics that rise by a tenth from the first row to the second, and by a hundredth with every fold."""
+    """Metrics that rise by a tenth with the row, and by a hundredth with every fold."""
     runs = []
+    names = (*METRICS, "precision_at_10")
     for task in tasks:
+        amounts = AMOUNTS if task == GIVEN else ("",)
         for fold in range(folds):
             for place, model in enumerate(("low", "high")):
-                values = dict.fromkeys(
-                    (*METRICS, "precision_at_10"), 0.5 + 0.1 * place + 0.01 * fold
-                )
+                values = dict.fromkeys(names, 0.5 + 0.1 * place + 0.01 * fold)
                 shared = {"task": task, "fold": fold, "seed": 0, "model": model, **values}
-                runs += [
-                    {**shared, "given": given} for given in (AMOUNTS if task == GIVEN else ("",))
-                ]
-    return {
-        "runs": runs,
-        "dataset": {"sha256": "abcdef0123456789"},
-        "environment": describe_environment(),
-    }
+                runs += [{**shared, "given": given} for given in amounts]
+    dataset = {"sha256": "abcdef0123456789"}
+    return {"runs": runs, "dataset": dataset, "environment": describe_environment()}
 
 
 def test_all_three_tasks_have_a_table() -> None:
@@ -40,45 +35,39 @@ def test_all_three_tasks_have_a_table() -> None:
 @pytest.mark.parametrize("tasks", [(NEW,), (NEW, GIVEN), (NEW, HIDDEN)])
 def test_what_was_not_run_is_left_out(tasks: tuple[str, ...]) -> None:
     text = page(result(tasks))
-    assert [f"## {title}" in text for title in ("A new drug of which", "Missing pairs")] == [
-        t in tasks for t in (GIVEN, HIDDEN)
-    ]
+    titles = {GIVEN: "A new drug of which", HIDDEN: "Missing pairs"}
+    assert {task for task, title in titles.items() if f"## {title}" in text} == {*tasks} - {NEW}
     assert "sha256 abcdef012345;" in text
 
 
-def test_rows_with_fewer_folds_are_told() -> None:
+def test_rows_with_fewer_folds_are_named() -> None:
     found = result((NEW,))
     found["runs"].append({**found["runs"][0], "model": "rare"})
     assert "Mean and standard deviation of 3 folds and 1 seed (folds of rare 1)." in page(found)
 
 
-def test_the_default_is_told_beside_the_last_row_on_its_own_folds() -> None:
+def test_a_default_of_fewer_folds_stands_beside_the_last_row_on_these() -> None:
     found = result((NEW,))
     assert "The default, `tg_mlc.stacking.auto`, was not run." in page(found)
+    first = found["runs"][0]
     values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro"), 0.4)
-    found["runs"].append(
-        {**found["runs"][0], **values, "model": DEFAULT, "settings": {"seconds": 150.0}}
-    )
-    last = [run for run in result((NEW,))["runs"] if run["fold"] == found["runs"][0]["fold"]][-1][
-        "roc_auc"
-    ]
-    assert "with 150 seconds, was run on 1 of the folds only" in page(found)
-    assert f"{NEW}: 0.400 / 0.400 / 0.400 against {last:.3f} / {last:.3f} / {last:.3f}." in page(
-        found
-    )
-    assert f"| {DEFAULT}" not in page(found)
+    default = {"model": DEFAULT, "settings": {"seconds": 150.0}}
+    last = [run for run in found["runs"] if run["fold"] == first["fold"]][-1]["roc_auc"]
+    found["runs"].append({**first, **values, **default})
+    text = page(found)
+    assert "with 150 seconds, was run on 1 of the folds only" in text
+    ours, others = (" / ".join([f"{value:.3f}"] * 3) for value in (0.4, last))
+    assert f"{NEW}: {ours} against {others}." in text
+    assert f"| {DEFAULT}" not in text
 
 
 def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds() -> None:
     found = result((NEW, GIVEN))
     settings = {"model": DEFAULT, "settings": {"seconds": 150.0}}
-    found["runs"] += [
-        {**run, **settings}
-        for run in result((NEW, GIVEN), folds=4)["runs"]
-        if run["model"] == "high"
-    ]
+    runs = result((NEW, GIVEN), folds=4)["runs"]
+    found["runs"] += [{**run, **settings} for run in runs if run["model"] == "high"]
     text = page(found)
     assert "The default is `tg_mlc.stacking.auto` with 150 seconds" in text
-    # without the fourth fold, which the others lack
+    # The fourth fold, which the others lack, is left out.
     assert f"| {DEFAULT} | **0.610** ± 0.010 |" in text
     assert f"| {DEFAULT} | **0.610** / **0.610** |" in text

@@ -10,58 +10,35 @@ from benchmarks.report import speed
 
 
 def row(*names: str, agrees: bool = True) -> dict[str, Any]:
-    mode = {
-        "minutes_per_epoch": {"median": 0.5, "q1": 0.4, "q3": 0.6},
-        "speedup": {"median": 2.0, "q1": 1.9, "q3": 2.1},
-    }
+    mode = {"minutes_per_epoch": {"median": 0.5, "q1": 0.4, "q3": 0.6}}
+    mode["speedup"] = {"median": 2.0, "q1": 1.9, "q3": 2.1}
     return {"row": asdict(Row(*names)), "agrees": agrees, "training": mode, "testing": mode}
+
+
+MACHINE = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
 
 
 def test_times_beside_those_of_the_papers(results: Path) -> None:
     assert speed.family() == ["Not measured."]
-    settings = {
-        "threads": 1,
-        "rounds": 9,
-        "batches": 5,
-        "batch_size": 32,
-        "epochs_before": 1,
-        "seed": 10,
-    }
-    machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
-    models = {
-        "lamp": row("lamp", True, "complete"),
-        "spen": row("spen", False),
-        "mped-ar": row("mped-ar", True, agrees=False),
-    }
-    content = {
-        "environment": machine,
-        "settings": settings,
-        "datasets": {"bibtex": {"models": models}},
-    }
+    settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32}
+    settings |= {"epochs_before": 1, "seed": 10}
+    models = {"lamp": row("lamp", True, "complete"), "spen": row("spen", False)}
+    models["mped-ar"] = row("mped-ar", True, agrees=False)
+    datasets = {"bibtex": {"models": models}}
+    content = {"environment": MACHINE, "settings": settings, "datasets": datasets}
     (results / "family-cpu.json").write_text(json.dumps(content))
     lines = speed.family()
-    assert lines[2].startswith(
-        "| bibtex | LaMP fmp fc | 0.500 [0.400, 0.600] (0.376) | 2.00 (2.1) |"
-    )
+    assert lines[2].startswith("| bibtex | LaMP fmp fc | 0.500 [0.400, 0.600] (0.376) | 2.00 (2.1)")
     assert lines[2].endswith("| 0.500 [0.400, 0.600] (0.080) | 2.00 (2.1) |")
     assert "| bibtex | SPEN | 0.500 [0.400, 0.600] | 2.00 | 0.500 [0.400, 0.600] | 2.00 |" in lines
     assert not any("autoregressive" in line for line in lines)
-    assert lines[-1].startswith(
-        "- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches of 32"
-    )
+    assert lines[-1].startswith("- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches")
 
 
 def test_rounds_of_the_endurance_tool(results: Path) -> None:
     assert speed.endured() == ["Not measured."]
-    machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
-    counts = {"operator": 1200, "files": 1300, "kills": 20}
-    content = {
-        "environment": machine,
-        "rounds": counts,
-        "failed": [],
-        "minutes": 30.2,
-        "first_seed": 0,
-    }
+    content = {"environment": MACHINE, "failed": [], "minutes": 30.2, "first_seed": 0}
+    content["rounds"] = {"operator": 1200, "files": 1300, "kills": 20}
     (results / "endurance.json").write_text(json.dumps(content))
     lines = speed.endured()
     assert lines[2].endswith("| 1,200 |")

@@ -7,13 +7,7 @@ from scipy.stats import rankdata, ttest_1samp
 
 from benchmarks.accuracy.runs import SILENT, Row, Run, frame
 from benchmarks.report.comparisons import recovered
-from benchmarks.report.statistics import (
-    Ranks,
-    compare_rows,
-    iman_davenport,
-    paired_tests,
-    spread,
-)
+from benchmarks.report.statistics import Ranks, compare_rows, iman_davenport, paired_tests, spread
 from benchmarks.report.writing import p_in_words
 from tg_mlc.metrics.paired import corrected_difference
 
@@ -25,19 +19,12 @@ FOREST = Row("random forest")
 
 
 def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
-    return frame(
-        Run(
-            row,
-            seed,
-            "hash",
-            1.0,
-            {"roc_auc_macro": value, "f1_macro": value},
-            [],
-            test=f"rows {seed if drawn else 0}",
-        ).to_dict()
-        for row, of_seed in values.items()
-        for seed, value in enumerate(of_seed)
-    )
+    made = []
+    for row, of_seed in values.items():
+        for seed, value in enumerate(of_seed):
+            metrics, test = dict.fromkeys(("roc_auc_macro", "f1_macro"), value), seed * drawn
+            made.append(Run(row, seed, "hash", 1.0, metrics, [], test=f"rows {test}").to_dict())
+    return frame(made)
 
 
 @pytest.mark.parametrize(
@@ -59,13 +46,8 @@ def test_spread_over_seeds(
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_only_recovery_of_all_seeds_is_summarised(order: int) -> None:
-    seeds = [
-        {
-            "learned attention, wordnet": {"ROC-AUC": 0.5},
-            "learned attention, prior": {"ROC-AUC": 0.6},
-        }
-    ]
-    seeds += [{"learned attention, prior": {"ROC-AUC": 0.7}}]
+    prior, other = "learned attention, prior", "learned attention, wordnet"
+    seeds = [{other: {"ROC-AUC": 0.5}, prior: {"ROC-AUC": 0.6}}, {prior: {"ROC-AUC": 0.7}}]
     found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
     assert found == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
 
@@ -81,39 +63,22 @@ def test_paired_test() -> None:
     assert compare_rows(rows, WITH_MESSAGES, EDGELESS) == []
 
 
-def test_rows_are_tested_against_what_they_have_to_beat_and_against_other_graphs() -> None:
+def test_rows_are_tested_against_baselines_and_against_other_graphs() -> None:
     published = Row("LaMP", False, "edgeless", "published")
-    values = {
-        row: [0.6, 0.7, 0.6 + 0.01 * i]
-        for i, row in enumerate((FOREST, Row(SILENT), COMPLETE, EDGELESS, WITH_MESSAGES, published))
-    }
-    pairs = [
-        (test.row, test.against)
-        for test in paired_tests(runs(values))
-        if test.metric == "roc_auc_macro"
-    ]
-    baselines = [
-        (row, beaten)
-        for beaten in (FOREST, Row(SILENT))
-        for row in (COMPLETE, EDGELESS, WITH_MESSAGES, published)
-    ]
-    assert pairs == [
-        *baselines,
-        (COMPLETE, EDGELESS),
-    ]  # of the same messages and settings
+    ours, baselines = (COMPLETE, EDGELESS, WITH_MESSAGES, published), (FOREST, Row(SILENT))
+    values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((*baselines, *ours))}
+    tests = [each for each in paired_tests(runs(values)) if each.metric == "roc_auc_macro"]
+    # The last is a pair of the same messages and settings.
+    expected = [*((row, beaten) for beaten in baselines for row in ours), (COMPLETE, EDGELESS)]
+    assert [(test.row, test.against) for test in tests] == expected
 
 
 def test_changes_are_tested_against_the_whole() -> None:
-    changed = [
-        Row("LaMP", False, "complete", "best", "one step"),
-        Row("LaMP", False, "edgeless", "best", "no messages"),
-    ]
-    found = paired_tests(
-        runs({COMPLETE: [0.6, 0.7], changed[0]: [0.5, 0.6], changed[1]: [0.5, 0.65]})
-    )
-    assert [(test.row, test.against) for test in found if test.metric == "f1_macro"] == [
-        (row, COMPLETE) for row in changed
-    ]
+    step = Row("LaMP", False, "complete", "best", "one step")
+    edgeless = Row("LaMP", False, "edgeless", "best", "no messages")
+    values = {COMPLETE: [0.6, 0.7], step: [0.5, 0.6], edgeless: [0.5, 0.65]}
+    tests = [each for each in paired_tests(runs(values)) if each.metric == "f1_macro"]
+    assert [(test.row, test.against) for test in tests] == [(step, COMPLETE), (edgeless, COMPLETE)]
 
 
 def test_p_value_is_corrected_for_overlapping_splits() -> None:
@@ -132,17 +97,14 @@ def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
 
 
 def test_seeds_that_share_a_split_need_no_correction() -> None:
-    test = compare_rows(
-        runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False),
-        COMPLETE,
-        EDGELESS,
-    )[0]
+    rows = runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False)
+    test = compare_rows(rows, COMPLETE, EDGELESS)[0]
     assert test.name == "paired t-test"
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
 
 
-#: Table 6 of Demsar 2006: AUC of C4.5 with and without two parameters that are tuned, on 14 data sets. Two values
-#: of the last but one are printed as equal, but ranked second and third.
+#: Table 6 of Demsar 2006: AUC of C4.5 with and without two tuned parameters, on 14 data sets. Two
+#: values of the last but one are printed as equal, but ranked second and third.
 NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 AUC = """
 0.763 0.768 0.771 0.798
@@ -171,7 +133,7 @@ def demsar() -> Ranks:
 def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
     assert demsar.num_datasets == 14
     assert [round(rank, 3) for rank in demsar.mean.values()] == [3.143, 2.0, 2.893, 1.964]
-    # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their share.
+    # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their part.
     ranks = np.array(list(demsar.mean.values()))
     uncorrected = 12 * 14 / (4 * 5) * ((ranks**2).sum() - 4 * 25 / 4)
     assert uncorrected == pytest.approx(9.28, abs=0.005)
@@ -185,7 +147,7 @@ def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
     statistic, p = iman_davenport(9.28, 4, 14)
     assert statistic == pytest.approx(3.69, abs=0.005)
     assert p < 0.05
-    critical = 14 * 3 * 2.85 / (13 + 2.85)  # the chi-square from which F is 2.85
+    critical = 14 * 3 * 2.85 / (13 + 2.85)  # The chi-square of F = 2.85.
     assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
     # Section 3.2.2 again: the critical values 2.569 and 2.291.
     assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)

@@ -99,9 +99,8 @@ def test_the_reference_in_portions_is_the_reference(name: str, portion: int) -> 
 
 
 def test_relative_rms() -> None:
-    assert relative_rms(
-        torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64)
-    ) == pytest.approx(0.1)
+    found = relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64))
+    assert found == pytest.approx(0.1)
     assert relative_rms(torch.full((2,), 0.5), torch.zeros(2)) == pytest.approx(0.5)
     assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
 
@@ -121,10 +120,8 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     assert found[SDPA]["forward"]["wall_ratio"] == 1.0
     assert attention.wrong({"name": row}) == [f"{OURS} on name disagrees"]
     assert found[OURS]["errors"]["out"] == pytest.approx(1e-3, rel=0.01)
-    result = {
-        "settings": {"threads": 1, "repeats": 1, "seed": 0},
-        "environment": describe_environment(),
-    }
+    settings = {"threads": 1, "repeats": 1, "seed": 0}
+    result = {"settings": settings, "environment": describe_environment()}
     lines = speed.attention({**result, "limits": asdict(limits), "regimes": {"name": row}})
     assert f"- Left out: {OURS} on name: disagrees; broken on name: failed." in lines
 
@@ -134,9 +131,10 @@ def test_large_candidates_are_left_out() -> None:
     pattern = regime.make()
     inputs = draw(pattern, regime)
     by_name = {candidate.name: candidate for candidate in implementations.candidates()}
-    assert "would need about" in str(by_name[LITERAL].refuse(inputs, pattern, memory=1e3))
-    assert by_name[LITERAL].refuse(inputs, pattern, memory=1e9) is None
-    assert by_name[f"{OURS} (blocks)"].refuse(inputs, pattern, memory=1e9) == (
+    literal, blocks = by_name[LITERAL], by_name[f"{OURS} (blocks)"]
+    assert "would need about" in str(literal.refuse(inputs, pattern, memory=1e3))
+    assert literal.refuse(inputs, pattern, memory=1e9) is None
+    assert blocks.refuse(inputs, pattern, memory=1e9) == (
         "blocks: only for Blocks, and for complete shared graphs without a bias"
     )
 
@@ -165,26 +163,19 @@ def test_candidates_take_turns() -> None:
     samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
     assert [len(s.wall) for s in samples.values()] == [3, 3]
     changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
-    # warm-up and how long they take, then back and forth: ab ab, ab ba ab
+    # Warm-up and how long they take, then back and forth: ab ab, ab ba ab.
     assert changes == ["a", "b"] * 4
-    assert Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()["wall_ms"] == {
-        "median": 2000.0,
-        "q1": 1500.0,
-        "q3": 2500.0,
-    }
+    summary = Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()
+    assert summary["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
 
 
-def test_shares_are_of_the_best_limits_of_a_run() -> None:
-    early, late = (
-        Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0}),
-        Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0}),
-    )
+def test_fractions_are_of_the_best_limits_of_a_run() -> None:
+    early = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0})
+    late = Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
     best = early.or_better(late)
     assert best == Limits(4.0, 30.0, 2.0, 15.0, {"highest": 4.0})
-    times = {
-        name: {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}}
-        for name in attention.PASSES
-    }
+    median = {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}}
+    times = {name: dict(median) for name in attention.PASSES}
     row = {"work": dict.fromkeys(attention.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
     for limits, share in ((late, 0.75), (best, 0.5)):
         attention.relate(row, limits)
@@ -210,14 +201,8 @@ def test_exponent_of_a_power_law() -> None:
 
 
 def test_switches_need_no_value() -> None:
-    assert with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"]) == [
-        "--quick",
-        "true",
-        "--save",
-        "false",
-        "--repeats",
-        "3",
-    ]
+    found = with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"])
+    assert found == ["--quick", "true", "--save", "false", "--repeats", "3"]
 
 
 def test_choices() -> None:
@@ -238,14 +223,8 @@ def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.slow
 def test_peak_memory_of_another_process() -> None:
-    arguments: dict[str, Any] = {
-        "regime": "R3",
-        "candidate": OURS,
-        "quick": True,
-        "dtype": "float32",
-        "threads": 1,
-    }
-    peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", **arguments)
+    arguments: Any = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32"}
+    peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", threads=1, **arguments)
     assert not isinstance(peaks, str)
     assert set(peaks) == {"forward", "forward_backward"}
     assert all(0 <= size < 2**27 for size in peaks.values())

@@ -26,5 +26,5 @@ def test_times_stand_beside_those_of_the_model(own_runs: Path) -> None:
         ("vectors", 3),
     ]
     head, _, *lines = speed.exported(result)
-    assert head == "| input | batch | tg_mlc, ms | torch.export, ms | x | apart |"
+    assert head == "| input | batch | tg_mlc, ms | torch.export, ms | x | difference |"
     assert lines[1].startswith("| vectors | 3 | ")

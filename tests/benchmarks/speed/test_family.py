@@ -39,9 +39,8 @@ def contestant(name: str, model: nn.Module, batches: int = 7) -> Contestant:
 
 def test_times_of_an_epoch() -> None:
     slow = nn.Sequential(nn.Linear(3, 2000), nn.Linear(2000, 2000), nn.Linear(2000, 2))
-    found = compare(
-        [contestant("lamp", nn.Linear(3, 2)), contestant("seq2seq", slow)], 3, 2, 1, "cpu"
-    )
+    both = [contestant("lamp", nn.Linear(3, 2)), contestant("seq2seq", slow)]
+    found = compare(both, 3, 2, 1, "cpu")
     for mode in ("training", "testing"):
         assert found["lamp"][mode]["rounds"] == 3
         assert found["lamp"][mode]["minutes_per_epoch"]["median"] > 0

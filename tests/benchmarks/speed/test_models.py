@@ -35,24 +35,27 @@ from tg_mlc.papers.convert import load_lamp_checkpoint
 
 NAMES = [OURS, CHECKPOINTED, LITERAL, RELEASED]
 SIZES = {graph: Sizes.tiny(12, graph) for graph in ("complete", "prior")}
-SETTINGS = {
-    "repeats": 1,
-    "device": "cpu",
-    "precision": "fp32",
-    "matmul_precision": "highest",
-    "threads": 1,
-    "quick": True,
-}
+SETTINGS = {"repeats": 1, "device": "cpu", "precision": "fp32", "matmul_precision": "highest"}
+SETTINGS |= {"threads": 1, "quick": True}
+LIMITS = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
+
+
+@pytest.fixture
+def fast(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs without measurements of limits and memory; the folder of results."""
+    monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: LIMITS)
+    monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    return own_runs
+
+
+def compare(sizes: Sizes, limits: Limits = LIMITS) -> dict[str, Any]:
+    return models.compare(sizes, SETTINGS, limits, checkpoint=False)
 
 
 def written(row: dict[str, Any]) -> list[str]:
-    limits = asdict(Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}))
-    result = {
-        "environment": describe_environment(),
-        "settings": {**SETTINGS, "seed": 0},
-        "limits": limits,
-    }
-    return speed.models({**result, "models": [row]})
+    result = {"environment": describe_environment(), "settings": {**SETTINGS, "seed": 0}}
+    return speed.models({**result, "limits": asdict(LIMITS), "models": [row]})
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
@@ -66,7 +69,7 @@ def test_layouts_agree_in_logits_and_gradients(sizes: Sizes) -> None:
         assert relative_rms(compared.logits(name), expected) < 1e-9
         found = torch.autograd.grad(compared.loss(name).double(), compared.embeddings(name))
         for value, exact in zip(found, gradients, strict=True):
-            assert relative_rms(value, exact) < 1e-5  # the loss is taken in single precision
+            assert relative_rms(value, exact) < 1e-5  # The loss is in single precision.
 
 
 @pytest.mark.parametrize("discard", [False, True])
@@ -75,13 +78,12 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: boo
     torch.manual_seed(0)
     adjacency = SIZES[graph].adjacency()
     mask = None if adjacency is None else ~adjacency
-    released = (
-        ReleasedLayout(20, 12, 16, 4, mask, discard_feature_attention=discard).double().eval()
-    )
+    options = {"discard_feature_attention": discard}
+    released = ReleasedLayout(20, 12, 16, 4, mask, **options).double().eval()
     ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
     assert ours.features is not None
     for conv in ours.features.convs:
-        assert conv.discards  # as the released code computes it
+        assert conv.discards  # As in the released code.
         conv.discards = discard
     tokens = torch.randint(1, 20, (3, 6))
     tokens[1, 4:] = tokens[2, 1:] = 0
@@ -111,19 +113,17 @@ def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: in
 
 def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = SIZES["complete"]
-    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
-    found = models.compare(sizes, SETTINGS, limits, checkpoint=False)["layouts"][LITERAL]
+    found = compare(sizes)["layouts"][LITERAL]
     assert INFERENCE in found
     assert TRAINING not in found
     assert "training would need" in found["why"]
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
-    row = models.compare(sizes, SETTINGS, limits, checkpoint=False)
+    row = compare(sizes)
     assert row["layouts"][LITERAL]["state"] == "left out"
-    assert (
-        f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need" in written(row)[-2]
-    )
+    reason = f"{LITERAL} on 12 labels, d=16 along complete: {INFERENCE} would need"
+    assert reason in written(row)[-2]
 
 
 def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +132,7 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
     monkeypatch.setattr(models.lamp, "layouts", lambda *args: compared)
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
-    row = models.compare(
-        SIZES["complete"], SETTINGS, Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9}), checkpoint=False
-    )
+    row = compare(SIZES["complete"])
     assert row["layouts"][OURS]["state"] == "disagrees"
     assert TRAINING not in row["layouts"][OURS]
     assert "ours_is_faster" not in row["layouts"][RELEASED][TRAINING]
@@ -143,57 +141,42 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_floor_is_that_of_the_setting_in_force() -> None:
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
-    row = models.compare(SIZES["complete"], SETTINGS, limits, checkpoint=False)
+    row = compare(SIZES["complete"], limits)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
     with pytest.raises(ValueError, match="under which products here are exact"):
         limits.flops_under("high")
 
 
-def test_a_run_of_its_own_name(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
-    monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: exact)
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+def test_a_run_of_its_own_name(fast: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
-    assert (
-        models.main(quick=True, threads=1, graphs="complete", matmul_precision="high", machine="m")
-        == 0
-    )
-    result = json.loads((own_runs / "models-cpu-high-m.json").read_text())
+    options: Any = {"graphs": "complete", "matmul_precision": "high", "machine": "m"}
+    assert models.main(quick=True, threads=1, **options) == 0
+    result = json.loads((fast / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
     assert seen == ["high"]
 
 
-def test_quick_run_agrees_and_writes_a_file(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+def test_quick_run_agrees_and_writes_a_file(fast: Path) -> None:
     assert models.main(quick=True, threads=1, checkpoint=True) == 0
-    result = json.loads((own_runs / "models-cpu.json").read_text())
+    result = json.loads((fast / "models-cpu.json").read_text())
     assert [row["sizes"]["graph"] for row in result["models"]] == ["complete", "prior"]
     for row in result["models"]:
-        assert {name: found["state"] for name, found in row["layouts"].items()} == {
-            **dict.fromkeys(NAMES, "agrees"),
-            PRODUCTS: "no model",
-        }
+        states = {name: found["state"] for name, found in row["layouts"].items()}
+        assert states == {**dict.fromkeys(NAMES, "agrees"), PRODUCTS: "no model"}
         for found in row["layouts"].values():
             assert found[TRAINING]["samples_per_second"] > 0
             assert found[TRAINING]["ours_is_faster"] > 0
 
 
 def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch
+    fast: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
     monkeypatch.setattr(models, "Sizes", small)
-    limits = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9})
-    monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: limits)
-    monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    options = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
-    assert models.main(**options) == 0  # type: ignore[arg-type]
-    result = json.loads((own_runs / "models-cpu-narrow.json").read_text())
+    options: Any = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
+    assert models.main(**options) == 0
+    result = json.loads((fast / "models-cpu-narrow.json").read_text())
     assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]
-    assert any(
-        line.startswith("| 5, d=16 | complete | ours | training |") for line in speed.models(result)
-    )
+    start = "| 5, d=16 | complete | ours | training |"
+    assert any(line.startswith(start) for line in speed.models(result))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", minversion="3.3")  # before, constants had another name
+pytest.importorskip("triton", minversion="3.3")  # Before, constants had another name.
 
 from benchmarks.speed import registers
 from tg_mlc.ops.kernels import csr_triton

@@ -1,4 +1,4 @@
-"""The equations of the released LaMP code, restated in NumPy and double precision, on padded batches."""
+"""The equations of the released LaMP code in NumPy and double precision, on padded batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Config:
     d_inner_hid: int = 6
     n_layers_enc: int = 2
     n_layers_dec: int = 2
-    max_length: int | None = None  #: longest input of the table of positions
+    max_length: int | None = None  #: Longest input of the table of positions.
     vectors: bool = False
     no_dec_self_att: bool = False
     share_weight: bool = True
@@ -42,23 +42,20 @@ def shapes(c):
     """Names and shapes of the released state dict."""
     d, hidden, rows, out = c.channels, c.d_inner_hid, c.num_labels if c.share_weight else 1, {}
 
+    def norm(name):
+        out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
+
     def attention(name, heads):
         keys, values = (heads * c.d_k, d), (heads * c.d_v, d)
-        out.update(
-            {
-                f"{name}.w_qs.weight": keys,
-                f"{name}.w_ks.weight": keys,
-                f"{name}.w_vs.weight": values,
-            }
-        )
-        if heads > 1:
-            out[f"{name}.fc.weight"] = values[::-1]
-        out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
+        out.update({f"{name}.w_qs.weight": keys, f"{name}.w_ks.weight": keys})
+        out[f"{name}.w_vs.weight"] = values
+        out.update({f"{name}.fc.weight": values[::-1]} if heads > 1 else {})
+        norm(name)
 
     def mlp(name):
         out.update({f"{name}.w_1.weight": (hidden, d, 1), f"{name}.w_1.bias": (hidden,)})
         out.update({f"{name}.w_2.weight": (d, hidden, 1), f"{name}.w_2.bias": (d,)})
-        out.update({f"{name}.layer_norm.weight": (d,), f"{name}.layer_norm.bias": (d,)})
+        norm(name)
 
     if c.vectors:
         out.update({"encoder.linear1.weight": (d, c.num_inputs), "encoder.linear1.bias": (d,)})
@@ -77,11 +74,8 @@ def shapes(c):
             attention(f"{name}.slf_attn", c.n_head2)
         mlp(f"{name}.pos_ffn2")
     out["tgt_word_proj.linear.weight"] = (rows, d)
-    out.update(
-        {"tgt_word_proj.weight": (rows, d)}
-        if c.share_weight
-        else {"tgt_word_proj.linear.bias": (rows,)}
-    )
+    own = {"weight": (rows, d)} if c.share_weight else {"linear.bias": (rows,)}
+    out.update({f"tgt_word_proj.{name}": shape for name, shape in own.items()})
     if c.int_preds:
         out["tgt_word_proj_copy.linear.weight"] = (c.num_labels, d)
     return out
@@ -101,14 +95,13 @@ class Released:
     def __init__(self, state, c, attends=None, pool=""):
         self.w = {name: tensor.double().numpy() for name, tensor in state.items()}
         self.c, self.pool = c, pool
-        self.attends = attends  # [L, L], row attends to column
+        self.attends = attends  # [L, L]: rows attend to columns.
 
     def __call__(self, x):
         c = self.c
         z, present, encoder_attention = self._encode(x)
-        u = np.broadcast_to(
-            self.w["decoder.tgt_word_emb.weight"], (len(x), c.num_labels, c.channels)
-        )
+        shape = len(x), c.num_labels, c.channels
+        u = np.broadcast_to(self.w["decoder.tgt_word_emb.weight"], shape)
         states, cross, among = [], [], []
         for t in range(c.n_layers_dec):
             name = f"decoder.layer_stack.{t}"
@@ -137,20 +130,15 @@ class Released:
             z = z + self.w["encoder.position_enc.weight"][position]
         attention = []
         for i in range(self.c.n_layers_enc):
-            _, weights = self._attend(
-                f"encoder.layer_stack.{i}.slf_attn", z, z, present, self.c.n_head
-            )
+            name = f"encoder.layer_stack.{i}"
+            _, weights = self._attend(f"{name}.slf_attn", z, z, present, self.c.n_head)
             attention.append(weights)
-            # of z, not of what attention made of it
-            z = self._mlp(f"encoder.layer_stack.{i}.pos_ffn", z)
+            z = self._mlp(f"{name}.pos_ffn", z)  # The output of attention is discarded.
         if self.pool == "":
             return z, present, attention
         total = z.sum(axis=1, keepdims=True)
-        return (
-            total / (present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0),
-            None,
-            attention,
-        )
+        count = present.sum(axis=2, keepdims=True) if self.pool == "mean" else 1.0
+        return total / count, None, attention
 
     def _attend(self, name, target, source, mask, heads):
         query, key, value = (
@@ -168,12 +156,11 @@ class Released:
         return self._norm(name, out + target), weights.reshape(-1, *weights.shape[2:])
 
     def _mlp(self, name, x):
-        hidden = np.maximum(
-            x @ self.w[f"{name}.w_1.weight"][..., 0].T + self.w[f"{name}.w_1.bias"], 0.0
+        (w_1, b_1), (w_2, b_2) = (
+            (self.w[f"{name}.{layer}.weight"][..., 0], self.w[f"{name}.{layer}.bias"])
+            for layer in ("w_1", "w_2")
         )
-        return self._norm(
-            name, x + hidden @ self.w[f"{name}.w_2.weight"][..., 0].T + self.w[f"{name}.w_2.bias"]
-        )
+        return self._norm(name, x + np.maximum(x @ w_1.T + b_1, 0.0) @ w_2.T + b_2)
 
     def _norm(self, name, x):
         x = x - x.mean(axis=-1, keepdims=True)

@@ -40,23 +40,17 @@ def test_the_attention_among_components_is_thrown_away(discards):
 def test_labels_may_be_without_attention():
     model = ReleasedLaMP(MoleculeEncoder(8), GRAPH, heads=2, label_attention=False, dropout=0.0)
     out = outputs(model)
-    assert len(out.intermediate) == 1  # a step hands out one state
+    assert len(out.intermediate) == 1  # A step hands out one state.
     assert all(step.label_to_label is None for step in out.attention)
     with torch.no_grad():
         model.labels.embedding.weight[2] += 1
-    assert (outputs(model).logits != out.logits).any(dim=0).tolist() == [
-        False,
-        False,
-        True,
-        False,
-        False,
-    ]
+    changed = (outputs(model).logits != out.logits).any(dim=0)
+    assert changed.tolist() == [label == 2 for label in range(5)]
 
 
 def test_components_may_be_pooled():
-    model = ReleasedLaMP(
-        MoleculeEncoder(8), GRAPH, num_feature_layers=0, heads=2, pool="mean"
-    ).eval()
+    options = {"num_feature_layers": 0, "heads": 2, "pool": "mean"}
+    model = ReleasedLaMP(MoleculeEncoder(8), GRAPH, **options).eval()
     for step in outputs(model).attention:
         # one component for each sample
         torch.testing.assert_close(step.feature_to_label[1], torch.ones(20, 2))

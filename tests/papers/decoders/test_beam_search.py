@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import cache
 from itertools import permutations
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ class ToyState(NamedTuple):
 
 
 class ToyDecoder:
-    """Its probabilities follow from the labels so far and their order; its components are one vector per sample."""
+    """Its probabilities follow from the labels so far and their order; a sample is one vector."""
 
     num_labels = NUM_LABELS
 
@@ -49,7 +50,7 @@ def samples(num_samples):
 
 
 def log_prob(decoder, x, sequence):
-    """The log-probability of one sequence, a stop at the end if there are labels left, symbol by symbol."""
+    """The log-probability of one sequence, with a stop at its end unless it has all labels."""
     state, last, total = decoder.start(x, None), NUM_LABELS, 0.0
     stops = [NUM_LABELS] if len(sequence) < NUM_LABELS else []
     for place, symbol in enumerate([*sequence, *stops]):
@@ -66,12 +67,17 @@ def all_sequences(decoder, x):
     return {s: log_prob(decoder, x, s) for s in sequences}
 
 
-NUM_SEQUENCES = 326  # of up to five labels, none of them twice
+NUM_SEQUENCES = 326  # Sequences of up to five labels, none of them twice.
 
 
 def found_of(hypotheses, sample, place=0):
     """The labels of a sequence, without stops."""
     return tuple(s for s in hypotheses.sequences[sample, place].tolist() if s < NUM_LABELS)
+
+
+@cache
+def expected_of(seed, sample):
+    return all_sequences(ToyDecoder(seed), samples(3)[0][sample : sample + 1])
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 2.0])
@@ -80,25 +86,21 @@ def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
     decoder, (x, ptr) = ToyDecoder(seed), samples(3)
     found = beam_search(decoder, x, ptr, beam_size=NUM_SEQUENCES, length_penalty=length_penalty)
     for sample in range(3):
-        expected = all_sequences(decoder, x[sample : sample + 1])
+        expected = expected_of(seed, sample)
         assert len(expected) == NUM_SEQUENCES
-        ranked = sorted(
-            expected, key=lambda s: expected[s] / (len(s) + 1) ** length_penalty, reverse=True
-        )
+        weight = {s: -value / (len(s) + 1) ** length_penalty for s, value in expected.items()}
+        ranked = sorted(expected, key=weight.__getitem__)
         assert [found_of(found, sample, place) for place in range(5)] == ranked[:5]
-        assert found.log_probs[sample, :5].tolist() == pytest.approx(
-            [expected[s] for s in ranked[:5]], abs=1e-4
-        )
+        best = [expected[s] for s in ranked[:5]]
+        assert found.log_probs[sample, :5].tolist() == pytest.approx(best, abs=1e-4)
         assert found.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_length_penalty_prefers_longer_sequences():
     decoder, (x, ptr) = ToyDecoder(1), samples(20)
-    lengths = [
-        beam_search(decoder, x, ptr, length_penalty=a).labels[:, 0].sum().item()
-        for a in (0.0, 1.0, 3.0)
-    ]
-    assert lengths[0] < lengths[1] < lengths[2]
+    found = [beam_search(decoder, x, ptr, length_penalty=a) for a in (0.0, 1.0, 3.0)]
+    short, medium, long = (each.labels[:, 0].sum() for each in found)
+    assert short < medium < long
 
 
 def test_a_beam_of_one_is_greedy():
@@ -114,20 +116,17 @@ def test_a_beam_of_one_is_greedy():
                 break
             taken.append(last)
         assert found_of(found, sample) == tuple(taken)
-        assert found.log_probs[sample].item() == pytest.approx(
-            log_prob(decoder, x[sample : sample + 1], taken), abs=1e-4
-        )
+        expected = log_prob(decoder, x[sample : sample + 1], taken)
+        assert found.log_probs[sample].item() == pytest.approx(expected, abs=1e-4)
     # A penalty compares the likeliest label with a stop by the length of both.
-    assert not torch.equal(
-        found.labels, beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0).labels
-    )
+    penalised = beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0)
+    assert not torch.equal(found.labels, penalised.labels)
 
 
 def test_a_wider_beam_finds_sequences_that_are_no_less_likely():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(50)
-    greedy, five, all_of_them = (
-        beam_search(decoder, x, ptr, beam_size=k).log_probs[:, 0] for k in (1, 5, 326)
-    )
+    found = (beam_search(decoder, x, ptr, beam_size=k) for k in (1, 5, NUM_SEQUENCES))
+    greedy, five, all_of_them = (each.log_probs[:, 0] for each in found)
     assert (greedy <= all_of_them + 1e-5).all()
     assert (greedy < all_of_them - 1e-3).any()
     assert (five - all_of_them).abs().mean() < (greedy - all_of_them).abs().mean()
@@ -138,9 +137,9 @@ def test_a_batch_gives_what_its_samples_give_one_by_one():
     together = beam_search(decoder, x, ptr)
     for sample in range(12):
         alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
-        assert [found_of(together, sample, k) for k in range(5)] == [
-            found_of(alone, 0, k) for k in range(5)
-        ]
+        both = ((together, sample), (alone, 0))
+        one, other = ([found_of(found, i, k) for k in range(5)] for found, i in both)
+        assert one == other
         torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
 
 
@@ -165,12 +164,12 @@ def test_a_model_that_never_stops_is_cut():
     with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
         found = beam_search(decoder, x, ptr, max_length=3)
     assert (found.labels[:, 0].sum(dim=-1) == 3).all()
-    assert len(decoder.num_rows) == 4  # three labels, and the stop that ends them
+    assert len(decoder.num_rows) == 4  # Three labels, and the stop after them.
     assert (found.sequences[:, 0, -1] == NUM_LABELS).all()
     assert (found.log_probs[:, 0] < -20).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert beam_search(decoder, x, ptr).labels[:, 0].all()  # nothing can follow all labels
+        assert beam_search(decoder, x, ptr).labels[:, 0].all()  # Nothing can follow all labels.
         beam_search(ToyDecoder(sharpness=5.0), x, ptr, max_length=4)
 
 
@@ -179,7 +178,7 @@ def test_a_search_ends_with_its_longest_sequence():
     decoder.readout[:, NUM_LABELS] = 0.0
     found = beam_search(decoder, *samples(4), beam_size=1)
     assert found.sequences.shape[-1] == len(decoder.num_rows)
-    assert decoder.num_rows[0] == 4  # one hypothesis of each sample at first
+    assert decoder.num_rows[0] == 4  # One hypothesis of each sample at first.
 
 
 @pytest.mark.filterwarnings("ignore:Sequences were cut")
@@ -210,28 +209,25 @@ def test_scores_exceed_one_half_exactly_for_the_best_set():
 def test_scores_are_those_of_their_equation():
     decoder, (x, ptr) = ToyDecoder(), samples(3)
     found = beam_search(decoder, x, ptr)
-    for sample in range(3):
-        for label in range(NUM_LABELS):
-            ranks = [math.exp(value) for value in found.log_probs[sample].tolist()]
-            peaks = found.peaks[sample, :, label].tolist()
-            expected = sum(rank * peak for rank, peak in zip(ranks, peaks, strict=True)) / sum(
-                ranks
-            )
-            score = 0.5 * expected + 0.5 * bool(found.labels[sample, 0, label])
-            assert float(found.scores()[sample, label]) == pytest.approx(score, abs=1e-5)
+    ranks = found.log_probs.exp().unsqueeze(-1)
+    expected = (ranks * found.peaks).sum(dim=1) / ranks.sum(dim=1)
+    scores = 0.5 * expected + 0.5 * found.labels[:, 0]
+    torch.testing.assert_close(found.scores(), scores, atol=1e-5, rtol=0.0)
 
 
 def test_labels_of_all_sequences_have_scores_of_their_own():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(200)
     found = beam_search(decoder, x, ptr, beam_size=2)
     in_all = found.labels.all(dim=1)
-    assert (in_all.sum(dim=1) > 1).any()  # there are ties to break
+    assert (in_all.sum(dim=1) > 1).any()  # There are ties to break.
     scores = found.scores()[in_all]
     assert len(scores.unique()) == len(scores)
     assert scores.max() < 1.0
 
 
-@pytest.mark.parametrize("option", [{"beam_size": 0}, {"length_penalty": -1.0}, {"max_length": 0}])
-def test_options_out_of_range_are_refused(option):
-    with pytest.raises(ValueError, match=f"Expected '{next(iter(option))}'"):
-        beam_search(ToyDecoder(), *samples(1), **option)
+@pytest.mark.parametrize(
+    ("name", "value"), [("beam_size", 0), ("length_penalty", -1.0), ("max_length", 0)]
+)
+def test_options_out_of_range_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"Expected '{name}'"):
+        beam_search(ToyDecoder(), *samples(1), **{name: value})

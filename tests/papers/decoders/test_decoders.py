@@ -23,9 +23,8 @@ def decoder(request):
 
 @pytest.fixture
 def components():
-    return torch.randn(9, 16, generator=torch.Generator().manual_seed(1)), torch.tensor(
-        [0, 4, 6, 9]
-    )
+    x = torch.randn(9, 16, generator=torch.Generator().manual_seed(1))
+    return x, torch.tensor([0, 4, 6, 9])
 
 
 def stepwise(decoder, x, ptr, symbols):
@@ -37,9 +36,8 @@ def stepwise(decoder, x, ptr, symbols):
 
 
 def test_steps_with_a_kept_state_give_what_the_whole_sequence_gives(decoder, components):
-    torch.testing.assert_close(
-        stepwise(decoder, *components, SYMBOLS), decoder(*components, SYMBOLS)
-    )
+    found = stepwise(decoder, *components, SYMBOLS)
+    torch.testing.assert_close(found, decoder(*components, SYMBOLS))
 
 
 def test_rows_of_a_state_continue_on_their_own(decoder, components):
@@ -70,10 +68,8 @@ def test_a_search_gives_the_probabilities_of_the_whole_sequence(decoder, compone
     found = beam_search(decoder, x, ptr)
     for sample, (first, last) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
         for place in range(5):
-            total, labels = (
-                0.0,
-                [s for s in found.sequences[sample, place].tolist() if s < NUM_LABELS],
-            )
+            total, sequence = 0.0, found.sequences[sample, place].tolist()
+            labels = [symbol for symbol in sequence if symbol < NUM_LABELS]
             symbols = torch.tensor([[NUM_LABELS, *labels]])
             logits = decoder(x[first:last], torch.tensor([0, last - first]), symbols)[0]
             for i, symbol in enumerate([*labels, NUM_LABELS]):

@@ -12,24 +12,13 @@ NAN = float("nan")
 
 def test_pairs_one_by_one():
     logits = torch.randn(5, 6, generator=torch.Generator().manual_seed(0)).double()
-    y = torch.tensor(
-        [
-            [1, 0, 0, 1, 0, NAN],
-            [1, 1, 1, 1, 1, 1],
-            [0] * 6,
-            [NAN, 1, NAN, 0, NAN, NAN],
-            [1, 0, 1, 0, 1, 0],
-        ]
-    ).double()
+    rows = [[1, 0, 0, 1, 0, NAN], [1] * 6, [0] * 6, [NAN, 1, NAN, 0, NAN, NAN], [1, 0] * 3]
+    y = torch.tensor(rows).double()
     means = []
     for row, target in zip(logits, y, strict=True):
-        pairs = [
-            (row[n] - row[p]).exp()
-            for p in range(6)
-            for n in range(6)
-            if target[p] == 1 and target[n] == 0
-        ]
-        means += [torch.stack(pairs).mean()] if pairs else []
+        positive, negative = (row[target == value] for value in (1, 0))
+        pairs = (negative[:, None] - positive).exp()
+        means += [pairs.mean()] if pairs.numel() else []
     torch.testing.assert_close(pairwise_loss(logits, y), torch.stack(means).mean())
 
 
@@ -42,11 +31,8 @@ def test_without_any_pair_there_is_nothing_to_learn():
 
 
 def test_both_encoders_and_the_decoder_learn():
-    model, data, objective = (
-        C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"window_size": WINDOW_SIZE}),
-        batch(32),
-        C2AEObjective(),
-    )
+    model = C2AE(NUM_LABELS, NUM_ENTITIES, 8, events={"window_size": WINDOW_SIZE})
+    data, objective = batch(32), C2AEObjective()
     objective.check_model(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []

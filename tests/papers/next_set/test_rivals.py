@@ -54,7 +54,7 @@ def test_a_batch_gives_what_its_samples_give_one_by_one(name):
 def test_every_part_learns(name):
     model, data = MODELS[name]().eval(), batch()
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
-    unused = ("lin_key.bias",)  # all scores of a query move together
+    unused = ("lin_key.bias",)  # All scores of a query move together.
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
     assert all(p.grad.any() for name, p in model.named_parameters() if not name.endswith(unused))
 
@@ -74,13 +74,10 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
 @pytest.mark.parametrize("name", [*MODELS, "LANET"])
 def test_an_entity_that_training_does_not_have_stays_zero(name):
     model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
-    before = {
-        key: value.clone()
-        for key, value in model.state_dict().items()
-        if key.endswith("entity.weight")
-    }
+    state = model.state_dict().items()
+    before = {key: value.clone() for key, value in state if key.endswith("entity.weight")}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    model(data).square().sum().backward()  # the second sample is of such an entity
+    model(data).square().sum().backward()  # The second sample is of such an entity.
     optimizer.step()
     assert before
     for key, value in before.items():
@@ -101,9 +98,8 @@ def test_a_missing_amount_counts_as_one():
 def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
     known = kind(*SIZES, events={"window_size": WINDOW_SIZE}).eval()
     unknown = kind(*SIZES, events={"window_size": WINDOW_SIZE, "entity": False}).eval()
-    unknown.load_state_dict(
-        {key: value for key, value in known.state_dict().items() if key != "entity.weight"}
-    )
+    state = known.state_dict()
+    unknown.load_state_dict({key: state[key] for key in state if key != "entity.weight"})
     data = batch()
     found = unknown(data)
     data.entity = torch.full_like(data.entity, NUM_ENTITIES)

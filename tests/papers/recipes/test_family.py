@@ -51,24 +51,16 @@ def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path)
     options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
     dataset = data()
     graph = recipe.label_graph("edgeless", dataset, SPLIT)
-    num_epochs = 14 if member == "emb-mlp" else 8
-    settings = {
-        "node_messages": node_messages,
-        "model_options": options,
-        "max_epochs": num_epochs,
-        "logger": False,
-    }
+    settings = {"node_messages": node_messages, "model_options": options, "logger": False}
+    settings["max_epochs"] = 14 if member == "emb-mlp" else 8
     result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
     scores = result.scores(loaders.test_dataloader())
     assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
 
 
 def test_graph2mlp_has_one_layer_more():
-    layers = [
-        FAMILY[name].changes["model"].get("num_feature_layers", 2)
-        for name in ("mp-br", "graph2mlp")
-    ]
-    assert layers == [2, 3]
+    changes = [FAMILY[name].changes["model"] for name in ("mp-br", "graph2mlp")]
+    assert [each.get("num_feature_layers", 2) for each in changes] == [2, 3]
 
 
 @pytest.fixture
@@ -93,15 +85,10 @@ def test_members_take_known_labels(name, dataset):
     recipe = RECIPES["bibtex"].as_member(FAMILY[name])
     prepared = recipe.prepare(dataset, FEW)
     options = {**recipe.model, "channels": None if name == "linear-br" else 8, "given_labels": True}
-    model = recipe.build(
-        prepared[FEW.train],
-        recipe.label_graph("complete", prepared, FEW),
-        node_messages=False,
-        **options,
-    )
-    module = MultiLabelModule(
-        model, list("abcd"), recipe.objective_class(**{**recipe.objective, "max_given": 0.5})
-    )
+    graph = recipe.label_graph("complete", prepared, FEW)
+    model = recipe.build(prepared[FEW.train], graph, node_messages=False, **options)
+    objective = recipe.objective_class(**{**recipe.objective, "max_given": 0.5})
+    module = MultiLabelModule(model, list("abcd"), objective)
     batch = Batch.from_data_list(prepared[FEW.test])
     module.objective.loss(model, module.objective.training_batch(batch)).backward()
     batch.given = torch.where(torch.arange(4) == 2, batch.y, torch.nan)

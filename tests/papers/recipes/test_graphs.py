@@ -20,9 +20,8 @@ def dataset():
     letters = torch.randint(4, (40, 30), generator=generator)
     y = torch.full((40, 5), torch.nan)
     y[torch.arange(40), torch.arange(40) % 5] = (letters[:, 0] > 1).float()
-    return ArrayDataset(
-        Records(Tokens.of(letters.tolist()), y.numpy(), FACTORS, list("ACGTN")).to_samples()
-    )
+    records = Records(Tokens.of(letters.tolist()), y.numpy(), FACTORS, list("ACGTN"))
+    return ArrayDataset(records.to_samples())
 
 
 def test_interactions_are_those_of_string(real_file):

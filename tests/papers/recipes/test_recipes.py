@@ -20,6 +20,7 @@ rng = np.random.default_rng(0)
 WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
 Y = (WORDS @ rng.standard_normal((12, 4)) > 0.3).astype(np.float32)
 SPLIT = Split(torch.arange(24), torch.arange(24, 32), torch.arange(32, 40), "by hand")
+SHORT = {"node_messages": False, "max_epochs": 1, "logger": False}
 
 
 @pytest.fixture
@@ -32,9 +33,8 @@ def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, monkey
     dataset.label_parents = [("c", "d")]
     prepared = RECIPES["bibtex"].prepare(dataset, SPLIT)
     asked = []
-    monkeypatch.setattr(
-        "tg_mlc.papers.recipes.tables.wordnet", lambda names, words: asked.append(words)
-    )
+    wordnet = "tg_mlc.papers.recipes.tables.wordnet"
+    monkeypatch.setattr(wordnet, lambda names, words: asked.append(words))
     RECIPES["bibtex"].label_graph("wordnet", prepared, SPLIT)
     assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
     tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, SPLIT).edge_index.t().tolist()
@@ -48,9 +48,7 @@ def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     prepared = recipe.prepare(dataset, SPLIT)
     assert isinstance(prepared.preprocessor, Chain)
     assert dataset.preprocessor is None
-    result, _ = recipe.train(
-        prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False
-    )
+    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", **SHORT)
     assert result.module.preprocessor is prepared.preprocessor
 
 
@@ -59,7 +57,7 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset):
     prepared = recipe.prepare(dataset, SPLIT)
     on_val, on_test = recipe.untrained_scores(prepared, SPLIT)
     again = [part.clone() for part in (on_val, on_test)]
-    # other weights, same scores
+    # Other weights have the same scores.
     torch.testing.assert_close(recipe.untrained_scores(prepared, SPLIT), tuple(again))
     assert on_test.std(dim=0).min() > 0
     assert macro_roc_auc(dataset.y[SPLIT.test], on_test) > 0.6
@@ -68,26 +66,18 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset):
 def test_labels_that_are_too_rare_do_not_count(dataset):
     recipe = replace(RECIPES["bibtex"], data=replace(RECIPES["bibtex"].data, min_positives=2))
     dataset.y[:, 1] = (torch.arange(40) == 39).float()
-    scores = torch.rand(40, 4)
+    scores, kept = torch.rand(40, 4), [0, 2, 3]
     evaluation = recipe.evaluate(dataset, SPLIT, scores[SPLIT.val], scores[SPLIT.test])
-    kept = [0, 2, 3]
     assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
-    assert evaluation["roc_auc_macro"] == macro_roc_auc(
-        dataset.y[SPLIT.test][:, kept], scores[SPLIT.test][:, kept]
-    )
-    assert (
-        evaluation.thresholds["f1_micro"]
-        == ThresholdTuner().fit(dataset.y[SPLIT.val][:, kept], scores[SPLIT.val][:, kept]).threshold
-    )
+    val, test = ((dataset.y[part][:, kept], scores[part][:, kept]) for part in SPLIT.parts[1:])
+    assert evaluation["roc_auc_macro"] == macro_roc_auc(*test)
+    assert evaluation.thresholds["f1_micro"] == ThresholdTuner().fit(*val).threshold
 
 
 def test_rivals_keep_what_suits_them_better():
     reuters = RECIPES["reuters"]
-    rates = {
-        name: reuters.as_member(FAMILY[name]).module["lr"]
-        for name in ("lamp", "lamp-given", "seq2seq", "mped")
-    }
-    assert rates == {"lamp": 1e-3, "lamp-given": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
+    rates = {"lamp": 1e-3, "lamp-given": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
+    assert {name: reuters.as_member(FAMILY[name]).module["lr"] for name in rates} == rates
 
 
 def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
@@ -98,7 +88,5 @@ def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     assert known.objective == {**published.objective, "max_given": 0.75}
     prepared = known.prepare(dataset, SPLIT)
     graph = known.label_graph("complete", prepared, SPLIT)
-    result, _ = known.train(
-        prepared, SPLIT, graph, tmp_path / "run", node_messages=False, max_epochs=1, logger=False
-    )
+    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", **SHORT)
     assert takes_given_labels(result.module.model)

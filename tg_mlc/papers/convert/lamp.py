@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tg_mlc._names import few
 from tg_mlc._options import check_choice
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
@@ -22,7 +23,7 @@ LabelMask = Literal["none", "inveye", "eye", "prior"]
 EncTransform = Literal["", "mean", "sum"]
 State = Mapping[str, Tensor]
 
-#: Parts of the released code that have no counterpart here, by the names that give them away.
+#: Parts of the released code that have no counterpart here, by the names of their tensors.
 UNSUPPORTED = {
     "encoder.brnn.": "the recurrent encoder ('-encoder rnn')",
     "encoder.conv.": "the convolution over one-hot DNA ('-onehot')",
@@ -30,7 +31,7 @@ UNSUPPORTED = {
     "decoder.rnn_layer_stack.": "the recurrent decoder ('-decoder rnn_m')",
     "decoder.linear1.": "the decoder without label nodes ('-decoder mlp')",
 }
-#: Present in every checkpoint, or in some, and read by no forward pass.
+#: Tensors of some or all checkpoints that no forward pass reads.
 IGNORED = frozenset(
     {"tgt_word_proj.weight", "tgt_word_proj_copy.linear.weight", "tgt_word_proj_copy.linear.bias"}
 )
@@ -42,7 +43,7 @@ READOUT = "tgt_word_proj.linear.weight"
 CROSS = "decoder.layer_stack.0.enc_attn"
 AMONG = "decoder.layer_stack.0.slf_attn"
 MLP = "decoder.layer_stack.0.pos_ffn1.w_1.weight"
-#: How names become ours, one rule after the other.
+#: Rules that turn names of the released code into ours, in this order.
 RULES = {
     r"^encoder\.layer_stack\.(\d+)": r"features.convs.\1",
     r"^decoder\.layer_stack\.(\d+)\.(?=enc_attn|pos_ffn1)": r"labels.feature_to_label.\1.",
@@ -77,33 +78,36 @@ def load_lamp_checkpoint(
     dropout: float = 0.1,
     backend: str = "auto",
 ) -> ReleasedLaMP:
-    r"""Loads a model that was trained with the authors' `released code <https://github.com/QData/LaMP>`_ of the
-    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""Loads a model that was trained with the authors' `released code
+    <https://github.com/QData/LaMP>`_ of the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    The model is a :class:`ReleasedLaMP`: its logits, intermediate readouts and attention weights are those of the
-    released code, slips included (the encoder's attention is thrown away, the readout is not tied to the label
-    embedding). It is in evaluation mode. Inputs are ragged batches without padding: the symbol 0 of the released code's
-    padded batches must be left out, while its begin and end symbols are tokens like all others.
+    The model is a :class:`ReleasedLaMP` in evaluation mode: its logits, intermediate readouts and
+    attention weights are those of the released code, mistakes included (the encoder's attention is
+    discarded, the readout is not tied to the label embedding). Inputs are ragged batches without
+    the padding symbol 0; the begin and end symbols of the released code are ordinary tokens.
 
-    Options that no shape tells are taken from the arguments, then from the settings if the training script saved them,
-    then from the defaults.
+    Options that no shape determines are taken from the arguments, then from the settings if the
+    training script saved them, then from the defaults.
 
     Args:
-        state_dict (dict or path-like): The state dict, the dict that the training script saves, or the path of such a
-            file, which is read without unpickling anything but tensors and plain settings.
-        label_mask (str, optional): The label graph: :obj:`"none"` (fully connected), :obj:`"inveye"` (each label
-            attends to itself only), :obj:`"eye"` (to all but itself) or :obj:`"prior"` (to those that
-            :obj:`label_adj` gives). (default: :obj:`"prior"` with :obj:`label_adj`, else :obj:`"none"`)
-        label_adj (torch.Tensor, optional): The prior graph; label :math:`i` attends to the labels :math:`j` with
-            :math:`A_{ij} \neq 0`. As there, a row that sums to less than 1 gets a self-loop. (default: :obj:`None`)
-        heads (int, optional): The number of attention heads, :obj:`-n_head`. (default: :obj:`1` if the heads are not
-            projected, else :obj:`4` as in the paper)
-        heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, which follows from :obj:`heads` and
-            the shapes; given, it is checked. (default: :obj:`None`)
+        state_dict (dict or path-like): The state dict, the dict that the training script saves, or
+            the path of such a file. Only tensors and plain settings are unpickled.
+        label_mask (str, optional): The label graph: :obj:`"none"` (fully connected),
+            :obj:`"inveye"` (each label attends to itself only), :obj:`"eye"` (to all but itself) or
+            :obj:`"prior"` (along :obj:`label_adj`).
+            (default: :obj:`"prior"` with :obj:`label_adj`, else :obj:`"none"`)
+        label_adj (torch.Tensor, optional): The prior graph; label :math:`i` attends to the labels
+            :math:`j` with :math:`A_{ij} \neq 0`. As in the released code, a row that sums to less
+            than 1 gets a self-loop. (default: :obj:`None`)
+        heads (int, optional): The number of attention heads, :obj:`-n_head`.
+            (default: :obj:`1` if the heads are not projected, else :obj:`4` as in the paper)
+        heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, to be checked: it
+            follows from :obj:`heads` and the shapes. (default: :obj:`None`)
         label_names (list of str, optional): The names of the labels. (default: :obj:`None`)
-        enc_transform (str, optional): How the components of a sample are pooled into one, :obj:`"mean"`, :obj:`"sum"`
-            or :obj:`""` for not at all. (default: :obj:`""`)
-        dropout (float, optional): Dropout of the model, should it be trained further. (default: :obj:`0.1`)
+        enc_transform (str, optional): Pooling of the components of a sample into one:
+            :obj:`"mean"`, :obj:`"sum"` or :obj:`""` for none. (default: :obj:`""`)
+        dropout (float, optional): Dropout in further training. (default: :obj:`0.1`)
         backend (str, optional): The backend of the attention operator. (default: :obj:`"auto"`)
 
     Shapes:
@@ -111,24 +115,22 @@ def load_lamp_checkpoint(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If the file is damaged, or holds more than tensors and plain settings, the model is none with the
-            graph decoder or has a recurrent encoder or convolutions over DNA, or the arguments contradict it.
+        ValueError: If the file is damaged or holds other objects, the model has no graph decoder,
+            a recurrent encoder or convolutions over DNA, or the arguments contradict it.
     """
     state, settings = _read(state_dict)
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
     if enc_transform not in get_args(EncTransform):
-        raise ValueError(
-            f"Expected 'enc_transform' to be '', 'mean' or 'sum' (got '{enc_transform}')"
-        )
+        expected = "'enc_transform' to be '', 'mean' or 'sum'"
+        raise ValueError(f"Expected {expected} (got '{enc_transform}')")
     _check_parts(state)
-    heads, label_heads = _resolve_heads(
-        state, settings.get("n_head") if heads is None else heads, heads2
-    )
+    heads = settings.get("n_head") if heads is None else heads
+    heads, label_heads = _resolve_heads(state, heads, heads2)
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     num_labels, channels = state[EMBEDDING].shape
     if 1 in (heads, label_heads) and values // heads != channels:
-        expected = f"the values of a single head, which are not projected, to be as wide as a state, {channels}"
-        raise ValueError(f"Expected {expected} (got {values // heads})")
+        expected = f"values of a single head, which are not projected, of the size {channels}"
+        raise ValueError(f"Expected {expected} of a state (got {values // heads})")
     if (rows := state[READOUT].size(0)) not in (1, num_labels):
         raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {rows})")
     label_graph = _label_graph(num_labels, label_mask, label_adj, label_names, settings)
@@ -150,28 +152,28 @@ def load_lamp_checkpoint(
         value_channels=values // heads,
         backend=backend,
     )
-    # Ours alone has projections of single heads, and the label graph.
+    # The released code has neither projections of single heads nor a label graph.
     tensors = {"labels._extra_state": model.state_dict()["labels._extra_state"]}
     for name in model.state_dict():
-        if (
-            name.endswith(".lin_out.weight")
-            and (label_heads if "label_to_label" in name else heads) == 1
-        ):
+        num_heads = label_heads if "label_to_label" in name else heads
+        if name.endswith(".lin_out.weight") and num_heads == 1:
             tensors[name] = torch.eye(channels)
     try:
         model.to(state[EMBEDDING].dtype).load_state_dict({**tensors, **_converted(state)})
     except RuntimeError as error:
-        expected = f"the tensors of a model with {num_feature_layers} encoder and {num_steps} decoder layers"
+        layers = f"{num_feature_layers} encoder and {num_steps} decoder layers"
         hint = "check 'heads' if sizes of an attention's projections differ"
-        raise ValueError(f"Expected {expected} (got, by our names, {error}); {hint}") from error
+        raise ValueError(
+            f"Expected the tensors of a model with {layers} (got, by our names, {error}); {hint}"
+        ) from error
     return model.eval()
 
 
 def _check_parts(state: State) -> None:
-    for prefix, what in UNSUPPORTED.items():
+    for prefix, part in UNSUPPORTED.items():
         if names := sorted(name for name in state if name.startswith(prefix)):
             raise ValueError(
-                f"Expected a model of the graph decoder, not {what}: it is not supported ({_join(names)})"
+                f"Expected a model of the graph decoder without {part} (got {few(names)})"
             )
     needed = [EMBEDDING, READOUT, MLP, f"{CROSS}.w_qs.weight", f"{CROSS}.w_vs.weight"]
     needed.append(VECTORS if VECTORS in state else TOKENS)
@@ -179,40 +181,41 @@ def _check_parts(state: State) -> None:
         needed.append(f"{AMONG}.w_qs.weight")
     if missing := [name for name in needed if name not in state]:
         raise ValueError(
-            f"Expected the state dict of a released LaMP model, but it lacks {_join(missing)}"
+            f"Expected the state dict of a released LaMP model (got none of {few(missing)})"
         )
 
 
 def _resolve_heads(
     state: State, heads: int | None, label_heads: int | None
 ) -> tuple[int, int | None]:
-    """The numbers of heads, on which no shape depends if there are several; :obj:`None` without attention of labels."""
+    """The numbers of heads among components and labels; :obj:`None` without label attention."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
-    if f"{CROSS}.fc.weight" not in state:
+    projection = f"{CROSS}.fc.weight"
+    if projection not in state:
         heads = 1 if heads is None else heads
         if heads != 1:
-            raise ValueError(
-                f"Expected heads=1, because '{CROSS}.fc.weight' is missing (got heads={heads})"
-            )
+            raise ValueError(f"Expected heads=1 without a '{projection}' (got heads={heads})")
     else:
         heads = 4 if heads is None else heads
         if heads < 2 or queries % heads != 0 or values % heads != 0:
             raise ValueError(
-                f"Expected 'heads' to be at least 2, because there is a '{CROSS}.fc.weight', and to divide the rows of "
-                f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got heads={heads}); "
-                f"pass the '-n_head' of the training run"
+                f"Expected 'heads' of at least 2 with a '{projection}', to divide the rows of "
+                f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got "
+                f"heads={heads}); pass the '-n_head' of the training run"
             )
     if f"{AMONG}.w_qs.weight" not in state:
         return heads, None
     rows = state[f"{AMONG}.w_qs.weight"].size(0)
-    found, rest = divmod(rows, queries // heads)
-    if rest != 0 or label_heads not in (None, found):
-        of = f"the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' into heads of one size"
-        got = (
-            f"{queries // heads} for the first, {rows} rows and heads2={label_heads} for the second"
+    num_label_heads, rest = divmod(rows, queries // heads)
+    if rest != 0 or label_heads not in (None, num_label_heads):
+        sizes = (
+            f"the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' into heads of one size"
         )
-        raise ValueError(f"Expected 'heads' and 'heads2' to split {of} (got {got})")
-    return heads, found
+        got = f"{queries // heads} for the first, {rows} rows and heads2={label_heads}"
+        raise ValueError(
+            f"Expected 'heads' and 'heads2' to split {sizes} (got {got} for the second)"
+        )
+    return heads, num_label_heads
 
 
 def _label_graph(
@@ -228,32 +231,25 @@ def _label_graph(
         label_mask = "prior" if has_prior else settings.get("label_mask", "none")
     check_choice("label_mask", label_mask, get_args(LabelMask))
     if (label_mask == "prior") != (label_adj is not None):
-        given = None if label_adj is None else list(label_adj.shape)
-        got = f"label_mask='{label_mask}' and label_adj of shape {given}"
+        shape = None if label_adj is None else list(label_adj.shape)
         raise ValueError(
-            f"Expected 'label_adj' exactly beside label_mask='prior' (got {got}); no checkpoint holds it"
+            f"Expected 'label_adj' exactly with label_mask='prior' (got label_mask='{label_mask}' "
+            f"and label_adj of shape {shape}); no checkpoint holds it"
         )
     if label_names is not None and len(label_names) != num_labels:
-        raise ValueError(
-            f"Expected 'label_names' to hold {num_labels} names (got {len(label_names)})"
-        )
+        raise ValueError(f"Expected {num_labels} 'label_names' (got {len(label_names)})")
     if label_adj is None:
         labels = num_labels if label_names is None else label_names
-        return (
-            edgeless(labels)
-            if label_mask == "inveye"
-            else fully_connected(labels, self_loops=label_mask == "none")
-        )
+        if label_mask == "inveye":
+            return edgeless(labels)
+        return fully_connected(labels, self_loops=label_mask == "none")
     adj = torch.as_tensor(label_adj).detach().cpu()
-    if adj.shape != (num_labels, num_labels):
-        raise ValueError(
-            f"Expected 'label_adj' of shape [{num_labels}, {num_labels}] (got {list(adj.shape)})"
-        )
+    shape = [num_labels, num_labels]
+    if list(adj.shape) != shape:
+        raise ValueError(f"Expected 'label_adj' of shape {shape} (got {list(adj.shape)})")
     target, source = ((adj != 0) | torch.diag(adj.sum(dim=1) < 1)).nonzero().t()
-    edge_index = torch.stack([source, target])
-    return LabelGraph(
-        edge_index, num_nodes=num_labels, label_names=label_names, kind="prior", source="label_adj"
-    )
+    options: Any = {"label_names": label_names, "kind": "prior", "source": "label_adj"}
+    return LabelGraph(torch.stack([source, target]), num_nodes=num_labels, **options)
 
 
 def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
@@ -268,80 +264,68 @@ def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
 
 
 def _count(state: State, stack: str) -> int:
-    return len(
-        {match[1] for name in state if (match := re.match(rf"{re.escape(stack)}\.(\d+)\.", name))}
-    )
+    pattern = re.compile(rf"{re.escape(stack)}\.(\d+)\.")
+    return len({match[1] for match in map(pattern.match, state) if match})
 
 
 def _converted(state: State) -> dict[str, Tensor]:
-    """The tensors that a forward pass reads, by our names."""
+    """The tensors of the forward pass, by our names."""
     converted = {}
     for name, tensor in state.items():
         if name not in IGNORED:
             ours = name
             for pattern, replacement in RULES.items():
                 ours = re.sub(pattern, replacement, ours)
-            # MLPs are convolutions of width 1
+            # The released MLPs are convolutions of width 1.
             converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor
     if POSITIONS in state:
         converted["encoder.positions"] = state[POSITIONS][1:]
+    num_labels = state[EMBEDDING].size(0)
     for name in ("readout.own_weight", "readout.bias"):
-        if name in converted:  # one readout for all labels is repeated for each
-            converted[name] = converted[name].expand(
-                state[EMBEDDING].size(0), *converted[name].shape[1:]
-            )
+        if name in converted:  # One readout for all labels is repeated for each.
+            converted[name] = converted[name].expand(num_labels, *converted[name].shape[1:])
     return converted
 
 
 def _read(
     source: Mapping[str, Any] | str | os.PathLike[str],
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors by the names of the bare model, and the settings of the run as far as they are known."""
+    """The tensors by the names of the bare model, and the known settings of the run."""
     content = source if isinstance(source, Mapping) else _load(source)
     settings: dict[str, Any] = {}
     if "model" in content:
-        found = content.get("settings", {})
-        settings = dict(found if isinstance(found, Mapping) else vars(found))
+        saved = content.get("settings", {})
+        settings = dict(saved if isinstance(saved, Mapping) else vars(saved))
         content = content["model"]
-    state = {
-        str(name).removeprefix("module."): torch.from_numpy(value)
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in content.items()
-    }
-    if strange := [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]:
+    state = {}
+    for name, value in content.items():
+        tensor = torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+        state[str(name).removeprefix("module.")] = tensor
+    if others := [name for name, tensor in state.items() if not isinstance(tensor, Tensor)]:
         expected = "'state_dict' to hold tensors, or to be a dict with a state dict under 'model'"
-        raise ValueError(f"Expected {expected} (got {', '.join(strange[:5])}, which are none)")
+        raise ValueError(f"Expected {expected} (got other values for {few(others)})")
     return state, settings
 
 
 def _load(path: Any) -> Mapping[str, Any]:
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(
-            f"Expected 'state_dict' to be a dict or the path of a checkpoint (got {type(path).__name__})"
-        )
+        expected = "'state_dict' to be a dict or the path of a checkpoint"
+        raise ValueError(f"Expected {expected} (got {type(path).__name__})")
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"Expected 'state_dict' to be the path of a checkpoint (found no file '{path}')"
-        )
+        expected = "'state_dict' to be the path of a checkpoint"
+        raise FileNotFoundError(f"Expected {expected} (found no file '{path}')")
     try:
-        # The settings are an argparse.Namespace, a plain holder of attributes; nothing else is let in beside tensors.
+        # The settings are an argparse.Namespace, which only holds attributes.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        Exception
-    ) as error:  # whatever comes of reading bytes as a pickle; PyTorch before 1.6 wrote no archive
-        expected = f"'{path}' to be a whole checkpoint of tensors and plain settings"
-        got = f"{path.stat().st_size:,} bytes that are cut short, hold other objects, or are something else"
-        hint = "copy it again, or take another checkpoint"
+    # Reading other bytes as a pickle may raise anything; PyTorch before 1.6 wrote no archive.
+    except Exception as error:
+        got = f"{path.stat().st_size:,} bytes that are cut short, or of another format or object"
         raise ValueError(
-            f"Expected {expected} (got {got}: {type(error).__name__}); {hint}"
+            f"Expected '{path}' to be a whole checkpoint of tensors and plain settings (got {got}: "
+            f"{type(error).__name__}); copy it again, or take another checkpoint"
         ) from error
     if not isinstance(content, Mapping):
         raise ValueError(f"Expected '{path}' to hold a dict (got {type(content).__name__})")
     return content
-
-
-def _join(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)

@@ -1,4 +1,4 @@
-"""Label message passing network as the authors' released code computes it, mistakes included."""
+"""Label message passing network of the authors' released code, mistakes included."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from tg_mlc.nn.feature import FeatureAttention
 
 
 class _DiscardingConv(AttentionConv):
-    """Block whose attention is computed only if asked for and then thrown away: its MLP is fed with its input."""
+    """Block that discards its attention, and computes it only on request.
 
-    discards = True  #: whether it is so; if not, this is a block like any other
+    Its MLP takes the block's input.
+    """
+
+    discards = True  #: If False, this is an ordinary block.
 
     def forward(
         self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any
@@ -32,7 +35,7 @@ class _DiscardingConv(AttentionConv):
 
 
 class _LabelMLP(LabelToLabelConv):
-    """Block among labels without its attention: labels never meet."""
+    """Block among labels without attention: labels never meet."""
 
     def __init__(self, channels: int, **block: Unpack[BlockOptions]) -> None:
         super().__init__(channels, **block)
@@ -45,20 +48,23 @@ class _LabelMLP(LabelToLabelConv):
 
 
 class ReleasedLaMP(LaMP):
-    r"""The model that the authors' `released code <https://github.com/QData/LaMP>`_ computes for the `"Neural Message
-    Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""The model of the authors' `released code <https://github.com/QData/LaMP>`_ for the `"Neural
+    Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    Its feature message passing throws the attention away, and its intermediate readouts send no gradient to the
-    readout's weight and leave out its bias.
+    Its feature message passing discards the attention. Its intermediate readouts send no gradient
+    to the readout's weight and have no bias.
 
     Args:
-        encoder, label_graph, num_steps, num_feature_layers, label_kwargs: As in :class:`~tg_mlc.models.LaMP`.
-        label_attention (bool, optional): If set to :obj:`False`, there is no attention among labels but only its MLP,
-            and a step hands out one state, as with the flag :obj:`-no_dec_self_att`. (default: :obj:`True`)
-        readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias. (default: :obj:`True`)
-        pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.* :obj:`"mean"`,
-            before labels attend to it. (default: :obj:`None`)
-        **block (optional): As there.
+        encoder, label_graph, num_steps, num_feature_layers, label_kwargs: As in
+            :class:`~tg_mlc.models.LaMP`.
+        label_attention (bool, optional): If set to :obj:`False`, the blocks among labels consist of
+            their MLP, and a step returns one state, as with the flag :obj:`-no_dec_self_att`.
+            (default: :obj:`True`)
+        readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias.
+            (default: :obj:`True`)
+        pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.*
+            :obj:`"mean"`, before labels attend to it. (default: :obj:`None`)
+        **block (optional): Options of all blocks, as in :class:`~tg_mlc.models.LaMP`.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -79,14 +85,8 @@ class ReleasedLaMP(LaMP):
         **block: Unpack[BlockOptions],
     ) -> None:
         block = {"dropout": 0.1, **block}
-        super().__init__(
-            encoder,
-            label_graph,
-            num_steps=num_steps,
-            num_feature_layers=num_feature_layers,
-            label_kwargs=label_kwargs,
-            **block,
-        )
+        steps: Any = {"num_steps": num_steps, "num_feature_layers": num_feature_layers}
+        super().__init__(encoder, label_graph, **steps, label_kwargs=label_kwargs, **block)
         channels, edge_dim = self.labels.channels, cast(Encoder, encoder).edge_dim
         if self.features is not None:
             layers = range(num_feature_layers)
@@ -95,25 +95,21 @@ class ReleasedLaMP(LaMP):
             )
         if not label_attention:
             among_labels: BlockOptions = {**block, **(label_kwargs or {})}
-            self.labels.label_to_label = nn.ModuleList(
-                _LabelMLP(channels, **among_labels) for _ in range(num_steps)
-            )
+            blocks = (_LabelMLP(channels, **among_labels) for _ in range(num_steps))
+            self.labels.label_to_label = nn.ModuleList(blocks)
         self.label_attention = label_attention
         self.readout = LabelHead(self.labels, bias=readout_bias)
         self.pool = None if pool is None else aggregation_resolver(pool)
 
     def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
-        handed_out = intermediate if self.label_attention else intermediate[1::2]
-        return [(u * self.readout.weight.detach()).sum(dim=-1) for u in handed_out]
+        states = intermediate if self.label_attention else intermediate[1::2]
+        return [(u * self.readout.weight.detach()).sum(dim=-1) for u in states]
 
     def _encode(
         self, data: Data, return_attention_weights: bool
     ) -> tuple[Tensor, Tensor, Tensor | None, Sequence[FeatureAttention]]:
         x, ptr, to_label, attention = super()._encode(data, return_attention_weights)
         if self.pool is not None:
-            x, ptr, to_label = (
-                self.pool(x, ptr=ptr),
-                torch.arange(ptr.numel(), device=ptr.device),
-                None,
-            )
+            x, to_label = self.pool(x, ptr=ptr), None
+            ptr = torch.arange(ptr.numel(), device=ptr.device)
         return x, ptr, to_label, attention

@@ -24,42 +24,40 @@ class StepDecoder(Protocol[State]):
     num_labels: int
 
     def start(self, x: Tensor, ptr: Tensor) -> State:
-        """The state before any symbol, from component states :math:`(N, d)` and pointers :math:`(B + 1)`."""
+        """The state before any symbol, from states :math:`(N, d)` and pointers :math:`(B + 1)`."""
 
     def step(self, state: State, symbols: Tensor) -> tuple[Tensor, State]:
-        """The logits :math:`(R, L + 1)` of what follows the last symbols :math:`(R)`, and the state after these."""
+        """The logits :math:`(R, L + 1)` after symbols :math:`(R)`, and the new state."""
 
     def select(self, state: State, rows: Tensor) -> State:
         """The state of other rows, each a continuation of a row of the same sample."""
 
 
 def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """Components of every sample, filled up with zeros, and which to attend to: of a sample without any, one zero."""
+    """Components padded with zeros, and their mask. A sample without any has one zero."""
     dense, mask = to_dense(x, ptr)
     mask[:, 0] = True
     return dense, mask
 
 
 class Hypotheses(NamedTuple):
-    """Output of :func:`beam_search`: for each sample the best label sequences, the very best first."""
+    """Output of :func:`beam_search`: for each sample the best label sequences, the best first."""
 
-    #: ``[B, K, n]``, labels and then stop symbols ``L``, none where all are taken
-    sequences: Tensor
-    labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as truth values
-    log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences
-    #: ``[B, K, L]``, the highest probability of each label at any place of the sequence
-    peaks: Tensor
-    #: ``[B, K]``, the shares of the sequences by rank, of which the very best has the largest
-    weights: Tensor
+    sequences: Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``.
+    labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as a mask.
+    log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences.
+    peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any position.
+    weights: Tensor  #: ``[B, K]``, softmax weights of the sequences by rank.
 
     def scores(self) -> Tensor:
-        r"""Scores of all labels in :math:`[0, 1]`: above one half exactly for the labels of the best sequence.
+        r"""Scores of all labels in :math:`[0, 1]`, above 0.5 exactly in the best sequence.
 
         .. math::
-            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \, p_{ki}, \qquad
+            s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \, p_{ki},
+            \qquad
             w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
 
-        with :math:`p_{ki}` the peaks. They rank the labels that are in all sequences of the beam, and those in none.
+        with :math:`p_{ki}` the peaks. They rank the labels that are in all sequences or in none.
 
         Shapes:
             - **output:** scores :math:`(B, L)`
@@ -83,21 +81,22 @@ def beam_search(
     .. math::
         \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
 
-    Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability minus infinity.
-
-    No label comes twice: the probabilities of those that a sequence has already go to the others. A sequence that has
-    stopped stays in the beam as long as it is among the best. With a beam of one and no length penalty, the search is
-    greedy.
+    Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability
+    minus infinity. No label comes twice: the other symbols share the probability of the labels that
+    a sequence has already. A sequence that has stopped stays in the beam as long as it is among the
+    best. With a beam of one and no length penalty, the search is greedy.
 
     Args:
         decoder (StepDecoder): The decoder.
-        x, ptr (torch.Tensor): The states of the components that it starts from, and where those of each sample begin.
-        beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5. (default: :obj:`5`)
-        length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer sequences, of labels
-            with a higher mean log-probability. (default: :obj:`0.0`)
-        max_length (int, optional): The most labels of a sequence, all if :obj:`None`: only the stop follows them. If a
-            best one would rather go on there, a warning says so. (default: :obj:`None`)
-        excluded (torch.Tensor, optional): A mask of labels to leave out, :math:`(B, L)`. (default: :obj:`None`)
+        x, ptr (torch.Tensor): The states of components, and the pointers of the samples.
+        beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5.
+            (default: :obj:`5`)
+        length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer
+            sequences with a higher mean log-probability. (default: :obj:`0.0`)
+        max_length (int, optional): The largest number of labels in a sequence, all if :obj:`None`.
+            Warns if a best sequence would continue. (default: :obj:`None`)
+        excluded (torch.Tensor, optional): A mask of excluded labels, :math:`(B, L)`.
+            (default: :obj:`None`)
 
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`
@@ -109,16 +108,13 @@ def beam_search(
     check_count("max_length", max_length)
     with torch.no_grad():
         if excluded is None:
-            excluded = torch.zeros(
-                ptr.numel() - 1, decoder.num_labels, dtype=torch.bool, device=x.device
-            )
+            shape = (ptr.numel() - 1, decoder.num_labels)
+            excluded = torch.zeros(shape, dtype=torch.bool, device=x.device)
         none = torch.zeros_like(excluded).unsqueeze(1)
         start = torch.full_like(none[..., :1], decoder.num_labels, dtype=torch.long)
         log_probs = none.new_zeros(none.shape[:2], dtype=torch.float)
-        beam, state = (
-            _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float()),
-            decoder.start(x, ptr),
-        )
+        beam = _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float())
+        state = decoder.start(x, ptr)
         for _ in range(min(max_length, decoder.num_labels)):
             logits, state = decoder.step(state, beam.symbols[..., -1].flatten())
             beam, rows = beam.extend(logits, beam_size, length_penalty)
@@ -126,9 +122,8 @@ def beam_search(
                 break
             state = decoder.select(state, rows)
         else:
-            beam, is_cut = beam.close(
-                decoder.step(state, beam.symbols[..., -1].flatten())[0], length_penalty
-            )
+            logits, _ = decoder.step(state, beam.symbols[..., -1].flatten())
+            beam, is_cut = beam.close(logits, length_penalty)
             if is_cut.any():
                 cut = f"Sequences were cut at 'max_length', {max_length} labels"
                 warnings.warn(f"{cut}, where others were likelier than a stop", stacklevel=2)
@@ -139,10 +134,10 @@ def beam_search(
 class _Beam(NamedTuple):
     """The hypotheses of all samples after some steps, the best first."""
 
-    symbols: Tensor  # [B, K, n + 1], from the stop symbol that begins all
+    symbols: Tensor  # [B, K, n + 1], from the first stop symbol
     log_probs: Tensor  # [B, K]
     labels: Tensor  # [B, K, L]
-    open: Tensor  # [B, K, L], the labels that may follow: none where a hypothesis has ended
+    open: Tensor  # [B, K, L], the labels that may follow, none after the end
     peaks: Tensor  # [B, K, L]
 
     def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
@@ -150,38 +145,29 @@ class _Beam(NamedTuple):
         num_samples, width, stop = self.open.shape
         step = self._log_probs_of(logits)
         totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
-        # The number of symbols of all continuations, a stop to come included.
+        # The number of symbols of all continuations, with the stop.
         by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
         lengths = torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
         ranks = totals / lengths.flatten(start_dim=1) ** length_penalty
         chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
         symbol = (chosen % (stop + 1)).unsqueeze(-1)
-        rows = (
-            chosen // (stop + 1)
-            + torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
-        )
+        first = torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
+        rows = chosen // (stop + 1) + first
         log_probs = totals.gather(1, chosen)
-        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1)).scatter(2, symbol, True)[
-            ..., :stop
-        ]
-        # Those of probability zero fill a beam for which there are too few: they have no labels.
+        labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1))
+        labels = labels.scatter(2, symbol, True)[..., :stop]
+        # Sequences of probability zero fill a beam with too few others; they have no labels.
         impossible = log_probs.isneginf().unsqueeze(-1)
-        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1).masked_fill(
-            impossible, stop
-        )
+        symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1)
+        symbols = symbols.masked_fill(impossible, stop)
         labels = labels & ~impossible
         ended = (symbol == stop) | impossible
-        beam = _Beam(
-            symbols,
-            log_probs,
-            labels,
-            self.open.flatten(end_dim=1)[rows] & ~labels & ~ended,
-            torch.maximum(self.peaks, step[..., :stop].exp()).flatten(end_dim=1)[rows],
-        )
-        return beam, rows.flatten()
+        still_open = self.open.flatten(end_dim=1)[rows] & ~labels & ~ended
+        peaks = torch.maximum(self.peaks, step[..., :stop].exp()).flatten(end_dim=1)[rows]
+        return _Beam(symbols, log_probs, labels, still_open, peaks), rows.flatten()
 
     def close(self, logits: Tensor, length_penalty: float) -> tuple[_Beam, Tensor]:
-        """All hypotheses with a stop at their end, and for each sample whether the best would rather go on."""
+        """All hypotheses with a final stop, and for each sample whether the best would continue."""
         step = self._log_probs_of(logits)
         beam = self._replace(
             symbols=F.pad(self.symbols, (0, 1), value=self.labels.size(-1)),
@@ -194,10 +180,10 @@ class _Beam(NamedTuple):
         return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
 
     def ranks(self, length_penalty: float) -> Tensor:
-        """The values by which hypotheses that have ended are ordered, the largest first."""
+        """The ranks of hypotheses that have ended, the best having the largest."""
         return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
 
     def _log_probs_of(self, logits: Tensor) -> Tensor:
-        # Only the stop may follow one that has ended: its log-probability is zero.
+        # A sequence that has ended is followed by stops of log-probability zero.
         closed = ~F.pad(self.open, (0, 1), value=True)
         return logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)

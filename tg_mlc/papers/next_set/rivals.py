@@ -1,4 +1,4 @@
-"""Rivals of LANET that read a window event by event, and ablations of it with attention among events."""
+"""Rivals of LANET that read a window event by event, and its ablations with event attention."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tg_mlc.sequences.windows import (
 
 
 class EventOptions(TypedDict, total=False):
-    """Options of :class:`EventModel`, which documents them, as its subclasses hand them down."""
+    """Options of :class:`EventModel`, which its subclasses pass on."""
 
     window_size: int
     gaps: Sequence[int] | None
@@ -35,15 +35,16 @@ class EventOptions(TypedDict, total=False):
 
 
 class EventModel(nn.Module):
-    r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper, whose input is a vector of amounts for each event, with its time and its
-    entity.
+    r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Their input is a vector of amounts
+    for each event, with its time and its entity.
 
     .. math::
         \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
 
-    Where the paper is silent, this is our choice: amounts are scaled as :class:`~tg_mlc.sequences.NextSetDataset` does,
-    a missing one counts as 1, and the four terms are summed.
+    Where the paper is silent, this is our choice: amounts are scaled as in
+    :class:`~tg_mlc.sequences.NextSetDataset`, a missing one counts as 1, and the four terms are
+    summed.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
@@ -52,7 +53,8 @@ class EventModel(nn.Module):
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
         gaps (list of int, optional): The days between events of training, as in
             :class:`~tg_mlc.sequences.windows.WindowViews`. (default: :obj:`None`, all up to 365)
-        entity (bool, optional): If set to :obj:`False`, leaves out the entity. (default: :obj:`True`)
+        entity (bool, optional): If set to :obj:`False`, the entity is no input.
+            (default: :obj:`True`)
     """
 
     def __init__(
@@ -70,30 +72,30 @@ class EventModel(nn.Module):
         for name, value in {**sizes, "window_size": window_size}.items():
             check_count(name, value)
         self.window_size = window_size
-        # One row for each label, whose weighted sum is the product with the vector of amounts.
+        # The weighted sum of these rows is the product with the vector of amounts.
         self.label = nn.Embedding(num_labels, channels)
         self.time = TimeView(channels, window_size, gaps)
         self.entity = entity_embedding(num_entities, channels) if entity else None
 
     def encode(self, data: Data) -> tuple[Tensor, Tensor]:
-        """The inputs ``[S, C]`` of all events, and where those of every sample begin and end."""
-        found = occurrences(data, self.window_size)
-        event, ptr = events_of(found, data.num_graphs, self.window_size)
-        amount = found.amount.where(found.bin > 0, 1.0)
-        weighted = self.label(found.label) * amount.unsqueeze(-1)
+        """The inputs ``[S, C]`` of all events, and the pointers of the samples."""
+        rows = occurrences(data, self.window_size)
+        event, ptr = events_of(rows, data.num_graphs, self.window_size)
+        amount = rows.amount.where(rows.bin > 0, 1.0)
+        weighted = self.label(rows.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
         first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
-        # any occurrence tells the time of its event
+        # All occurrences of an event have its time.
         first[event] = torch.arange(event.numel(), device=event.device)
-        x = x + self.time(found.days[first], found.step[first])
-        return (
-            x if self.entity is None else x + self.entity(data.entity[found.sample[first]])
-        ), ptr
+        x = x + self.time(rows.days[first], rows.step[first])
+        if self.entity is not None:
+            x = x + self.entity(data.entity[rows.sample[first]])
+        return x, ptr
 
 
 class EventTransformer(nn.Module):
-    r"""Attention among the events of a window, from their states :math:`(S, d)`, their mean, and a linear map to logits
-    :math:`(B, L)`, after dropout; those of no event at all for a window without any.
+    r"""Attention among the event states :math:`(S, d)` of a window, their mean, and a linear map to
+    logits :math:`(B, L)` after dropout. A window without events has a mean of zero.
     """
 
     def __init__(
@@ -111,13 +113,15 @@ class EventTransformer(nn.Module):
 
 
 class TransformerBase(EventModel):
-    r"""The "TransformerBase" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean is mapped to logits.
+    r"""The "TransformerBase" rival in the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean
+    is mapped to logits.
 
     Args:
         num_labels, num_entities, channels: As in :class:`EventModel`.
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
-        events (dict, optional): Options of :class:`EventModel`, as :obj:`{"window_size": 3}`. (default: :obj:`None`)
+        events (dict, optional): Options of :class:`EventModel`, as :obj:`{"window_size": 3}`.
+            (default: :obj:`None`)
         **block (optional): Options of the blocks, as in :class:`LANET`.
 
     Shapes:
@@ -145,7 +149,7 @@ class TransformerBase(EventModel):
 
 
 class LSTMModel(EventModel):
-    """Base class of models that read a window by an LSTM, with the arguments of :class:`EventModel`."""
+    """Base class of models that read a window by an LSTM. Arguments: :class:`EventModel`."""
 
     def __init__(
         self,
@@ -158,18 +162,19 @@ class LSTMModel(EventModel):
         self.lstm = nn.LSTM(channels, channels)
 
     def last_state(self, data: Data) -> Tensor:
-        """The states ``[B, C]`` after the last events, zero for a window without any."""
+        """The states ``[B, C]`` after the last events, zero for a window without events."""
         x, ptr = self.encode(data)
         lengths, (padded, _) = ptr.diff(), to_dense(x, ptr)
         states, _ = self.lstm(padded.transpose(0, 1))
         last = states[(lengths - 1).clamp(min=0), torch.arange(lengths.numel(), device=x.device)]
-        found: Tensor = last * (lengths > 0).unsqueeze(-1)
-        return found
+        state: Tensor = last * (lengths > 0).unsqueeze(-1)
+        return state
 
 
 class LSTMBaseline(LSTMModel):
-    r"""The "RNN (LSTM)" rival in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last state is mapped to logits.
+    r"""The "RNN (LSTM)" rival in the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last
+    state is mapped to logits.
 
     Args:
         num_labels, num_entities, channels, events: As in :class:`TransformerBase`.
@@ -195,11 +200,12 @@ class LSTMBaseline(LSTMModel):
 
 
 class TimeAttention(nn.Module):
-    r"""The "time-attention" ablation of the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper: the inputs of :class:`LANET`, but attention among events.
+    r"""The "time-attention" ablation of the `"Label Attention Network for Sequential Multi-Label
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the inputs of :class:`LANET`, but
+    attention among events.
 
-    The paper does not say how the state of an event is made; here it is the sum of the views of all its occurrences and
-    of the embedding of the entity.
+    The paper does not specify the state of an event; here it is the sum of the views of all its
+    occurrences and of the embedding of the entity.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
@@ -230,22 +236,24 @@ class TimeAttention(nn.Module):
 
 
 class TwoAttentions(nn.Module):
-    r"""The "concat-attention" and "gated-attention" ablations of the `"Label Attention Network for Sequential
-    Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention among labels and among events.
+    r"""The "concat-attention" and "gated-attention" ablations of the `"Label Attention Network for
+    Sequential Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention
+    among labels and among events.
 
     .. math::
-        \textrm{concat:} \quad \mathbf{y} = \mathbf{W} [\mathbf{y}^{\textrm{label}} \Vert \mathbf{y}^{\textrm{time}}] +
-        \mathbf{b}, \qquad
-        \textrm{gated:} \quad \mathbf{y} = g \, \mathbf{y}^{\textrm{label}} + (1 - g) \, \mathbf{y}^{\textrm{time}}
+        \textrm{concat:} \quad \mathbf{y} = \mathbf{W} [\mathbf{y}^{\textrm{label}} \Vert
+        \mathbf{y}^{\textrm{time}}] + \mathbf{b}, \qquad \textrm{gated:} \quad \mathbf{y} = g \,
+        \mathbf{y}^{\textrm{label}} + (1 - g) \, \mathbf{y}^{\textrm{time}}
 
-    The paper predicts "confidence scores from concatenation of label-attention and time-attention", and learns "weights
-    when summing attention views". Here the logits of both are what is concatenated or summed, and the one weight
-    :math:`g` is the sigmoid of a learned number.
+    The paper predicts "confidence scores from concatenation of label-attention and time-attention",
+    and learns "weights when summing attention views". Here the logits of both are concatenated or
+    summed, and the one weight :math:`g` is the sigmoid of a learned number.
 
     Args:
         label (LANET): Attention among labels.
         time (TimeAttention): Attention among events.
-        gated (bool, optional): Whether to weigh the logits instead of mapping them. (default: :obj:`False`)
+        gated (bool, optional): Whether to weight the logits instead of mapping them.
+            (default: :obj:`False`)
     """
 
     def __init__(self, label: LANET, time: TimeAttention, gated: bool = False) -> None:

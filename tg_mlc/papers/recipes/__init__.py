@@ -1,4 +1,4 @@
-"""Settings by which published data sets are trained."""
+"""Settings for training on published data sets."""
 
 from tg_mlc._optional import require
 

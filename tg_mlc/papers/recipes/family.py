@@ -1,4 +1,4 @@
-"""Models of the family, as any data set's recipe trains them: ``RECIPES["bibtex"].as_member(FAMILY["lamp"])``."""
+"""Models of the family for any recipe: ``RECIPES["bibtex"].as_member(FAMILY["lamp"])``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from tg_mlc.papers.recipes.recipe import Member
 from tg_mlc.papers.seq2seq import seq2seq
 from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
-#: Learns within half an epoch of Bibtex; with 2e-3, autoregressive ones learn half as much in four (by validation
-#: samples). The papers' 2e-4 is for four times the width.
+#: Learns within half an epoch of Bibtex; with 2e-3, autoregressive models learn half as much in
+#: four (by validation samples). The papers' 2e-4 is for four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
-#: No intermediate loss: these models have no label states between steps, and papers on encoder-decoders use none.
+#: No intermediate loss: these models have no label states between steps, or their papers use none.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
-_SEQUENCES: dict[str, Any] = {
-    "objective_class": LabelSequenceObjective,
-    "objective": {"label_smoothing": 0.0},
-}
-
+_SEQUENCES: dict[str, Any] = {"objective_class": LabelSequenceObjective}
+_SEQUENCES |= {"objective": {"label_smoothing": 0.0}}
 #: Rivals without a decoder.
 RIVALS: dict[str, Member] = {
     "mp-br": Member(pooled_mlp, {**_PLAIN, "model": {"dropout": 0.2}}),
-    # The same under Graph2Graph's settings, which have one layer more.
+    # The same with Graph2Graph's settings, which have one more layer.
     "graph2mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 3, "dropout": 0.2}}),
     "emb-mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 0, "num_layers": 4}}),
     "mlp-br": Member(binary_relevance, _PLAIN),
@@ -51,10 +48,8 @@ RIVALS: dict[str, Member] = {
 #: LaMP and its rivals, by the names of rows in benchmarks.
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
-    # The share of C-Tran (arXiv:2011.14027).
-    "lamp-given": Member(
-        changes={"model": {"given_labels": True}, "objective": {"max_given": 0.75}}
-    ),
+    # The fraction of C-Tran (arXiv:2011.14027).
+    "lamp-given": Member(None, {"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
     "mped": Member(mped, {**_PLAIN, **_SLOWER}),
     "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),
     "mped-ar": Member(mped_autoregressive, _SLOWER, _SEQUENCES),

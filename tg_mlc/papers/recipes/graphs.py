@@ -37,16 +37,15 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
 
 
 def _moleculenet(kind: type[MoleculeNetTable]) -> Source:
-    return Source(
-        lambda root: kind(root / kind.name, pre_transform=molecule_features()), _split, _SPLITS
-    )
+    options = {"pre_transform": molecule_features()}
+    return Source(lambda root: kind(root / kind.name, **options), _split, _SPLITS)
 
 
 def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return tree(dataset.label_parents, dataset.label_names)
 
 
-#: Atoms alone, with the paper's T = 2 and two layers of feature message passing; the rest is ours, and untuned.
+#: Atoms alone, with the paper's T = 2 and two feature layers; the rest is ours, and untuned.
 _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {**ALONE, "vectors": [], "num_steps": 2, "num_feature_layers": 2, "dropout": 0.2},
     "module": {"lr": 1e-3, "weight_decay": 0.01},
@@ -54,25 +53,20 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "fit": {"max_epochs": 20, "monitor": "val/macro_roc_auc"},
 }
 
-# Found by trial on SIDER's random splits 0 to 3 and NCI's 0, 1 and 11, with their test scores in view; so benchmarks
-# begin at seed 10, though their splits are drawn from the same molecules.
+# Found by trial on SIDER's random splits 0 to 3 and NCI's 0, 1 and 11, with their test scores in
+# view; so benchmarks begin at seed 10, though their splits are drawn from the same molecules.
 _SIDER = Recipe(
     data=_moleculenet(SIDER),
-    # Every pair of SIDER's labels occurs together, so that the papers' co-occurrence graph would be complete.
+    # Every pair of SIDER's labels occurs together: the papers' co-occurrence graph is complete.
     graphs={"prior": partial(correlated, top_k=5)},
     build=molecule_lamp,
     model={"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
-    # Intermediate readouts would ask of messages what base scores say already.
+    # Intermediate readouts would learn from messages what base scores contain already.
     module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
     objective={"intermediate_weight": 0.0},
-    # After one epoch messages hardly add to base scores yet: the lowest loss says how many more they are worth.
-    fit={
-        "max_epochs": 8,
-        "monitor": "val/loss",
-        "patience": None,
-        "ema_decay": 0.98,
-        "gradient_clip": 1.0,
-    },
+    # Messages hardly add to base scores after one epoch: the lowest loss chooses the best epoch.
+    fit={"max_epochs": 8, "monitor": "val/loss", "patience": None}
+    | {"ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
     classifiers=("forest", "molecule_ridge"),
     settings={"classifiers": ("forest", "ridge")},
@@ -83,7 +77,7 @@ MOLECULES = {
     # Settings of SIDER, not tried here.
     "tox21": replace(_SIDER, data=_moleculenet(Tox21)),
     "clintox": replace(_SIDER, data=_moleculenet(ClinTox)),
-    # A forest for each of its labels, which are all unknown somewhere, would take hours.
+    # Forests for all of its labels, which are all unknown somewhere, would take hours.
     "toxcast": replace(
         _SIDER,
         data=_moleculenet(ToxCast),
@@ -105,11 +99,12 @@ MOLECULES = {
     ),
 }
 
-#: Interactions of the five factors with a combined score of at least 800 in STRING v12.0 (https://string-db.org,
-#: CC BY 4.0), as ``string_ppi`` finds them in STRING's files.
+#: Interactions of the five factors with a combined score of at least 800 in STRING v12.0
+#: (https://string-db.org, CC BY 4.0), as ``string_ppi`` finds them in STRING's files.
 INTERACTIONS = (
-    ("CTCF", "EP300"), ("CTCF", "RAD21"), ("CTCF", "SIN3A"), ("EP300", "JUND"), ("EP300", "SIN3A"), ("JUND", "RAD21"),
-)  # fmt: skip
+    *(("CTCF", "EP300"), ("CTCF", "RAD21"), ("CTCF", "SIN3A")),
+    *(("EP300", "JUND"), ("EP300", "SIN3A"), ("JUND", "RAD21")),
+)
 
 
 def _string(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -131,7 +126,7 @@ DNA = {
     )
 }
 
-#: The shares of information that neighbours carry, by the name of the data set.
+#: Fractions of information that neighbours carry, by the name of the data set.
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 
 

@@ -1,4 +1,4 @@
-"""Recipe: how to load a data set, to divide it, and to train on it."""
+"""Recipe: settings to load a data set, to divide it, and to train on it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,15 @@ from tg_mlc.papers.base_scores import published_features
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, Objective, Training
 from tg_mlc.training.fitting import TrainSettings, train_model
 
-#: The optimiser of LaMP, of which some recipes change an option.
-MODULE: dict[str, Any] = {
-    "lr": 1e-3,
-    "weight_decay": 0.01,
-    "lr_schedule": "cosine",
-    "warmup": 0.05,
-}
-#: Settings of a model without other classifiers' help.
+#: Options of LaMP's optimiser. Some recipes change one.
+MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
+#: Options of a model without other classifiers.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
 
 
 def official_split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    """The published split, the same for all seeds, which then vary the training alone."""
+    """The published split, the same for all seeds."""
     return dataset.official_split()
 
 
@@ -44,37 +39,33 @@ def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> Label
     return co_occurrence(dataset, weight="correlation", top_k=top_k, split=split)
 
 
-#: Arguments of :func:`~tg_mlc.inputs.input_encoder`, which all models of the family share.
+#: Arguments of :func:`~tg_mlc.inputs.input_encoder` that all models of the family share.
 INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "latent")
 
 
 @dataclass(frozen=True)
 class Member:
-    """A model of the family: how it is built, and what differs from LaMP as published in training it."""
+    """A model of the family: how it is built, and its differences from LaMP as published."""
 
-    #: From training samples, a label graph, whether components send messages, and options. (default: LaMP, as the
-    #: recipe builds it)
+    #: Builds the model from training samples, a label graph, whether components send messages, and
+    #: options. Default: the recipe's function.
     build: Callable[..., nn.Module] | None = None
-    #: of a recipe's settings, by attribute
-    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    #: attributes of a recipe that are others altogether
-    replaced: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: Changes of attributes.
+    replaced: Mapping[str, Any] = field(default_factory=dict)  #: Attributes that are replaced.
 
 
 @dataclass(frozen=True)
 class Source:
     """How samples are loaded and divided."""
 
-    load: Callable[[Path], MultiLabelDataset]  #: from the folder of all data sets
-    #: from a method's name and a seed
+    load: Callable[[Path], MultiLabelDataset]  #: Loads them from the folder of all data sets.
+    #: Divides them by the name of a method and a seed.
     split: Callable[[MultiLabelDataset, str, int], Split] = official_split
-    splits: tuple[str, ...] = ("official",)  #: the methods, of which the first is the usual one
-    #: draws samples anew, for data that are made from a seed
+    splits: tuple[str, ...] = ("official",)  #: Names of methods; the first is the default.
+    #: Draws samples anew, for data that are made from a seed.
     redraw: Callable[[int], MultiLabelDataset] | None = None
-    #: a label that occurs less often in the whole data set is left out of metrics
-    min_positives: int = 0
-    #: whether inputs are scaled, or weighted, before models and classifiers take them
-    preprocess: bool = True
+    min_positives: int = 0  #: Labels that occur less often do not count in metrics.
+    preprocess: bool = True  #: Whether inputs are scaled or weighted.
 
 
 @dataclass(frozen=True)
@@ -82,27 +73,27 @@ class Recipe:
     """The settings to load a data set, to divide it, and to train on it."""
 
     data: Source
-    #: label graphs beside edgeless and fully connected; "prior" is the usual prior
+    #: Label graphs beside edgeless and fully connected; "prior" is the usual prior.
     graphs: Mapping[str, GraphBuilder]
-    #: From training samples, a label graph, whether components send messages, and :attr:`model`.
+    #: Builds a model from training samples, a label graph, whether components send messages, and
+    #: :attr:`model`.
     build: Callable[..., nn.Module]
-    model: dict[str, Any]  #: arguments of :attr:`build`
-    module: dict[str, Any]  #: arguments of :class:`~tg_mlc.training.MultiLabelModule`
-    fit: dict[str, Any]  #: arguments of :func:`~tg_mlc.training.fit`
+    model: dict[str, Any]  #: Arguments of :attr:`build`.
+    module: dict[str, Any]  #: Arguments of :class:`~tg_mlc.training.MultiLabelModule`.
+    fit: dict[str, Any]  #: Arguments of :func:`~tg_mlc.training.fit`.
     batch_size: int
-    #: The classifiers that give base scores, among :obj:`~tg_mlc.papers.base_scores.PUBLISHED`.
+    #: The classifiers of base scores, among :obj:`~tg_mlc.papers.base_scores.PUBLISHED`.
     classifiers: tuple[str, ...] = ()
-    objective: dict[str, Any] = field(default_factory=dict)  #: arguments of :attr:`objective_class`
+    objective: dict[str, Any] = field(default_factory=dict)  #: Arguments of the class below.
     objective_class: type[Objective] = BinaryObjective
-    settings: dict[str, Any] = field(default_factory=dict)  #: of preprocessing, for the record
-    #: Changes, by attribute, for LaMP as published: settings of the paper where it learns with these, else ours.
+    settings: dict[str, Any] = field(default_factory=dict)  #: Settings of preprocessing, for files.
+    #: Changes for LaMP as published: settings of the paper where it learns with them, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    #: Further changes for its rivals of the family.
-    rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: More changes for rivals.
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The ways to divide the samples, the usual one first."""
+        """The ways to divide the samples; the first is the default."""
         return self.data.splits
 
     @property
@@ -119,14 +110,16 @@ class Recipe:
         return replace(self, **self._merged(self.published), classifiers=(), published={})
 
     def as_member(self, member: Member) -> Recipe:
-        """Another model of the family in place of LaMP, on the same data and with the settings of LaMP as published,
-        as far as neither the rivals of this recipe nor the model change them.
+        """Another model of the family on the same data.
+
+        Its settings are those of LaMP as published, unless the rivals of this recipe or the model
+        change them.
         """
         recipe = self.as_published()
         if member.build is not None:
             recipe = replace(recipe, **recipe._merged(self.rivals))
-        kept = recipe.model if member.build is None else INPUT_OPTIONS
-        inputs = {key: recipe.model[key] for key in kept if key in recipe.model}
+        shared = recipe.model if member.build is None else INPUT_OPTIONS
+        inputs = {key: recipe.model[key] for key in shared if key in recipe.model}
         model = {**inputs, **member.changes.get("model", {})}
         changed = {**recipe._merged(member.changes), "model": model, **member.replaced}
         return replace(recipe, **{**changed, "build": member.build or recipe.build})
@@ -136,11 +129,11 @@ class Recipe:
         return {name: {**getattr(self, name), **entries} for name, entries in changes.items()}
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """Loads the data set, which gets a folder of its own in :obj:`root`, the folder of all data sets."""
+        """Loads the data set, whose folder is in :obj:`root`, the folder of all data sets."""
         return self.data.load(Path(root))
 
     def prepare(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """Returns the samples as models take them, with what preprocessed them, fitted to their training part, as the
+        """Returns preprocessed samples, and the preprocessor, fitted to their training part, as the
         attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
 
         Args:
@@ -156,15 +149,14 @@ class Recipe:
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """Returns a mask :math:`(L)` of the labels of a whole data set that are frequent enough for metrics."""
+        """A mask :math:`(L)` of the labels of a whole data set that are frequent enough."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
         return counted
 
     def untrained_scores(self, dataset: MultiLabelDataset, split: Split) -> tuple[Tensor, Tensor]:
-        """Scores of validation and of test samples before training, when messages add nothing to base scores yet."""
-        model = self.build(
-            dataset[split.train], self.label_graph("edgeless", dataset, split), **self.model
-        ).eval()
+        """Scores of validation and test samples before training: those of the base scores."""
+        label_graph = self.label_graph("edgeless", dataset, split)
+        model = self.build(dataset[split.train], label_graph, **self.model).eval()
         val, test = (batches_of(dataset[part]) for part in split.parts[1:])
         return logits_of(model, val).sigmoid(), logits_of(model, test).sigmoid()
 
@@ -175,13 +167,12 @@ class Recipe:
         on_val: Tensor | FloatArray,
         on_test: Tensor | FloatArray,
     ) -> Evaluation:
-        """Evaluates test scores for :meth:`counted_labels`, by thresholds tuned on scores of validation samples."""
+        """Evaluates :meth:`counted_labels` of test samples, with thresholds of validation."""
         counted = self.counted_labels(dataset).numpy()
         y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
         names = list(compress(dataset.label_names, counted))
-        return evaluate(
-            y_test, on_test[:, counted], tune_thresholds(y_val, on_val[:, counted]), names
-        )
+        tuners = tune_thresholds(y_val, on_val[:, counted])
+        return evaluate(y_test, on_test[:, counted], tuners, names)
 
     def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """The label graph of a variant.
@@ -195,9 +186,8 @@ class Recipe:
         if name in always:
             return always[name](dataset.label_names)
         if name not in self.graphs:
-            raise ValueError(
-                f"Expected a label graph among {[*always, *self.graphs]} (got {name!r})"
-            )
+            known = [*always, *self.graphs]
+            raise ValueError(f"Expected a label graph among {known} (got {name!r})")
         return self.graphs[name](dataset, split)
 
     def train(
@@ -220,19 +210,23 @@ class Recipe:
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
             split (Split): Its parts.
             label_graph (LabelGraph): The label graph.
-            folder (str or PathLike): Where to put checkpoints and logs.
-            node_messages (bool, optional): Whether components send messages to each other. (default: :obj:`True`)
-            seed (int, optional): Seed of the weights, of dropout and of the order of samples. (default: :obj:`0`)
-            model_options (dict, optional): Arguments of the model that differ from the recipe. (default: :obj:`None`)
-            module_options (dict, optional): Arguments of :class:`~tg_mlc.training.MultiLabelModule` that differ from
-                the recipe. (default: :obj:`None`)
-            config (dict, optional): Further entries to store in checkpoints. (default: :obj:`None`)
-            **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the recipe.
+            folder (str or PathLike): Folder of checkpoints and logs.
+            node_messages (bool, optional): Whether components send messages to each other.
+                (default: :obj:`True`)
+            seed (int, optional): Seed of the weights, of dropout and of the order of samples.
+                (default: :obj:`0`)
+            model_options (dict, optional): Arguments of the model that differ from the recipe.
+                (default: :obj:`None`)
+            module_options (dict, optional): Arguments of
+                :class:`~tg_mlc.training.MultiLabelModule` that differ from the recipe.
+                (default: :obj:`None`)
+            config (dict, optional): Further entries of checkpoints. (default: :obj:`None`)
+            **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the
+                recipe.
         """
         if self.data.preprocess and dataset.preprocessor is None:
-            raise ValueError(
-                f"Expected a data set that 'recipe.prepare' returns (got {dataset}); call it first"
-            )
+            expected = "a data set that 'recipe.prepare' returns"
+            raise ValueError(f"Expected {expected} (got {dataset}); call it first")
         options = {"node_messages": node_messages, **self.model, **(model_options or {})}
         settings = TrainSettings(
             module={**self.module, **(module_options or {})},

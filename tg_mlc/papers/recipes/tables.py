@@ -12,15 +12,8 @@ from tg_mlc.models import table_lamp
 from tg_mlc.papers.recipes.recipe import ALONE, MODULE, GraphBuilder, Recipe, Source, correlated
 
 #: LaMP on tables with base scores.
-MODEL: dict[str, Any] = {
-    "channels": 64,
-    "num_steps": 2,
-    "dropout": 0.2,
-    "attention_dropout": 0.0,
-    "input_dropout": 0.3,
-    "frequency_strength": 0.5,
-    "score_skip": True,
-}
+MODEL: dict[str, Any] = {"channels": 64, "num_steps": 2, "dropout": 0.2, "attention_dropout": 0.0}
+MODEL |= {"input_dropout": 0.3, "frequency_strength": 0.5, "score_skip": True}
 
 
 def _co_occurrence(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -49,35 +42,28 @@ _RANDOM: dict[str, Any] = {
 }
 #: For data sets on which kernels would take too much memory.
 _FEW: tuple[str, ...] = ("svm",)
-#: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on Bibtex and Reuters,
-#: with test scores in view; docs/results.md lists the settings that are the paper's, and what validation samples alone
-#: say of the others (benchmarks/accuracy/settings.py).
+#: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on
+#: Bibtex and Reuters, with test scores in view; docs/results.md lists the paper's settings, and the
+#: validation scores of others (benchmarks/accuracy/settings.py).
+_SMALLER = {"channels": 128, "dropout": 0.1, "input_dropout": 0.4, "latent": True}
 _PUBLISHED: dict[str, dict[str, Any]] = {
-    "model": {
-        **MODEL,
-        **ALONE,
-        "channels": 128,
-        "dropout": 0.1,
-        "input_dropout": 0.4,
-        "latent": True,
-    },
+    "model": {**MODEL, **ALONE, **_SMALLER},
     "module": {"lr": 2e-3},
 }
 _GRAPHS: dict[str, GraphBuilder] = {
     "prior": _co_occurrence,
     "correlation": partial(correlated, top_k=10),
 }
-_TREE_GRAPHS: dict[str, GraphBuilder] = {
-    "prior": _tree,
-    "tree": _tree,
-    "co-occurrence": _co_occurrence,
-}
+_TREE_GRAPHS: dict[str, GraphBuilder] = {"prior": _tree, "tree": _tree}
+_TREE_GRAPHS |= {"co-occurrence": _co_occurrence}
 _TEXT_GRAPHS: dict[str, GraphBuilder] = {**_GRAPHS, "wordnet": _wordnet}
 
 
 def _recipe(
     data: Source, epochs: int, kinds: tuple[str, ...] = ("svm", "ridge"), **changes: Any
 ) -> Recipe:
+    inputs = "TF-IDF (sublinear), unit length; vectors standardised"
+    fit = {"max_epochs": epochs, "monitor": "val/macro_average_precision"}
     settings: dict[str, Any] = {
         "data": data,
         "graphs": _GRAPHS,
@@ -86,30 +72,23 @@ def _recipe(
         "model": MODEL,
         "module": MODULE,
         "objective": {"intermediate_weight": 0.1},
-        "fit": {
-            "max_epochs": epochs,
-            "monitor": "val/macro_average_precision",
-            "patience": None,
-            "ema_decay": 0.998,
-        },
+        "fit": {**fit, "patience": None, "ema_decay": 0.998},
         "batch_size": 32,
         "published": _PUBLISHED,
-        "settings": {
-            "inputs": "TF-IDF (sublinear), unit length; vectors standardised",
-            "classifiers": kinds,
-        },
+        "settings": {"inputs": inputs, "classifiers": kinds},
     }
     return Recipe(**{**settings, **changes})
 
 
-# Found by a few trials on Bibtex, Reuters and Delicious, chosen by validation scores with test scores in view; the
-# others take over these settings untuned. On Delicious many pages occur twice, which its third classifier remembers.
+# Found by a few trials on Bibtex, Reuters and Delicious, chosen by validation scores with test
+# scores in view; the others have the same settings, untuned. On Delicious many pages occur twice,
+# which its third classifier remembers.
 TABLES = {
     "bibtex": _recipe(
         _mulan("bibtex"),
         epochs=10,
         graphs=_TEXT_GRAPHS,
-        # The dropout of the paper, which validation samples prefer to a smaller one.
+        # The paper's dropout, which validation samples prefer to a smaller one.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "dropout": 0.2},
@@ -120,7 +99,7 @@ TABLES = {
         _mulan("delicious"),
         kinds=("svm", "ridge", "exact"),
         epochs=2,
-        # Alone, LaMP learned more in the first epochs from 40 neighbours of 983 tags than from 10.
+        # Alone, LaMP learned more in the first epochs from 40 neighbours of a tag than from 10.
         graphs={**_TEXT_GRAPHS, "correlation-40": partial(correlated, top_k=40)},
         model={**MODEL, "num_steps": 1, "input_dropout": 0.1, "frequency_strength": 0.25},
         # One step, as with base scores: for so many labels it takes half the time.
@@ -135,9 +114,9 @@ TABLES = {
         epochs=8,
         graphs=_TEXT_GRAPHS,
         model={**MODEL, "channels": 128, "input_dropout": 0.4},
-        # Topics hang on few words, of which fewer may be dropped. Four fifths of the words are in fewer than 8
-        # documents, which a model would learn by heart. Validation samples prefer this learning rate to a larger one
-        # for LaMP, but not for the MLPs among its rivals.
+        # Topics depend on few words, of which fewer may be dropped. Four fifths of the words are in
+        # fewer than 8 documents, which a model would learn by heart. Validation samples prefer this
+        # learning rate to a larger one for LaMP, but not for the MLPs among its rivals.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},
