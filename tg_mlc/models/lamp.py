@@ -208,8 +208,11 @@ class LaMP(nn.Module):
             logits = logits + (skipped if shortlist is None else skipped.squeeze(0))
         if not returns_steps:
             return logits
-        intermediate = [self.readout(u) for u in states.intermediate]
+        intermediate = self._read(states.intermediate)
         return LaMPOutput(logits, intermediate, states.attention, feature_attention)
+
+    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
+        return [self.readout(u) for u in intermediate]
 
     def _encode(
         self, data: Data, return_attention_weights: bool
