@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from tg_mlc.data import from_libsvm
-from tg_mlc.inputs.tables import looks_like_libsvm
+from tg_mlc.inputs.text_files import looks_like_libsvm
 
 ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
 

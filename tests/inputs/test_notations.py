@@ -111,8 +111,7 @@ def test_other_texts_are_no_numbers(cells):
 
 
 @pytest.mark.parametrize(
-    "cells",
-    [["01/02/2024"], ["1,100", "2,150"], ["3:45", "1:02:45", "4:10"], ["75:10", "3:45"]],
+    "cells", [["01/02/2024"], ["1,100", "2,150"], ["3:45", "1:02:45", "4:10"], ["75:10", "3:45"]]
 )
 def test_writings_that_mean_two_things_are_refused(cells):
     with pytest.raises(AmbiguousError):

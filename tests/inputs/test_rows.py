@@ -97,7 +97,7 @@ def test_cells_are_read_by_their_own_types(cells, column, expected):
         ),
         ({**ROWS[0], "Age": 3}, r"Expected one column 'age' \(got \['age', 'Age'\]"),
         ({**ROWS[0], " age": 3}, r"Expected every column to be used once \(got \['age'\]"),
-        ({**ROWS[0], "age": "fast"}, r"Expected numbers in column 'age' \(got 'fast', text\)"),
+        ({**ROWS[0], "age": "fast"}, r"Expected numbers, .* in column 'age' \(got 'fast', text\)"),
         ({**ROWS[0], "age": [3]}, r"Expected one value in column 'age' \(got a list\)"),
         ({**ROWS[0], "colour": {"a": 1}}, r"Expected one value in column 'colour' \(got a dict\)"),
         ({**ROWS[0], "age": 1e39}, "Expected numbers that 32 bits can hold in column 'age'"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 
 import httpx
 import numpy as np
@@ -10,22 +12,41 @@ import pandas as pd
 import pytest
 import torch
 
-from tg_mlc.data import MoleculeDataset, from_arrays, random_split
+from tg_mlc.data import MoleculeDataset, from_arrays, from_csv, random_split
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import Model
-from tg_mlc.inputs import Chain, Molecules, Vectors, Words
+from tg_mlc.inputs import Chain, Molecules, Scale, Vectors, Words
 from tg_mlc.inputs.smiles import molecule_features
 from tg_mlc.models import molecule_lamp, table_lamp
 from tg_mlc.serving import make_app
 
 LABELS = ["calm", "sad", "loud"]
 COLOURS = ["red", "green", "blue"]
+#: The cells of training, by column; the first of each column are also drawn for new rows.
+TRAINING = {
+    "zip": ["01067", "80331", "10115", "01067"],
+    "well": ["1E2", "2E3", "a", "1E2"],
+    "price": ["1,5 €", "1.200,25 €", "0,5 €", ""],
+    "weight": ["5 mg", "7.5 mg", "12 mg", "1 mg"],
+    "member": ["yes", "no", "yes", "no"],
+    "day": ["31.01.2024", "01.02.2024", "15.03.2024", "31.12.2023"],
+    "size": ["1", "2.5", "-3", "4e2"],
+    "note": ['say "hi"', "a;b,c|d", "été", "two words"],
+}
 
 
-def model_of(kind, dataset, build=table_lamp, **options):
+def as_csv(rows, delimiter, quoting=csv.QUOTE_MINIMAL):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*rows[0]], delimiter=delimiter, quoting=quoting)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def model_of(kind, dataset, build=table_lamp, steps=(), **options):
     """A model with random weights, which answers as others do."""
     split = random_split(len(dataset), (0.8, 0.1, 0.1), seed=0)
-    steps = Chain(*kind.steps(scaled=True))
+    steps = Chain(*(steps or kind.steps(scaled=True)))
     samples = steps.fit_transform(dataset, split)
     torch.manual_seed(0)
     network = build(samples[split.train], fully_connected(LABELS), channels=16, **options)
@@ -43,7 +64,7 @@ def table(size=40):
 
 
 @pytest.fixture(scope="session")
-def models():
+def models(tmp_path_factory):
     """The models by their names in requests; that of a table takes given labels."""
     pytest.importorskip("rdkit")
     frame = table()
@@ -52,10 +73,20 @@ def models():
     molecules = MoleculeDataset.from_smiles(
         smiles, targets(20), LABELS, pre_transform=molecule_features()
     )
+    path = tmp_path_factory.mktemp("columns") / "train.csv"
+    rows = [{name: cells[row % 4] for name, cells in TRAINING.items()} for row in range(12)]
+    for row, labels in zip(rows, targets(12), strict=True):
+        row.update(zip(LABELS, map(str, labels), strict=True))
+    path.write_text(as_csv(rows, ";"), encoding="utf-8")
     matrix = np.random.default_rng(2).normal(size=(40, 5))
     return {
         "table": model_of(
             Vectors, from_arrays(frame, targets(40), LABELS, kind="vector"), given_labels=True
+        ),
+        "columns": model_of(
+            Vectors,
+            from_csv(path, LABELS, categorical=["well"]),
+            steps=[Vectors(), Scale("quantile")],
         ),
         "rows": model_of(
             Vectors, from_arrays(matrix, targets(40), LABELS, kind="vector"), given_labels=True

@@ -99,12 +99,9 @@ class Inputs(NamedTuple):
     def raw(self, table: Table) -> Any:
         """The raw inputs of some rows."""
         if not self.input_kind.reads_columns:
-            return table.documents(
-                match_names(self.columns[:1], table.header, f"'{table.path}'")[0]
-            )
-        columns = [column.name for column in Schema.of_names(self.columns, table.header).inputs]
-        found = match_names(columns, table.header, f"'{table.path}'")
-        return require("pandas", extra="data").DataFrame(table.cells(found))
+            return table.inputs(self.columns[:1], single=True)
+        schema = Schema.of_names(self.columns, table.header)
+        return table.inputs([column.name for column in schema.inputs])
 
 
 class Predictions:

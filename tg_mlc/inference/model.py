@@ -283,6 +283,10 @@ class Model:
         if size == 0:
             return Reading(None, [], 0, {}, [])
         with collected_warnings() as messages:
+            if self.kind is not None:
+                columns = self.facts.get("inputs", {}).get("columns", ())
+                raw = self.kind.inputs_of(raw, columns)
+            first = list(messages)
             try:
                 samples = self.features.read(raw)
                 size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
@@ -294,7 +298,7 @@ class Model:
                 reasons = self.features.unreadable(raw)
                 if not reasons:
                     raise
-            messages.clear()  # Warnings are those of readable inputs alone.
+            messages[:] = first  # Other warnings are those of readable inputs alone.
             rows = [row for row in range(len(raw)) if row not in reasons]
             samples = self.features.read(rows_of(raw, rows)) if rows else None
             return Reading(samples, rows, len(raw), reasons, messages)

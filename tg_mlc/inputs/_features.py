@@ -1,4 +1,4 @@
-"""Tables of features: matrices and lists in any usual form, and the base of the kinds that are read from them."""
+"""Tables of features: matrices and lists in any usual form, and the base of their kinds."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tg_mlc._frames import in_order, take_by_name
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_array, check_real, to_numbers, to_scipy
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.inputs.cells import clean
 from tg_mlc.inputs.kind import InputKind, num_rows
 from tg_mlc.inputs.rows import ReadRows, read_rows
 from tg_mlc.inputs.schema import Column, Schema, cells_of, hints_of, is_dense_frame
@@ -23,13 +24,13 @@ Document = Sequence[Any]
 
 
 class TableKind(InputKind):
-    """Base of words and vectors, which a model receives by their numbers or places.
+    """Base of words and vectors, which a model receives by their numbers.
 
     It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`.
 
     Raises:
-        ValueError: On use, if samples are of another kind, or have other words or columns than those that it was fitted
-            to.
+        ValueError: On use, if samples are of another kind, or have other words or columns than
+            those of the training.
     """
 
     lists_labels = True
@@ -43,35 +44,29 @@ class TableKind(InputKind):
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
             expected = " or ".join(repr(form.kind) for form in self.forms.values())
-            raise ValueError(
-                f"Expected samples of kind {expected} (got {dataset} of kind {dataset.kind!r})"
-            )
-        self.kind, self.feature_names, self.num_inputs = (
-            dataset.kind,
-            dataset.feature_names,
-            dataset.num_inputs,
-        )
+            got = f"{dataset} of kind {dataset.kind!r}"
+            raise ValueError(f"Expected samples of kind {expected} (got {got})")
+        self.kind, self.num_inputs = dataset.kind, dataset.num_inputs
+        self.feature_names = dataset.feature_names
         self.schema = None if dataset.schema is None else dataset.schema.to_dict()
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
         """Samples of raw inputs; samples as they are, if they have the same words or columns."""
         samples = super().transform(raw)
-        if any(
-            getattr(samples, name) != getattr(self, name)
-            for name in ("kind", "num_inputs", "feature_names")
-        ):
-            expected = f"samples of kind {self.kind!r} with the {self.num_inputs} words or columns of those before"
+        names = ("kind", "num_inputs", "feature_names")
+        if any(getattr(samples, name) != getattr(self, name) for name in names):
+            size = f"the {self.num_inputs} words or columns of the training samples"
             got = f"{samples} of kind {samples.kind!r}"
+            hint = "pass raw inputs, or take 'from_arrays(..., like=...)'"
             raise ValueError(
-                f"Expected {expected} (got {got}); pass raw inputs, or take 'from_arrays(..., like=...)'"
+                f"Expected samples of kind {self.kind!r} with {size} (got {got}); {hint}"
             )
         return samples
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in super().state_dict().items() if name != "_read_schema"
-        }
+        state = super().state_dict()
+        return {name: value for name, value in state.items() if name != "_read_schema"}
 
     def _schema(self) -> Schema | None:
         """The schema of the training table, which is read once because rows may come one by one."""
@@ -82,7 +77,7 @@ class TableKind(InputKind):
         return self._read_schema[1]
 
     def _schema_of(self, names: list[str]) -> Schema:
-        """The schema of rows by the names of their columns, which are in order if training had no names."""
+        """The schema of rows by the names of their columns; in order if training had no names."""
         if (schema := self._schema()) is not None:
             return schema
         if self.feature_names is not None:
@@ -92,33 +87,39 @@ class TableKind(InputKind):
     def _read_rows(self, rows: list[Any]) -> ReadRows:
         return read_rows(rows, self.num_inputs, self._schema_of)
 
+    def _read_frame(self, frame: Any) -> ReadRows:
+        """Reads the columns that training had, in any order."""
+        refused = dict[int, str]()
+        names = [clean(str(name)) for name in frame.columns]
+        matrix = self._schema_of(names).matrix(frame, refused=refused)
+        if matrix.shape[1] != self.num_inputs:
+            got = f"the columns {names[:20]}"
+            raise ValueError(f"Expected rows of {self.num_inputs} columns (got {got})")
+        return matrix, refused
+
     def _of_rows(self, rows: list[Any]) -> MultiLabelDataset:
         """Samples of rows of numbers, or by names of columns."""
-        matrix, refused = self._read_rows(rows)
+        return self._of_matrix(*self._read_rows(rows))
+
+    def _of_matrix(self, matrix: np.ndarray, refused: dict[int, str]) -> MultiLabelDataset:
         for row, reason in refused.items():
             raise ValueError(f"{reason} in row {row}")
         return self._new_samples(matrix)
 
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
-        raw = read_frame(raw, self.feature_names, self.kind, is_old=True, schema=self._schema())[0]
+        if is_dense_frame(raw):
+            return self._of_matrix(*self._read_frame(raw))
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
-        return self.samples(
-            raw, self._unknown(num_rows(raw) or 0), self.label_names, self.kind, **old
-        )
+        y = self._unknown(num_rows(raw) or 0)
+        return self.samples(raw, y, self.label_names, self.kind, **old)
 
     def _column(self, raw: Any) -> Any:
-        """A data frame's columns that training had, if all are there."""
-        if not hasattr(raw, "columns") or self.schema is not None:
+        """The columns of a sparse data frame that training had; anything else unchanged."""
+        if not hasattr(raw, "columns") or is_dense_frame(raw):
             return raw
-        columns = [str(column) for column in raw.columns]
-        wanted = {
-            column.name for column in Schema.of_names(self.feature_names or (), columns).columns
-        }
-        if not wanted or not wanted.issubset(columns):
-            return raw
-        return raw[
-            [own for own, column in zip(raw.columns, columns, strict=True) if column in wanted]
-        ]
+        wanted = {*(self.feature_names or ())}
+        columns = [own for own in raw.columns if str(own) in wanted]
+        return raw[columns] if columns and len(columns) == len(wanted) else raw
 
 
 def as_documents(X: Any) -> list[Document] | None:
@@ -129,9 +130,8 @@ def as_documents(X: Any) -> list[Document] | None:
     if not all(isinstance(row, (list, tuple)) for row in documents):
         return None
     types = set(map(type, chain.from_iterable(documents)))
-    if not all(issubclass(each, (str, int, np.integer)) and each is not bool for each in types):
-        return None
-    return documents
+    are_words = all(issubclass(t, (str, int, np.integer)) and t is not bool for t in types)
+    return documents if are_words else None
 
 
 def may_be_rows(documents: list[Document]) -> bool:
@@ -150,33 +150,30 @@ def read_frame(
     is_old: bool,
     schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """A data frame as a matrix, the names of its columns, and its schema, by the rules of files; anything else, and a
-    frame of sparse columns, as it is.
+    """A data frame as a matrix, the names of its columns, and its schema, by the rules of files;
+    other inputs, and frames of sparse columns, unchanged.
 
     With :obj:`is_old`, names are those of an old data set, as is the schema, if it had one.
     """
     if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None
+    if is_old and schema is not None:
+        return schema.matrix(X), feature_names, schema
     if is_old:
-        if schema is None:
-            old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
-            return (
-                old.matrix(cells_of(in_order(X, [column.name for column in old.columns], "X"))),
-                feature_names,
-                None,
-            )
-        return schema.matrix(cells_of(X)), feature_names, schema
+        old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
+        frame = in_order(X, [column.name for column in old.columns], "X")
+        return old.matrix(frame), feature_names, None
     X = take_by_name(X, feature_names, "feature_names")
     cells = cells_of(X)
     if feature_names is not None:
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
-    chosen = feature_names is not None or kind == "bag"  # whose columns are words
+    # The columns of bags are words.
+    chosen = feature_names is not None or kind == "bag"
     schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
     if not schema.inputs:
-        raise ValueError(
-            f"Expected a column of inputs in 'X' (got none: {'; '.join(schema.summary())})"
-        )
+        got = "; ".join(schema.summary())
+        raise ValueError(f"Expected a column of inputs in 'X' (got none: {got})")
     schema.announce()
     return schema.matrix(cells), schema.feature_names, schema
 
@@ -186,18 +183,17 @@ def read_matrix(
 ) -> tuple[sp.csr_array | np.ndarray, list[str] | None]:
     """A sparse or dense matrix of single precision, and the names of its columns.
 
-    With :obj:`num_inputs`, columns and their names are those of an old data set, and stay as they are.
+    With :obj:`num_inputs`, columns and their names are those of an old data set.
     """
-    X = (
-        in_order(X, feature_names, "X")
-        if num_inputs is not None
-        else take_by_name(X, feature_names, "feature_names")
-    )
+    if num_inputs is not None:
+        X = in_order(X, feature_names, "X")
+    else:
+        X = take_by_name(X, feature_names, "feature_names")
     matrix = sparse_matrix(X)
     if sparse:
         x = sp.csr_array(dense_matrix(X) if matrix is None else matrix).astype(np.float32)
         x.sum_duplicates()
-        x.eliminate_zeros()  # a word of weight 0 is absent
+        x.eliminate_zeros()  # A word of weight 0 is absent.
         wrong = np.flatnonzero(~np.isfinite(x.data))
         if wrong.size:
             row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
@@ -205,19 +201,16 @@ def read_matrix(
     else:
         with np.errstate(over="ignore"):
             x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
-        infinite = np.argwhere(np.isinf(x))  # NaN is a missing value, which scalers take
+        infinite = np.argwhere(np.isinf(x))  # Scalers take NaN, a missing value.
         if infinite.size:
             _refuse(x[tuple(infinite[0])], *infinite[0])
     if num_inputs not in (None, x.shape[1]):
         raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
-    given = (
-        feature_names
-        if feature_names is not None or num_inputs is not None
-        else getattr(X, "columns", None)
-    )
-    if given is None:
+    is_named = feature_names is not None or num_inputs is not None
+    columns = feature_names if is_named else getattr(X, "columns", None)
+    if columns is None:
         return x, None
-    names = [str(name) for name in given]
+    names = [str(name) for name in columns]
     check_names(names, x.shape[1], "feature_names")
     return x, names
 
@@ -241,14 +234,12 @@ def dense_matrix(X: Any) -> np.ndarray:
         raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
     if values.ndim != 2:
         expected = "inputs as a matrix of shape [num_samples, num_features] or as lists of words"
+        got = f"an array of shape {list(values.shape)}"
         hint = "split texts into words first, or take 'from_csv' with 'text_column'"
-        raise ValueError(
-            f"Expected {expected} (got an array of shape {list(values.shape)}); {hint}"
-        )
+        raise ValueError(f"Expected {expected} (got {got}); {hint}")
     return to_numbers(values, getattr(X, "columns", None), "inputs")
 
 
 def _refuse(value: float, row: int, column: int) -> None:
-    raise ValueError(
-        f"Expected finite inputs that 32 bits can hold (got {value} in row {row}, column {column})"
-    )
+    got = f"{value} in row {row}, column {column}"
+    raise ValueError(f"Expected finite inputs that 32 bits can hold (got {got})")

@@ -17,6 +17,7 @@ from typing_extensions import Self, Unpack
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
+from tg_mlc._warnings import warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import read_parents
@@ -24,7 +25,7 @@ from tg_mlc.inputs.checks import check_lost, check_samples
 from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.rows import only_cell
+from tg_mlc.inputs.rows import as_frame, only_cell, take_column
 from tg_mlc.inputs.schema import Hints, Role
 from tg_mlc.inputs.tables import read_table
 
@@ -33,10 +34,9 @@ Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
 
 
 class View(ABC):
-    """Samples as a matrix for classifiers, with what is learned from training samples.
+    """Samples as a matrix for classifiers, by what is learned from training samples.
 
-    Saved models find a view by its name, under which :func:`tg_mlc._names.register` registers it;
-    those of a kind of input are registered with the kind.
+    Saved models find a view by its registered name (:func:`tg_mlc._names.register`).
     """
 
     def fit(self, dataset: MultiLabelDataset) -> Self:
@@ -84,15 +84,13 @@ class SampleOptions(ReadOptions, total=False):
 class FileOptions:
     """A person's choices about how to read a file, which are inferred otherwise."""
 
-    #: the mark between names, if one column lists the labels of a row
-    label_separator: str | None = None
+    label_separator: str | None = None  #: of names, if one column lists the labels of a row
     label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
-    delimiter: str | None = None  #: the mark between cells
-    encoding: str | None = None  #: how characters are stored
-    max_lost: float = 0.1  #: the share of rows that may be left out because they cannot be read
-    hints: Hints = field(default_factory=Hints)  #: those about columns
-    #: a file of the parents of labels, as read_parents takes it
-    hierarchy: str | Path | None = None
+    delimiter: str | None = None  #: of cells
+    encoding: str | None = None  #: of characters
+    max_lost: float = 0.1  #: the fraction of rows that may be skipped because they are unreadable
+    hints: Hints = field(default_factory=Hints)  #: about columns
+    hierarchy: str | Path | None = None  #: a file of the parents of labels, as of read_parents
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -104,14 +102,14 @@ class EncoderOptions(TypedDict, total=False):
 
 
 class InputKind(Preprocessor, Components):
-    """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the training, and makes
-    matrices for classifiers and an encoder for networks.
+    """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the
+    training, and makes matrices for classifiers and an encoder for networks.
 
-    A new kind is a subclass in a file of its own and a line in :obj:`tg_mlc.inputs.kinds.KINDS`. An object is a
-    preprocessor, fitted to training samples and saved with a model; samples stay as they are.
+    A new kind is a subclass in a file of its own and a line in :obj:`tg_mlc.inputs.kinds.KINDS`.
+    An object is a preprocessor, fitted to training samples and saved with a model.
 
     Raises:
-        ValueError: On use, if there is no input, or a string in place of a list of them.
+        ValueError: On use, if there is no input, or a string in place of a list of inputs.
     """
 
     #: the forms of raw inputs by the names that estimators have for them
@@ -155,7 +153,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """The :obj:`kind` of the data set that arrays become, and the reason, if they are of this kind."""
+        """The :obj:`kind` of the data set of arrays, and the reason, if they are of this kind."""
         return None
 
     @classmethod
@@ -176,9 +174,8 @@ class InputKind(Preprocessor, Components):
         """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix."""
         texts = as_texts(X)
         if texts is None:
-            raise ValueError(
-                f"Expected a list or column of strings for inputs '{form}' (got {X!r:.60})"
-            )
+            expected = f"a list or column of strings for inputs '{form}'"
+            raise ValueError(f"Expected {expected} (got {X!r:.60})")
         return texts
 
     @classmethod
@@ -205,7 +202,8 @@ class InputKind(Preprocessor, Components):
             X (Any): The raw inputs.
             y (numpy.ndarray): Labels :math:`(N, L)`: 0, 1 or NaN.
             label_names (Sequence[str]): Their names.
-            kind (str, optional): As in :meth:`read`. (default: :obj:`None`, the first of :attr:`forms`)
+            kind (str, optional): As in :meth:`read`.
+                (default: :obj:`None`, the first of :attr:`forms`)
             **options (optional): Those of :class:`SampleOptions`.
         """
         kind = kind or next(iter(cls.forms.values())).kind
@@ -228,34 +226,32 @@ class InputKind(Preprocessor, Components):
 
         Args:
             path (Path): The file.
-            columns (Sequence[str]): The column of inputs; several if the kind :attr:`reads_columns`, all but the labels
-                if empty.
+            columns (Sequence[str]): The column of inputs; several if the kind
+                :attr:`reads_columns`, all but the labels if empty.
             labels (Sequence[str]): The columns of labels, or the one that lists names.
             options (FileOptions, optional): How to read it. (default: :obj:`None`)
         """
         options = options or FileOptions()
         table = read_table(path, options.delimiter, options.encoding)
-        schema = table.schema(
-            columns, labels, options.hints, None if cls.reads_columns else cls.role
-        )
+        role = None if cls.reads_columns else cls.role
+        schema = table.schema(columns, labels, options.hints, role)
         y, label_names = table.targets(labels, options.label_separator, options.label_paths)
         X: Any
         if cls.reads_columns:
-            used = table.cells([each.name for each in schema.inputs])
-            X, names = schema.matrix(used, table.place), schema.feature_names
+            cells = table.cells([column.name for column in schema.inputs])
+            X, names = schema.matrix(cells, table.place), schema.feature_names
         else:
             texts, names = table.documents(columns[0]), None
             refused = cls._refused(texts)
             check_lost(refused, len(texts), table.where, options.max_lost)
-            kept = [row for row in range(len(texts)) if row not in refused]
-            X, y = cls.split([texts[row] for row in kept]), y[kept]
+            rows = [row for row in range(len(texts)) if row not in refused]
+            X, y = cls.split([texts[row] for row in rows]), y[rows]
         dataset = cls.samples(X, y, label_names, feature_names=names)
         dataset.schema = schema
         check_samples(dataset)
         if options.hierarchy is not None:
-            return with_hierarchy(
-                dataset, read_parents(options.hierarchy), listed=options.label_separator is not None
-            )
+            lists_names = options.label_separator is not None
+            return with_hierarchy(dataset, read_parents(options.hierarchy), listed=lists_names)
         parents = table.hierarchy(labels, label_names, options.label_paths)
         return dataset if parents is None else with_hierarchy(dataset, parents, listed=True)
 
@@ -263,40 +259,51 @@ class InputKind(Preprocessor, Components):
         self.label_names = list(dataset.label_names)
         return self
 
+    def inputs_of(self, raw: Any, columns: Sequence[str] = ()) -> Any:
+        """Raw inputs in the form that :meth:`transform` takes.
+
+        Args:
+            raw (Any): Raw inputs, also as a table of pyarrow or a dictionary of columns.
+            columns (Sequence[str], optional): The columns of training, if they are known, of which
+                a kind that takes one cell takes the only one. (default: :obj:`()`)
+        """
+        raw = as_frame(raw)
+        if self.reads_columns or self.role == "number":
+            return raw
+        schema = getattr(self, "schema", None) or {"columns": ()}
+        of_role = [each["name"] for each in schema["columns"] if each["role"] == self.role]
+        inputs = take_column(raw, columns or of_role)
+        if self.role != "text" or not isinstance(inputs, list):
+            return inputs
+        if missing := sum(one is None for one in inputs):
+            warn(f"{missing} of the texts are missing, and become samples without words")
+        return ["" if one is None else one for one in inputs]
+
     def transform(self, raw: Any) -> MultiLabelDataset:
         """Samples of raw inputs, without known labels; samples as they are."""
         if isinstance(raw, MultiLabelDataset):
             return raw
         if isinstance(raw, (str, bytes)):
+            got = f"the string {raw[:40]!r}"
             raise ValueError(
-                f"Expected a list of raw inputs (got the string {raw[:40]!r}); pass one input as [input]"
+                f"Expected a list of raw inputs (got {got}); pass one input as [input]"
             )
         if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
-            expected = (
-                "raw inputs in a list, a column, a matrix or a data frame, with one for each sample"
-            )
-            raise ValueError(f"Expected {expected} (got {str(raw)[:40]!r} of {type(raw).__name__})")
+            forms = "a list, a column, a matrix or a data frame, with one for each sample"
+            got = f"{str(raw)[:40]!r} of {type(raw).__name__}"
+            raise ValueError(f"Expected raw inputs in {forms} (got {got})")
         raw = as_list(self._column(raw))
-        raw = (
-            raw.tolist()
-            if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U"
-            else raw
-        )
+        if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U":
+            raw = raw.tolist()
         if num_rows(raw) == 0:
-            raise ValueError(
-                "Expected at least one raw input (got none); pass a list with one entry per sample"
-            )
-        return (
-            self._of_list(list(raw))
-            if isinstance(raw, (list, tuple))
-            else self._new_samples(self._split(raw))
-        )
+            hint = "pass a list with one entry per sample"
+            raise ValueError(f"Expected at least one raw input (got none); {hint}")
+        if isinstance(raw, (list, tuple)):
+            return self._of_list(list(raw))
+        return self._new_samples(self._split(raw))
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of raw inputs one by one, of which each is read by itself.
-
-        An input may be a row by names of columns, as a data frame has several: here, of one column.
-        """
+        """Samples of inputs that are each read by itself, and may be rows with one column."""
         inputs = []
         for row, one in enumerate(raw):
             try:
@@ -336,10 +343,8 @@ class InputKind(Preprocessor, Components):
         """The only column of a data frame; anything else but a data frame as it is."""
         columns = list(getattr(raw, "columns", ()))
         if len(columns) > 1:
-            got, hint = (
-                f"a data frame of the columns {columns[:5]}",
-                f"choose one, as in frame[{columns[0]!r}]",
-            )
+            got = f"a data frame of the columns {columns[:5]}"
+            hint = f"choose one, as in frame[{columns[0]!r}]"
             raise ValueError(f"Expected a list or one column of raw inputs (got {got}); {hint}")
         return raw[columns[0]] if columns else raw
 
@@ -351,8 +356,8 @@ class InputKind(Preprocessor, Components):
         """The preprocessors between raw inputs and models, not fitted yet.
 
         Args:
-            scaled (bool, optional): If set to :obj:`True`, inputs get a scale that suits networks, which classifiers
-                choose for themselves. (default: :obj:`False`)
+            scaled (bool, optional): If set to :obj:`True`, inputs get a scale that suits networks;
+                classifiers choose their own. (default: :obj:`False`)
         """
         return [cls()]
 
@@ -364,10 +369,9 @@ class InputKind(Preprocessor, Components):
         """Makes the encoder of samples."""
 
     def examples(self, number: int) -> Any:
-        """Raw inputs that are made up, the same in every call, to try a model that comes without data."""
-        raise ValueError(
-            f"Expected a kind of input that makes up examples (got {type(self).__name__}); pass inputs"
-        )
+        """Invented raw inputs, the same in every call, to try a model that comes without data."""
+        expected = "a kind of input that makes up examples"
+        raise ValueError(f"Expected {expected} (got {type(self).__name__}); pass inputs")
 
     def state_dict(self) -> dict[str, Any]:
         if not hasattr(self, "label_names"):
@@ -381,16 +385,13 @@ class InputKind(Preprocessor, Components):
             ValueError: If names are no strings, or sizes no whole numbers.
         """
         for name in ("label_names", "feature_names"):
-            names = state.get(name)
-            if names is not None and not (
-                isinstance(names, list) and all(isinstance(each, str) for each in names)
-            ):
+            names = state.get(name) or []
+            if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
                 raise ValueError(f"Expected '{name}' to list strings (got {str(names)[:40]})")
         sizes = [state.get("num_inputs", 0), *dict(state.get("sizes", {})).values()]
         if not all(type(size) is int and size >= 0 for size in sizes) or "label_names" not in state:
-            raise ValueError(
-                f"Expected 'label_names', and whole numbers as sizes of inputs (got {str(sizes)[:40]})"
-            )
+            expected = "'label_names', and whole numbers as sizes of inputs"
+            raise ValueError(f"Expected {expected} (got {str(sizes)[:40]})")
         return super().load_state_dict(state)
 
     def __repr__(self) -> str:
@@ -398,30 +399,25 @@ class InputKind(Preprocessor, Components):
 
 
 def as_texts(X: Any) -> list[Any] | None:
-    """A list of texts or of lists of words, also in a data frame's only column; :obj:`None` for anything else."""
+    """A list of texts or lists of words, also of a frame's only column; None for other inputs."""
     values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
         values = values.tolist()
     if not isinstance(values, list) or not values:
         return None
-    are_texts = (
-        isinstance(value, str)
-        or (
-            isinstance(value, (list, tuple))
-            and bool(value)
-            and all(isinstance(word, str) for word in value)
-        )
-        for value in values
+    lists = [[value] if isinstance(value, str) else value for value in values]
+    are_words = (
+        isinstance(words, (list, tuple)) and words and all(isinstance(word, str) for word in words)
+        for words in lists
     )
-    return values if all(are_texts) else None
+    return values if all(are_words) else None
 
 
 def check_is_list(raw: Any) -> None:
     """Refuses a matrix of numbers where inputs are strings."""
     if sp.issparse(raw) or isinstance(raw, Tensor):
-        raise ValueError(
-            f"Expected raw inputs as a list or a column of strings (got a {type(raw).__name__})"
-        )
+        expected = "raw inputs as a list or a column of strings"
+        raise ValueError(f"Expected {expected} (got a {type(raw).__name__})")
 
 
 def num_rows(X: Any) -> int | None:

@@ -22,7 +22,7 @@ from tg_mlc.data.records import Records
 from tg_mlc.inputs._features import read_matrix
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.schema import Schema
-from tg_mlc.inputs.tables import LIBSVM_LINE, LIBSVM_SIZES
+from tg_mlc.inputs.text_files import LIBSVM_LINE, LIBSVM_SIZES
 
 _HINTS = {
     r"^[-+]1\s": "write the number of the label in place of +1, and nothing in place of -1",

@@ -37,7 +37,8 @@ _CLOCK = re.compile(
 _COLONS = re.compile(r"([0-9]+):[0-5][0-9](:[0-5][0-9](?:\.[0-9]+)?)?")
 _HOUR = re.compile(r"([0-9]{1,2})()() ?([ap])\.?m\.?", re.IGNORECASE)
 _DURATION = re.compile(
-    r"(?![0-9]+:[0-9]+$)(?:([0-9]+) ?days?,? ?)?(?:([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?)?"
+    r"(?![0-9]+:[0-9]+$)(?:([0-9]+) ?days?,? ?)?"
+    r"(?:([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?)?"
     r"|(?:([0-9]+) ?d(?:ays?)?,? ?)?(?:([0-9]+) ?h(?:ours?|rs?)? ?)?"
     r"(?:([0-9]+) ?(?:m(?:in(?:utes?)?)?|(?<=h[0-9]{2})$) ?)?(?:([0-9.]+) ?s(?:ec)?)?"
     r"|P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?"
@@ -46,35 +47,21 @@ _PERIOD = re.compile(
     r"(?P<year>[0-9]{4})[- ]?([QW])([0-9]{1,2})|([QW])([0-9]{1,2})[- /]?([0-9]{4})", re.IGNORECASE
 )
 _WEEKDAY = re.compile(
-    r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? |(?<=:[0-9]{2}) (?:GMT|UTC)$"
+    r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? "
+    r"|(?<=:[0-9]{2}) (?:GMT|UTC)$"
 )
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}.*)?")
 _MONTHS = ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y")
 _DAYS = (
-    "%Y-%m-%d",
-    *(
-        "%Y/%m/%d",
-        "%Y.%m.%d",
-        "%d.%m.%Y",
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%d-%m-%Y",
-        "%m-%d-%Y",
-        "%d.%m.%y",
-        "%d/%m/%y",
-    ),
-    *("%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%y"),
-    *("%b %d %Y", "%B %d %Y", "%d. %B %Y"),
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    "%m-%d-%Y",
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y"),
+    *("%b %d, %Y", "%B %d, %Y", "%d-%b-%y", "%b %d %Y", "%B %d %Y", "%d. %B %Y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
-_DATES = (
-    "ISO 8601",
-    *(day + time for time in _TIMES for day in _DAYS),
-    "%Y%m%dT%H%M%S",
-    "period",
-    *_MONTHS,
-)
-_SAMPLE = 30  # cells whose notation is looked for
+_DATED = tuple(day + time for time in _TIMES for day in _DAYS)
+_DATES = ("ISO 8601", *_DATED, "%Y%m%dT%H%M%S", "period", *_MONTHS)
+_SAMPLE = 30  # cells among which notations are looked for
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -145,15 +132,15 @@ class Clock(Notation):
     form: ClassVar[str] = "time"
 
     def parse(self, cell: str) -> float | None:
-        found = _CLOCK.fullmatch(cell) or _HOUR.fullmatch(cell)
-        if found is None:
+        match = _CLOCK.fullmatch(cell) or _HOUR.fullmatch(cell)
+        if match is None:
             return None
-        hour, half = int(found[1]), (found[4] or "").lower()
+        hour, half = int(match[1]), (match[4] or "").lower()
         if hour not in (range(1, 13) if half else range(24)):
             return None
         if half:
             hour = hour % 12 + 12 * (half == "p")
-        return 60.0 * hour + int(found[2] or 0) + float(found[3] or 0) / 60
+        return 60.0 * hour + int(match[2] or 0) + float(match[3] or 0) / 60
 
     def __str__(self) -> str:
         return "times of day, read as minutes"
@@ -166,19 +153,15 @@ class Duration(Notation):
     form: ClassVar[str] = "duration"
 
     def parse(self, cell: str) -> float | None:
-        found = _DURATION.fullmatch(cell)
-        parts = [] if found is None else found.groups()
-        told = next(
-            (parts[i : i + 4] for i in range(0, len(parts), 4) if any(parts[i : i + 4])), None
-        )
+        match = _DURATION.fullmatch(cell)
+        groups = () if match is None else match.groups()
+        forms = (groups[i : i + 4] for i in range(0, len(groups), 4))
+        if (parts := next(filter(any, forms), None)) is None:
+            return None
+        sizes = (1, 24, 1440, 86_400)
         try:
-            sizes = (1, 24, 1440, 86_400)
-            return (
-                sum(float(part or 0) / size for part, size in zip(told, sizes, strict=True))
-                if told
-                else None
-            )
-        except ValueError:  # of several dots
+            return sum(float(part or 0) / size for part, size in zip(parts, sizes, strict=True))
+        except ValueError:  # A part may have several dots.
             return None
 
     def __str__(self) -> str:
@@ -187,20 +170,19 @@ class Duration(Notation):
 
 @dataclass(frozen=True)
 class Date(Notation):
-    """Dates, months, quarters (``2024Q1``) or weeks (``2024-W05``), in days since 1970; without a time zone in UTC."""
+    """Dates, months, quarters (``2024Q1``) or weeks (``2024-W05``), in days since 1970, in UTC."""
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
-    #: the day that is 0, another one if single precision would not tell two cells apart
-    since: float = 0.0
+    since: float = 0.0  #: the day 0; not 1970 if single precision would take two cells for one
 
     def parse(self, cell: str) -> float | None:
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
         try:
             if self.written == "period":
-                if (found := _PERIOD.fullmatch(cell)) is None:
+                if (match := _PERIOD.fullmatch(cell)) is None:
                     return None
-                year, kind, number = found.group(1, 2, 3) if found[1] else found.group(6, 4, 5)
+                year, kind, number = match.group(*((1, 2, 3) if match[1] else (6, 4, 5)))
                 if kind in "wW":
                     moment = datetime.fromisocalendar(int(year), int(number), 1)
                 else:
@@ -217,15 +199,12 @@ class Date(Notation):
         return (moment - _EPOCH).total_seconds() / 86_400 - self.since
 
     def __str__(self) -> str:
-        return (
-            f"dates ({self.written}), read as days since {(_EPOCH + timedelta(self.since)).date()}"
-        )
+        first = (_EPOCH + timedelta(self.since)).date()
+        return f"dates ({self.written}), read as days since {first}"
 
 
 PLAIN = Number()
-_FORMS: dict[str, type[Notation]] = {
-    each.form: each for each in (Number, Truth, Clock, Duration, Date)
-}
+_FORMS: dict[str, type[Notation]] = {c.form: c for c in (Number, Truth, Clock, Duration, Date)}
 
 
 def notation_of(entry: Mapping[str, Any]) -> Notation:
@@ -241,21 +220,26 @@ class AmbiguousError(ValueError):
 def find_notation(
     cells: Collection[str], decimal: str | None = None, delimiter: str | None = None
 ) -> Notation | None:
-    """The only way in which all different cells, without outer spaces and blank ones, can be read as numbers, if there
-    is one, given the mark of decimals if it is known; an :class:`AmbiguousError` if there are two. Where a comma is the
-    mark between cells, one within a cell is a mark of thousands.
+    """Finds the only notation in which all cells can be read as numbers; None if there is none.
+
+    Args:
+        cells (Collection[str]): The different cells, without outer spaces and blank ones.
+        decimal (str, optional): The decimal mark, if it is known. (default: :obj:`None`)
+        delimiter (str, optional): The delimiter of cells; a comma in a cell stands between
+            thousands if it is one. (default: :obj:`None`)
+
+    Raises:
+        AmbiguousError: If there are two notations.
     """
     if decimal in (None, ".") and plain_numbers(cells) is not None:
         return PLAIN
-    clocks = list(map(_COLONS.fullmatch, cells))
-    if None not in clocks:
-        have_seconds = {found[2] is not None for found in clocks if found}
-        if False in have_seconds and (
-            True in have_seconds or max(int(found[1]) for found in clocks if found) > 23
-        ):
-            raise AmbiguousError(
-                "hours and minutes, or minutes and seconds; write them with both, as 00:03:45"
-            )
+    clocks = [match for match in map(_COLONS.fullmatch, cells) if match]
+    if len(clocks) == len(cells):
+        have_seconds = {match[2] is not None for match in clocks}
+        is_long = max((int(match[1]) for match in clocks), default=0) > 23
+        if False in have_seconds and (True in have_seconds or is_long):
+            hint = "write them with both, as 00:03:45"
+            raise AmbiguousError(f"hours and minutes, or minutes and seconds; {hint}")
     for notation in candidates(cells, decimal):
         if all(notation.parse(cell) is not None for cell in cells):
             _refuse_ambiguous(notation, cells, decimal, delimiter)
@@ -264,20 +248,19 @@ def find_notation(
 
 
 def plain_numbers(cells: Collection[str]) -> list[float] | None:
-    """The numbers of cells that are all written as Python does, found at once."""
+    """The numbers of cells that are all written as in Python, read at once; else None."""
     try:
         numbers = list(map(float, cells))
     except ValueError:
         return None
-    # of which Python takes more than is meant: infinity, 1_000 and digits of other scripts
+    # Python also reads infinity, 1_000, and digits of other scripts.
     text = "".join(cells)
-    return (
-        numbers if text.isascii() and "_" not in text and all(map(math.isfinite, numbers)) else None
-    )
+    is_plain = text.isascii() and "_" not in text and all(map(math.isfinite, numbers))
+    return numbers if is_plain else None
 
 
 def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Notation]:
-    """The ways in which some of the cells can be read, the most usual first."""
+    """The notations in which some of the cells can be read, the most usual first."""
     cells = list(cells)
     words = {cell.lower() for cell in cells}
     yield from (Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words)
@@ -294,7 +277,7 @@ def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Not
 
 
 def is_misspelled(cell: str) -> bool:
-    """Tells whether Python alone takes a cell for a number: ``1_000``, ``inf``, or digits of other scripts."""
+    """Whether a cell is a number for Python alone: ``1_000``, ``inf``, digits of other scripts."""
     try:
         float(cell)
     except ValueError:
@@ -306,47 +289,39 @@ def looks_like(cell: str) -> str:
     """The apparent form of a cell, for messages."""
     if not any(map(str.isdigit, cell)):
         return "text"
-    found = next((each for each in candidates([cell]) if each.parse(cell) is not None), None)
-    if isinstance(found, Number) and found.unit:
-        return "a percentage" if found.unit == "%" else f"a number in '{found.unit}'"
-    if isinstance(found, Number):
-        if found.thousands:
-            return (
-                f"a number with {_name_of(found.thousands)} between thousands, or a decimal comma"
-            )
-        return "a number with a decimal comma" if found.decimal == "," else "a number"
-    named = {"time": "a time of day", "duration": "a duration", "date": "a date"}
-    return "text" if found is None else named[found.form]
+    notations = (notation for notation in candidates([cell]) if notation.parse(cell) is not None)
+    notation = next(notations, None)
+    if isinstance(notation, Number):
+        if notation.unit:
+            return "a percentage" if notation.unit == "%" else f"a number in '{notation.unit}'"
+        if notation.thousands:
+            mark = _name_of(notation.thousands)
+            return f"a number with {mark} between thousands, or a decimal comma"
+        return "a number with a decimal comma" if notation.decimal == "," else "a number"
+    names = {"time": "a time of day", "duration": "a duration", "date": "a date"}
+    return "text" if notation is None else names[notation.form]
 
 
 def _refuse_ambiguous(
     notation: Notation, cells: Collection[str], decimal: str | None, delimiter: str | None
 ) -> None:
     if isinstance(notation, Date):
-        if notation.written in ("%Y-%m", "%Y/%m") and all(
-            (int(c[2:4]) + 1) % 100 == int(c[5:]) for c in cells
-        ):
-            raise AmbiguousError(
-                "months, or spans from a year to the next; write months as 2024-01-01"
-            )
-        others = [
-            each
-            for each in map(Date, _DATES)
-            if all(each.parse(cell) is not None for cell in cells)
-        ]
-        for other in others:
-            if any(other.parse(cell) != notation.parse(cell) for cell in cells):
-                raise AmbiguousError(
-                    f"dates that may be written as '{notation.written}' or '{other.written}'; write them as 2024-01-31"
-                )
-    if (
-        isinstance(notation, Number)
-        and notation.thousands == ","
-        and decimal is None
-        and delimiter != ","
-    ):
-        other_way = Number(",", "", notation.unit)
-        if all(other_way.parse(cell) is not None for cell in cells):
+        are_spans = notation.written in ("%Y-%m", "%Y/%m") and all(
+            (int(cell[2:4]) + 1) % 100 == int(cell[5:]) for cell in cells
+        )
+        if are_spans:
+            hint = "write months as 2024-01-01"
+            raise AmbiguousError(f"months, or spans from a year to the next; {hint}")
+        for other in map(Date, _DATES):
+            fits = all(other.parse(cell) is not None for cell in cells)
+            if fits and any(other.parse(cell) != notation.parse(cell) for cell in cells):
+                ways = f"'{notation.written}' or '{other.written}'"
+                hint = "write them as 2024-01-31"
+                raise AmbiguousError(f"dates that may be written as {ways}; {hint}")
+    has_commas = isinstance(notation, Number) and notation.thousands == ","
+    if isinstance(notation, Number) and has_commas and decimal is None and delimiter != ",":
+        decimals = Number(",", "", notation.unit)
+        if all(decimals.parse(cell) is not None for cell in cells):
             hint = "pass decimal=',' or decimal='.'"
             raise AmbiguousError(
                 f"commas that may stand before decimals or between thousands; {hint}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -19,9 +18,9 @@ from tg_mlc.data import MultiLabelDataset, Split
 class Preprocessor(ABC):
     """A step between raw inputs and a model, fitted to training samples.
 
-    Its state is made of arrays and plain data, so that a checkpoint holds it without pickled code; :func:`from_state`
-    finds the class by its name. A class of your own has to be imported before its checkpoints are read, and needs a
-    name that no class of another module has.
+    Its state is arrays and plain data, so that a checkpoint holds it without pickled code;
+    :func:`from_state` finds the class by its name. A class of your own has to be imported before
+    its checkpoints are read, and needs a name that no class of another module has.
 
     .. code-block:: python
 
@@ -39,8 +38,8 @@ class Preprocessor(ABC):
 
     @property
     def unknown(self) -> Tensor | float | None:
-        """The value that stands for an unknown number of a vector before this step: NaN if the step takes missing
-        entries, or means of training samples :math:`(F)`; :obj:`None` if the step does not say.
+        """The value of an unknown number of a vector before this step: NaN if the step takes
+        missing entries, or means of training samples :math:`(F)`; :obj:`None` if it is not known.
         """
         return None
 
@@ -66,18 +65,15 @@ class Preprocessor(ABC):
         """
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of raw inputs of which no samples can be made; they pass if the class does not look.
-
-        Args:
-            raw (Any): As in :meth:`transform`.
+        """The reasons, by row, why raw inputs of :meth:`transform` cannot be read; none if the
+        class does not check them.
         """
         return {}
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """Fits to the training samples of a split and transforms all samples, to train and to evaluate a model on.
+        """Fits to the training samples of a split, and transforms all samples.
 
-        Training samples may become something else than :meth:`transform` makes of them: what is said of them must come
-        from a fit without them.
+        Training samples may get other values than by :meth:`transform`, such as held-out scores.
 
         Args:
             dataset (MultiLabelDataset): All samples.
@@ -86,23 +82,17 @@ class Preprocessor(ABC):
         return self.fit(dataset, split).transform(dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """The learned and chosen values as arrays, tensors, numbers, strings, and lists and dictionaries of these: all
-        attributes, unless a subclass says otherwise.
-        """
+        """The learned and chosen values as arrays and plain data; by default, all attributes."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned, replacing what this one has.
-
-        Args:
-            state (dict): The result of :meth:`state_dict`, with arrays or tensors.
-        """
+        """Replaces the learned values by those of another one's :meth:`state_dict`."""
         vars(self).update(state)
         return self
 
 
 class Chain(Preprocessor):
-    """Preprocessors one after another, each fitted to what those before it make of the training samples.
+    """Preprocessors one after another, each fitted to the outputs of those before it.
 
     Args:
         *steps (Preprocessor): The preprocessors.
@@ -121,10 +111,9 @@ class Chain(Preprocessor):
         return dataset
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        return cast(
-            MultiLabelDataset,
-            reduce(lambda samples, step: step.transform(samples), self.steps, raw),
-        )
+        for step in self.steps:
+            raw = step.transform(raw)
+        return cast(MultiLabelDataset, raw)
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         return self.steps[0].unreadable(raw)
@@ -146,7 +135,7 @@ def to_state(preprocessor: Preprocessor) -> dict[str, Any]:
 
 
 def from_state(entry: Mapping[str, Any]) -> Preprocessor:
-    """The preprocessor of what :func:`to_state` returned; a :class:`ValueError` if no class of that name is known."""
+    """The preprocessor of :func:`to_state`; a :class:`ValueError` if its class is unknown."""
     preprocessor: Preprocessor = find("preprocessor", entry["name"])()
     return preprocessor.load_state_dict(entry["state"])
 
@@ -154,10 +143,9 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
 def as_tensors(value: Any) -> Any:
     """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
+        is_writeable = value.flags.writeable
         return (
-            torch.tensor(value)
-            if not value.flags.writeable
-            else torch.from_numpy(np.ascontiguousarray(value))
+            torch.from_numpy(np.ascontiguousarray(value)) if is_writeable else torch.tensor(value)
         )
     if isinstance(value, np.generic):
         return value.item()

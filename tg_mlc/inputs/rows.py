@@ -1,45 +1,80 @@
-"""Rows of a table as Python objects, numbers or cells by names of columns, each read by itself."""
+"""Rows of tables: data frames, dictionaries of columns, and lists of rows, read by one rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from tg_mlc._numbers import as_array, is_missing
-from tg_mlc.inputs.schema import Schema, clean, repeated
+from tg_mlc._numbers import as_array, as_list, is_blank, is_missing
+from tg_mlc._optional import require
+from tg_mlc.inputs.cells import LARGEST, array_of, clean
+from tg_mlc.inputs.schema import Column, Schema, match_names, repeated
 
-#: A matrix with a row for each input, and why some of the inputs cannot be read, by rows.
+#: A matrix with a row for each input, and why some of the inputs cannot be read, by row.
 ReadRows = tuple[np.ndarray, dict[int, str]]
 
 
-def read_rows(
-    rows: Sequence[Any], width: int, schema_of: Callable[[list[str]], Schema]
-) -> ReadRows:
-    """Reads rows of numbers, and rows by names of columns.
+def as_frame(raw: Any) -> Any:
+    """A table of pyarrow, or a dictionary of columns, as a data frame; other inputs unchanged."""
+    if hasattr(raw, "column_names") and hasattr(raw, "to_pandas"):
+        return raw.to_pandas()
+    if not isinstance(raw, Mapping):
+        return raw
+    sizes = {len(cells) if np.ndim(cells) > 0 else -1 for cells in raw.values()}
+    if len(sizes) != 1 or -1 in sizes:
+        expected = "columns of one length in a dictionary"
+        raise ValueError(f"Expected {expected} (got {[*raw][:5]}); pass one row as [row]")
+    columns = {name: as_list(np.asarray(cells)) for name, cells in raw.items()}
+    return require("pandas", extra="data").DataFrame(columns)
+
+
+def take_column(raw: Any, columns: Sequence[str]) -> Any:
+    """Takes one cell of each row, None where it is missing; other inputs unchanged.
 
     Args:
-        rows (Sequence): Lists of numbers, or dictionaries of cells.
-        width (int): The number of columns of the matrix.
-        schema_of (callable): Returns the schema of rows by the names of their columns.
+        raw (Any): A data frame, or a list of inputs, which may be rows by the names of columns.
+        columns (Sequence[str]): The column of training, if it is known; else the only one is taken.
     """
-    is_named = [isinstance(row, Mapping) for row in rows]
-    if not any(is_named):
-        return _read_numbers(rows, width)
-    if all(is_named):
-        return _read_named(rows, width, schema_of)
-    matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
-    for are_named in (True, False):
-        places = [place for place, each in enumerate(is_named) if each == are_named]
-        part = read_rows([rows[place] for place in places], width, schema_of)
-        matrix[places] = part[0]
-        refused |= {places[row]: reason for row, reason in part[1].items()}
-    return matrix, dict(sorted(refused.items()))
+    if hasattr(raw, "columns"):
+        name = _find(columns, list(raw.columns))
+        cells = np.empty(0) if name is None else array_of(raw[name])
+        return [_text(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
+    raw = as_list(raw)
+    raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.dtype.kind == "U" else raw
+    return [_cell_of(row, columns) for row in raw] if isinstance(raw, (list, tuple)) else raw
+
+
+def _cell_of(row: Any, columns: Sequence[str]) -> Any:
+    if not isinstance(row, Mapping):
+        return _text(row) if isinstance(row, str) or is_missing(row) else row
+    name = _find(columns, list(row))
+    is_known = name is not None and clean(str(name)) in columns
+    # A number in a row without that column may be the count of a word.
+    is_text = name is not None and (is_known or isinstance(row[name], str) or is_missing(row[name]))
+    return _text(row[name]) if is_text else row
+
+
+def _find(columns: Sequence[str], names: Sequence[Any]) -> Any:
+    """The name of the column of training, else of the only column, else None."""
+    texts = [clean(str(name)) for name in names]
+    if len(columns) == 1:
+        with suppress(ValueError):
+            return names[texts.index(match_names(columns, texts)[0])]
+    return names[0] if len(names) == 1 else None
+
+
+def _text(cell: Any) -> Any:
+    """A cell as a text, None if it is missing; lists, such as lists of words, unchanged."""
+    if is_missing(cell) or (isinstance(cell, str) and is_blank(cell)):
+        return None
+    return cell if isinstance(cell, str) or np.ndim(cell) > 0 else str(cell)
 
 
 def only_cell(row: Any, noun: str) -> Any:
-    """Returns the only cell of a row by names of columns; any other input as it is.
+    """Returns the only cell of a row by names of columns; any other input unchanged.
 
     Raises:
         ValueError: If the row has more cells, or none.
@@ -47,81 +82,73 @@ def only_cell(row: Any, noun: str) -> Any:
     if not isinstance(row, Mapping):
         return row
     if len(row) != 1:
-        columns = f"the columns {[*row][:5]}" if row else "a row without columns"
-        raise ValueError(f"Expected {noun}, or a row with one column (got {columns})")
+        got = f"the columns {[*row][:5]}" if row else "a row without columns"
+        raise ValueError(f"Expected {noun}, or a row with one column (got {got})")
     return next(iter(row.values()))
 
 
-def _read_named(
-    rows: Sequence[Mapping[Any, Any]], width: int, schema_of: Callable[[list[str]], Schema]
+def read_rows(
+    rows: Sequence[Any], width: int, schema_of: Callable[[list[str]], Schema]
 ) -> ReadRows:
-    """Reads rows by names of columns; those with the same columns are read at once."""
+    """Reads rows by names of columns, and rows of cells in the order of columns.
+
+    Args:
+        rows (Sequence): Dictionaries or lists of cells.
+        width (int): The number of columns of the matrix.
+        schema_of (callable): Returns the schema of rows by the names of their columns.
+    """
+    if (values := _matrix_of(rows, width)) is not None:
+        return values, {}
     matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
-    places_of: dict[tuple[Any, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        places_of.setdefault(tuple(row), []).append(place)
-    for columns, places in places_of.items():
-        names, reasons = [clean(str(column)) for column in columns], dict[int, str]()
+    cells, groups = dict[int, list[Any]](), dict[tuple[Any, ...] | None, list[int]]()
+    for index, row in enumerate(rows):
+        is_named = isinstance(row, Mapping)
         try:
-            if found := repeated(names):
-                raise ValueError(
-                    f"Expected every column to be used once (got {found[:5]} more than once)"
-                )
-            cells = {
-                name: [rows[place][column] for place in places]
-                for name, column in zip(names, columns, strict=True)
-            }
-            values = schema_of(names).matrix_of_rows(cells, reasons)
-            if values.shape[1] != width:
-                raise ValueError(
-                    f"Expected a row of {width} columns (got the columns {names[:20]})"
-                )
-            matrix[places] = values
+            cells[index] = [*row.values()] if is_named else _cells_of(row, width)
+            groups.setdefault(tuple(row) if is_named else None, []).append(index)
         except ValueError as error:
-            reasons = dict.fromkeys(range(len(places)), str(error))
-        refused |= {places[row]: reason for row, reason in reasons.items()}
+            refused[index] = str(error)
+    for columns, indices in groups.items():
+        reasons = dict[int, str]()
+        try:
+            if columns is None:
+                names = list(map(str, range(width)))
+                schema = Schema([Column(name, "number") for name in names])
+            else:
+                names = [clean(str(column)) for column in columns]
+                schema = schema_of(names)
+                if several := repeated(names):
+                    got = f"{several[:5]} more than once"
+                    raise ValueError(f"Expected every column to be used once (got {got})")
+            lists = zip(*(cells[index] for index in indices), strict=True)
+            values = schema.matrix(dict(zip(names, map(list, lists), strict=True)), refused=reasons)
+            if values.shape != (len(indices), width):
+                got = f"the columns {names[:20]}"
+                raise ValueError(f"Expected a row of {width} columns (got {got})")
+            matrix[indices] = values
+        except ValueError as error:
+            reasons = dict.fromkeys(range(len(indices)), str(error))
+        refused |= {indices[row]: reason for row, reason in reasons.items()}
     return matrix, dict(sorted(refused.items()))
 
 
-def _read_numbers(rows: Sequence[Any], width: int) -> ReadRows:
-    """Reads rows of numbers: at once if they make a matrix, else one by one."""
+def _matrix_of(rows: Sequence[Any], width: int) -> np.ndarray | None:
+    """Rows of numbers as a matrix; None if some are something else, or too large."""
     try:
         values = as_array(rows)
     except (ValueError, TypeError):  # rows of several lengths
-        values = np.empty(0)
-    refused = dict[int, str]()
-    if values.dtype.kind in "biuf" and values.shape == (len(rows), width):
-        matrix = values.astype(np.float64)
-    else:
-        matrix = np.full((len(rows), width), np.nan)
-        for place, row in enumerate(rows):
-            try:
-                matrix[place] = _read_row(row, width)
-            except ValueError as error:
-                refused[place] = str(error)
-    too_large = np.abs(matrix) > np.finfo(np.float32).max
-    for place in np.flatnonzero(too_large.any(axis=1)).tolist():
-        column = int(too_large[place].argmax())
-        got = f"{matrix[place, column]:g} in column {column}"
-        refused[place] = f"Expected finite inputs that 32 bits can hold (got {got})"
-    return matrix, dict(sorted(refused.items()))
+        return None
+    if values.dtype.kind not in "biuf" or values.shape != (len(rows), width):
+        return None
+    matrix: np.ndarray = values.astype(np.float64)
+    return None if (np.abs(matrix) > LARGEST).any() else matrix
 
 
-def _read_row(row: Any, width: int) -> list[float]:
-    cells = as_array(row).tolist() if hasattr(row, "shape") or hasattr(row, "iloc") else row
-    if not isinstance(cells, (list, tuple)):
-        got = "nothing" if is_missing(row) else type(row).__name__
+def _cells_of(row: Any, width: int) -> list[Any]:
+    is_array = hasattr(row, "shape") or hasattr(row, "iloc")
+    cells = as_array(row).tolist() if is_array else row
+    is_list = isinstance(cells, (list, tuple))
+    if not is_list or len(cells) != width:
+        got = len(cells) if is_list else "nothing" if is_missing(row) else type(row).__name__
         raise ValueError(f"Expected a row of {width} columns (got {got})")
-    if len(cells) != width:
-        raise ValueError(f"Expected a row of {width} columns (got {len(cells)})")
-    numbers = []
-    for column, cell in enumerate(cells):
-        try:
-            numbers.append(np.nan if is_missing(cell) else float(cell))
-        except OverflowError:  # A whole number may have hundreds of digits.
-            numbers.append(np.inf)
-        except (ValueError, TypeError):
-            raise ValueError(
-                f"Expected inputs to be numbers (got {str(cell)[:40]!r} in column {column})"
-            ) from None
-    return numbers
+    return list(cells)

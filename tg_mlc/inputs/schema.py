@@ -1,26 +1,34 @@
-"""Schema: what each column of a table is, how that was decided, and how its cells become numbers."""
+"""Schema: the role of each column of a table, how it was decided, and how cells become numbers."""
 
 from __future__ import annotations
 
 import logging
 import re
-import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, datetime, timedelta, timezone
 from difflib import get_close_matches
-from itertools import compress, groupby
-from numbers import Real
-from typing import Any, Literal, TypeAlias
+from itertools import groupby
+from typing import Any, Literal
 
 import numpy as np
 
 from tg_mlc._names import few
-from tg_mlc._numbers import TRUTHS, is_blank, is_missing, parse_number
+from tg_mlc._numbers import TRUTHS, is_blank, parse_number
 from tg_mlc._options import check_choice
-from tg_mlc._warnings import warn
+from tg_mlc.inputs.cells import (
+    LARGEST,
+    WHERE,
+    Where,
+    are_numbers,
+    array_of,
+    clean,
+    numbers_of,
+    one_hot,
+    single_cells,
+    texts_of,
+)
 from tg_mlc.inputs.notations import (
     PLAIN,
     AmbiguousError,
@@ -34,30 +42,30 @@ from tg_mlc.inputs.notations import (
     is_misspelled,
     looks_like,
     notation_of,
-    plain_numbers,
 )
 
 logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
-#: Names the place of a cell by its row and column.
-Where: TypeAlias = Callable[[int, str], str]
-WHERE: Where = "row {}, column '{}'".format
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = 100  #: of a category; a column with more is likely to name samples
-MOST_ALIKE = 30  #: columns in a row that are printed although they are read alike
-MIN_ROWS = 10  #: of a table; fewer may have other cells in all rows by chance
+MAX_VALUES = 100  #: of a category; a column with more values is likely to name samples
+MAX_ALIKE = 30  #: consecutive columns that are printed although they are read alike
+MIN_ROWS = 10  #: of a table; fewer rows may have different cells by chance
 _ID = re.compile(
     r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE
 )
 _KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|guid|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
 _HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # as of UUIDs
-_MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # how texts that measure something begin
-_OPEN = re.compile(r"[0-9]+ ?\+|[0-9]+ ?[-\u2013] ?[0-9]+")  # ends of what is counted, as 5+
-_APART = re.compile(
+_MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # the start of measured values
+_OPEN = re.compile(r"[0-9]+ ?\+|[0-9]+ ?[-\u2013] ?[0-9]+")  # classes of counts, such as 5+
+_WEIGHTS = re.compile(
     r"(?:.*[ _-])?(?:split|fold|weight|partition|is_?train|is_?test|subset)s?", re.IGNORECASE
 )
 _UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
+_CODES = "few whole numbers with gaps"
+_BOOLEAN = Truth("false", "true")
+#: The notations of columns whose cells have types.
+_TYPED: dict[str, Notation] = {"M": Date(), "m": Duration(), "b": _BOOLEAN}
 
 
 @dataclass
@@ -66,12 +74,11 @@ class Column:
 
     name: str
     role: Role
-    reason: str = "as told"  #: how the role was decided
-    #: how its numbers are written, as :meth:`Notation.to_dict` says
-    notation: dict[str, Any] | None = None
+    reason: str = "as specified"  #: how the role was decided
+    notation: dict[str, Any] | None = None  #: of its numbers, as of :meth:`Notation.to_dict`
     values: list[str] = field(default_factory=list)  #: of a category
     example: str = ""
-    missing: int = 0  #: the number of cells that say nothing
+    missing: int = 0  #: the number of cells that are missing
 
     @property
     def features(self) -> list[str]:
@@ -81,12 +88,17 @@ class Column:
         return [self.name] if self.role == "number" else []
 
     @property
+    def numbers(self) -> Notation:
+        """The notation of its numbers."""
+        return PLAIN if self.notation is None else notation_of(self.notation)
+
+    @property
     def notes(self) -> str:
         """How the column is read, in a few words."""
         if self.role == "category":
-            return f"{len(self.values)} values: {', '.join(self.values[:5])}{', ...' if len(self.values) > 5 else ''}"
+            return f"{len(self.values)} values: {few(self.values, 5)}"
         if self.role == "number" and self.notation is not None:
-            return str(notation_of(self.notation))
+            return str(self.numbers)
         return "see below" if self.role == "refused" else self.reason
 
 
@@ -98,26 +110,23 @@ class Hints:
     #: columns whose values are names, even if they are written as numbers
     categorical: Collection[str] = ()
     ids: Collection[str] = ()  #: columns that name the rows
-    decimal: str | None = None  #: the mark of decimals, a dot or a comma
-    delimiter: str | None = None  #: the mark between the cells of the file
+    decimal: str | None = None  #: the decimal mark, a dot or a comma
+    delimiter: str | None = None  #: of the cells of the file
     schema: Schema | None = None  #: all of the columns
-    #: what has them: a person changes a data frame instead
+    #: the source of the columns, because a person changes a data frame instead of passing options
     of: Literal["table", "frame", "arff"] = "table"
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that are not there."""
+        """Refuses columns that are missing."""
         for name in (*self.ignore, *self.categorical, *self.ids):
             if name not in names:
                 raise ValueError(f"Expected a column {name!r} {instead(name, names)}")
 
     def drop(self, name: str) -> str:
         """How to leave a column out."""
-        option = "drop" if self.of == "arff" else "ignore"
-        return (
-            f"drop it: X.drop(columns=[{name!r}])"
-            if self.of == "frame"
-            else f"leave it out: {option}=[{name!r}]"
-        )
+        if self.of == "frame":
+            return f"drop it: X.drop(columns=[{name!r}])"
+        return f"leave it out: {'drop' if self.of == 'arff' else 'ignore'}=[{name!r}]"
 
     def as_names(self, name: str) -> str:
         """How to have the cells of a column taken as names."""
@@ -125,17 +134,15 @@ class Hints:
         return made if self.of == "frame" else f"pass categorical=[{name!r}]"
 
     def __post_init__(self) -> None:
-        for name in ("ignore", "categorical", "ids"):
-            if isinstance(getattr(self, name), str):
-                raise ValueError(
-                    f"Expected '{name}' to be a list of columns (got the string {getattr(self, name)!r})"
-                )
+        for option in ("ignore", "categorical", "ids"):
+            if isinstance(value := getattr(self, option), str):
+                got = f"the string {value!r}"
+                raise ValueError(f"Expected '{option}' to be a list of columns (got {got})")
         check_choice("decimal", self.decimal, (None, ".", ","))
-        beside = [name for name in ("categorical", "decimal") if getattr(self, name)]
-        if self.schema is not None and beside:
-            raise ValueError(
-                f"Expected 'schema' or {beside}, not both (got both); change the roles in the schema"
-            )
+        others = [option for option in ("categorical", "decimal") if getattr(self, option)]
+        if self.schema is not None and others:
+            hint = "change the roles in the schema"
+            raise ValueError(f"Expected 'schema' or {others}, not both (got both); {hint}")
 
 
 @dataclass
@@ -150,7 +157,7 @@ class Schema:
     @classmethod
     def infer(
         cls,
-        frame: Mapping[str, Any],
+        table: Mapping[str, Any],
         roles: Mapping[str, Role],
         hints: Hints | None = None,
         where: Where = WHERE,
@@ -158,65 +165,69 @@ class Schema:
         chosen: bool = False,
         strict: bool = True,
     ) -> Schema:
-        """Decides what each column is, from arrays of cells by the names of columns and the roles that are known, such
-        as those of labels. No column is left out if a person has :obj:`chosen` those of inputs. A column that cannot be
-        read is refused, or only noted unless :obj:`strict`.
+        """Decides what each column is.
+
+        Args:
+            table (dict): Arrays of cells by the names of columns.
+            roles (dict): The roles that are known, such as those of labels.
+            hints (Hints, optional): A person's choices. (default: :obj:`None`)
+            where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
+            chosen (bool, optional): If set to :obj:`True`, a person has chosen the columns of
+                inputs, and none is left out. (default: :obj:`False`)
+            strict (bool, optional): If set to :obj:`False`, a column that cannot be read gets the
+                role "refused" instead of an error. (default: :obj:`True`)
         """
         hints = hints or Hints()
-        hints.check(list(frame))
-        roles = {
-            **roles,
-            **dict.fromkeys(hints.ids, "id"),
-            **dict.fromkeys(hints.ignore, "ignored"),
-        }
+        hints.check(list(table))
+        ids, ignored = dict.fromkeys(hints.ids, "id"), dict.fromkeys(hints.ignore, "ignored")
+        roles = {**roles, **ids, **ignored}  # type: ignore[dict-item]
         if hints.schema is not None:
-            return hints.schema._told(frame, roles, chosen=chosen)
+            return hints.schema._applied(table, roles, chosen=chosen)
         columns = []
-        for place, (name, cells) in enumerate(frame.items()):
+        for index, (name, cells) in enumerate(table.items()):
             if name in roles:
-                columns.append(Column(name, roles[name], **_seen(texts_of(cells))))
-            else:
-                try:
-                    columns.append(_infer(name, cells, place, hints, where, chosen))
-                except ValueError as error:
-                    if strict:
-                        raise
-                    columns.append(Column(name, "refused", str(error), **_seen(texts_of(cells))))
+                columns.append(Column(name, roles[name], **_facts(texts_of(cells))))
+                continue
+            try:
+                columns.append(_infer(name, cells, index, hints, where, chosen))
+            except ValueError as error:
+                if strict:
+                    raise
+                columns.append(Column(name, "refused", str(error), **_facts(texts_of(cells))))
         return cls(columns)
 
     @classmethod
     def of_names(cls, names: Iterable[str], columns: Collection[str]) -> Schema:
-        """The schema of a matrix by the names of its columns, of which ``column=value`` is one of a category."""
-        found: dict[str, Column] = {}
+        """The schema of a matrix whose columns have names, ``column=value`` for categories."""
+        read: dict[str, Column] = {}
         for name in names:
             source = column_of(name, columns)
             if source == name:
-                found[name] = Column(name, "number", notation=PLAIN.to_dict())
+                read[name] = Column(name, "number", notation=PLAIN.to_dict())
             else:
-                found.setdefault(source, Column(source, "category")).values.append(
-                    name[len(source) + 1 :]
-                )
-        return cls(list(found.values()))
+                category = read.setdefault(source, Column(source, "category"))
+                category.values.append(name.removeprefix(f"{source}="))
+        return cls(list(read.values()))
 
-    def _told(self, frame: Mapping[str, Any], roles: Mapping[str, Role], *, chosen: bool) -> Schema:
-        """The columns of a table that this schema is of, of which a person names some beside it, whose roles win."""
-        if chosen and (others := [name for name in frame if name not in roles]):
-            raise ValueError(
-                f"Expected 'schema' or the names of columns of inputs (got both, and {others[:5]})"
-            )
-        others = [] if chosen else [column.name for column in self.inputs]
-        place = dict(zip(others, match_names(others, list(frame)), strict=True))
+    def _applied(self, table: Mapping[str, Any], roles: Mapping[str, Role], chosen: bool) -> Schema:
+        """Applies this schema to a table. Roles that the caller passes override its own."""
+        if chosen and (others := [name for name in table if name not in roles]):
+            expected = "'schema' or the names of columns of inputs"
+            raise ValueError(f"Expected {expected} (got both, and {others[:5]}); leave one out")
+        names = [] if chosen else [column.name for column in self.inputs]
+        new_names = dict(zip(names, match_names(names, list(table)), strict=True))
         columns = []
         for column in self.columns:
-            name = place.get(column.name, column.name)
+            name, reason = new_names.get(column.name, column.name), column.reason
             role: Role = "ignored" if chosen and column.role in INPUTS else column.role
-            told = {"role": roles[name], "reason": "as told"} if name in roles else {"role": role}
-            columns.append(replace(column, name=name, **told))
+            if name in roles:
+                role, reason = roles[name], "as specified"
+            columns.append(replace(column, name=name, role=role, reason=reason))
         return Schema(columns)
 
     @property
     def inputs(self) -> list[Column]:
-        """The columns that become those of a matrix."""
+        """The columns that become columns of a matrix."""
         return [column for column in self.columns if column.role in INPUTS]
 
     @property
@@ -226,100 +237,66 @@ class Schema:
 
     @property
     def is_plain(self) -> bool:
-        """Tells whether the matrix has every column of the table as it is, so that a matrix may stand for a table."""
-        return all(
-            each.role == "number" and each.notation == PLAIN.to_dict() for each in self.columns
-        )
+        """Whether the matrix has every column of the table unchanged, and may stand for it."""
+        plain = (PLAIN.to_dict(), _BOOLEAN.to_dict())
+        return all(each.role == "number" and each.notation in plain for each in self.columns)
 
     def matrix(
-        self, frame: Mapping[str, Any], where: Where = WHERE, refused: dict[int, str] | None = None
+        self, table: Any, where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
-        """Returns the columns of a table, found by name, as a matrix of numbers: NaN where unknown, and 0 in all
-        columns of a category.
+        """Returns the columns of a table, found by name, as a matrix of numbers: NaN where unknown,
+        and 0 in all columns of a category.
 
         Args:
-            frame (Mapping): Arrays of cells by the names of columns.
+            table (dict or DataFrame): Arrays or lists of cells by the names of columns.
             where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
-            refused (dict, optional): Takes the reasons, by rows, of cells that cannot be read.
+            refused (dict, optional): Takes the reasons, by row, of cells that cannot be read.
                 (default: :obj:`None`, they are an error)
 
         Raises:
             ValueError: If a column is missing or there twice, or a cell cannot be read.
         """
-        rows = len(next(iter(frame.values()))) if len(frame) else 0
-        parts = [np.empty((rows, 0))]
-        for column, name in self._found(frame):
-            if column.role == "category":
-                parts.append(_one_hot(column, frame[name]))
-            else:
-                parts.append(_numbers(column, frame[name], where, refused)[:, None])
-        return np.concatenate(parts, axis=1)
-
-    def matrix_of_rows(
-        self, cells: Mapping[str, Sequence[Any]], refused: dict[int, str]
-    ) -> np.ndarray:
-        """Returns the matrix of rows that are read one by one: a cell is read by its own type, as in a table of its row
-        alone, not by the type of its column.
-
-        Args:
-            cells (Mapping): Lists of cells by the names of columns.
-            refused (dict): Takes the reasons, by rows, of cells that cannot be read.
-
-        Raises:
-            ValueError: If a column is missing or there twice.
-        """
-        rows = len(next(iter(cells.values()))) if len(cells) else 0
-        parts = [np.empty((rows, 0))]
-        numbers = list[Sequence[float]]()  # Columns side by side are read at once.
-        for column, name in self._found(cells):
-            if _are_numbers(column, cells[name]):
-                numbers.append(cells[name])
+        inputs, is_frame = self.inputs, hasattr(table, "columns")
+        names = list(map(clean, map(str, table.columns))) if is_frame else list(table)
+        old_names = [column.name for column in self.columns]
+        found = match_names([column.name for column in inputs], names, others=old_names)
+        cells = cells_of(table, found) if is_frame else table
+        num_rows = len(table) if is_frame else len(next(iter(table.values()), ()))
+        parts = [np.empty((num_rows, 0))]
+        pairs = [(column, cells[name]) for column, name in zip(inputs, found, strict=True)]
+        # Columns of Python numbers that stand side by side are read at once.
+        for is_plain, run in groupby(pairs, _is_list_of_numbers):
+            if is_plain:
+                parts.append(np.array([values for _, values in run], dtype=np.float64).T)
                 continue
-            if numbers:
-                parts.append(np.array(numbers, dtype=np.float64).T)
-                numbers = []
-            single = _single_cells(column, cells[name], refused)
-            if column.role == "category":
-                parts.append(_one_hot(column, single))
-            else:
-                parts.append(_numbers_by_cell(column, single, refused)[:, None])
-        if numbers:
-            parts.append(np.array(numbers, dtype=np.float64).T)
+            for column, values in run:
+                single = single_cells(column.name, values, where, refused)
+                if column.role == "category":
+                    parts.append(one_hot(column.name, column.values, single))
+                else:
+                    numbers = numbers_of(column.name, column.numbers, single, where, refused)
+                    parts.append(numbers[:, None])
         return np.concatenate(parts, axis=1)
-
-    def _found(self, frame: Mapping[str, Any]) -> Iterable[tuple[Column, str]]:
-        """The columns of inputs, with their names in a new table."""
-        inputs, names = self.inputs, [column.name for column in self.columns]
-        found = match_names([column.name for column in inputs], list(frame), others=names)
-        return zip(inputs, found, strict=True)
 
     def announce(self) -> None:
-        """Says which columns are left out, and which are read in a way that is not obvious."""
+        """Logs which columns are left out, and which are read in a way that is not obvious."""
         for line in self.summary():
             logger.info("%s", line)
 
     def summary(self) -> list[str]:
         """The columns in a few lines, for people."""
-        left = [
-            f"'{each.name}' ({each.reason})"
-            for each in self.columns
-            if each.role in ("id", "ignored")
-        ]
-        read = [
-            f"'{each.name}' ({each.notes})"
-            for each in self.inputs
-            if each.role == "category" or _is_odd(each)
-        ]
-        numbers = [each.name for each in self.inputs if each.role == "number" and not _is_odd(each)]
-        codes = [f"'{each.name}'" for each in self.inputs if each.reason == _CODES]
-        lines = [f"Columns of numbers: {few(numbers, 8)}."] if numbers else []
+        left = [f"'{c.name}' ({c.reason})" for c in self.columns if c.role in ("id", "ignored")]
+        odd = [c for c in self.inputs if c.role == "category" or c.numbers != PLAIN]
+        plain = [c.name for c in self.inputs if c.role == "number" and c.numbers == PLAIN]
+        codes = [f"'{c.name}'" for c in self.inputs if c.reason == _CODES]
+        read = [f"'{c.name}' ({c.notes})" for c in odd]
+        lines = [f"Columns of numbers: {few(plain, 8)}."] if plain else []
         lines += [f"Columns read as categories or otherwise: {few(read, 8)}."] if read else []
         lines += [f"Left out: {few(left, 8)}."] if left else []
         if codes:
-            lines.append(
-                f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}; if they are codes of categories, "
-                f"name them as 'categorical', or write them as texts that are no numbers."
-            )
+            told = f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}; if they are"
+            hint = "name them as 'categorical', or write them as texts that are no numbers."
+            lines.append(f"{told} codes of categories, {hint}")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -329,61 +306,48 @@ class Schema:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
         """The schema of :meth:`to_dict`, also of a file that a person has changed."""
-        columns = []
-        for each in entry["columns"]:
-            unknown = set(each) - set(Column.__dataclass_fields__)
-            if unknown or "name" not in each or each.get("role") not in Role.__args__:  # type: ignore[attr-defined]
-                raise ValueError(
-                    f"Expected a column with a 'name' and one of the roles {Role.__args__} (got {each})"
-                )  # type: ignore[attr-defined]
-            if each["role"] == "refused":
-                raise ValueError(
-                    f"Expected another role of column '{each['name']}' (got 'refused': {each['reason']})"
-                )
-            columns.append(Column(**each))
-        return cls(columns)
+        roles: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
+        for column in entry["columns"]:
+            unknown = set(column) - set(Column.__dataclass_fields__)
+            if unknown or "name" not in column or column.get("role") not in roles:
+                expected = f"a column with a 'name' and one of the roles {roles}"
+                raise ValueError(f"Expected {expected} (got {str(column)[:80]})")
+            if column["role"] == "refused":
+                got = f"'refused': {column['reason']}"
+                raise ValueError(f"Expected another role of column '{column['name']}' (got {got})")
+        return cls([Column(**column) for column in entry["columns"]])
 
     def __str__(self) -> str:
-        rows = []
+        rows = [("column", "role", "read as", "example", "missing")]
         for (role, notes), run in groupby(self.columns, lambda each: (each.role, each.notes)):
             alike = list(run)
-            shown = alike if len(alike) <= MOST_ALIKE else alike[:3]
-            rows += [
-                (each.name or "(no name)", role, notes, each.example, str(each.missing))
-                for each in shown
-            ]
-            if shown != alike:
-                missing = sum(each.missing for each in alike[3:])
-                rows.append((f"({len(alike) - 3:,} more)", role, notes, "", str(missing)))
-        header = ("column", "role", "read as", "example", "missing")
-        widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (header, *rows)]
-        return "\n".join(
-            [
-                *lines,
-                *(f"Refused: {each.reason}." for each in self.columns if each.role == "refused"),
-            ]
-        )
+            shown = alike if len(alike) <= MAX_ALIKE else alike[:3]
+            rows += [(c.name or "(no name)", role, notes, c.example, str(c.missing)) for c in shown]
+            if rest := alike[len(shown) :]:
+                missing = sum(column.missing for column in rest)
+                rows.append((f"({len(rest):,} more)", role, notes, "", str(missing)))
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        refused = [f"Refused: {c.reason}." for c in self.columns if c.role == "refused"]
+        return "\n".join([*lines, *refused])
 
 
-_CODES = "few whole numbers with gaps"
-_TIMES = ("date", "time", "duration")
-
-
-def _is_odd(column: Column) -> bool:
-    return column.notation is not None and column.notation != PLAIN.to_dict()
+def _is_list_of_numbers(pair: tuple[Column, Any]) -> bool:
+    column, cells = pair
+    is_list = isinstance(cells, list) and column.role == "number"
+    return is_list and are_numbers(column.numbers, cells)
 
 
 def instead(name: str, names: Sequence[str]) -> str:
-    """The names that there are in place of a missing one, and which of them may be meant."""
+    """The columns that there are in place of a missing one, and which of them may be meant."""
     close = get_close_matches(name, names, 1)
-    mark = next((mark for mark in ":~^;,|\t " if mark in names[0]), "") if len(names) == 1 else ""
-    if mark:
-        hint = f"; if {mark!r} stands between cells, pass delimiter={mark!r}"
+    only = names[0] if len(names) == 1 else ""
+    delimiter = next((mark for mark in ":~^;,|\t " if mark in only), "")
+    hint = f"; is {close[0]!r} meant?" if close else ""
+    if delimiter:
+        hint = f"; if {delimiter!r} stands between cells, pass delimiter={delimiter!r}"
     elif names and all(parse_number(each) is not None for each in names):
         hint = "; does the file lack a line with the names of columns?"
-    else:
-        hint = f"; is {close[0]!r} meant?" if close else ""
     return f"(got the columns {list(names)[:20]}){hint}"
 
 
@@ -393,51 +357,53 @@ def match_names(
     source: str = "",
     others: Collection[str] | None = None,
 ) -> list[str]:
-    """Returns the columns of a new table that have the names of old ones, or else differ in case and spaces alone.
+    """Returns the columns of a new table that have the names of old ones, or else differ in case
+    and spaces alone.
 
     Args:
         wanted (Sequence[str]): The names of the old columns.
-        names (Sequence[str]): Those of the new table.
-        source (str, optional): The form of the table, for messages. (default: :obj:`""`)
-        others (Collection[str], optional): All names of the old table. A wanted column must then not be there under a
-            second spelling that the old table did not have. (default: :obj:`None`, the exact spelling wins)
+        names (Sequence[str]): The names of the new columns.
+        source (str, optional): The new table, for messages. (default: :obj:`""`)
+        others (Collection[str], optional): All names of the old table. A wanted column must then
+            not be there under a second spelling that the old table did not have.
+            (default: :obj:`None`, the exact spelling wins)
 
     Raises:
         ValueError: If a column is missing, or several are spelled like one.
     """
-    known, found, missing = set(names), list[str](), list[str]()
+    known = set(names)
     is_exact = known.issuperset(wanted)
-    if is_exact and len(known) == len(wanted):
+    if is_exact and len(names) == len(wanted):
         return list(wanted)
+    matches, missing = list[str](), list[str]()
     folded = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
-        alike = [name] if name in known else folded.get(_folded(name), [])
+        alike = folded.get(_folded(name), [])
         if others is not None:
-            alike = [
-                one for one in folded.get(_folded(name), []) if one == name or one not in others
-            ]
+            alike = [each for each in alike if each == name or each not in others]
+        elif name in known:
+            alike = [name]
+        if len(alike) > 1 and len({*alike}) == 1:
+            raise ValueError(f"Expected every column to be used once (got {name!r} more than once)")
         if len(alike) > 1:
-            raise ValueError(
-                f"Expected one column {name!r} (got {alike}, which differ in case or spaces alone)"
-            )
-        found += alike
+            got = f"{alike[:5]}, which differ in case or spaces alone"
+            raise ValueError(f"Expected one column {name!r} (got {got})")
+        matches += alike
         missing += [] if alike else [name]
     if missing:
-        of, unused = (
-            f" in {source}" if source else "",
-            [name for name in names if name not in found],
-        )
+        unused = [name for name in names if name not in matches]
         near = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
+        of = f" in {source}" if source else ""
         raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(near, names)}")
-    return found
+    return matches
 
 
 def by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names that differ in case and spaces alone, together."""
-    folded: dict[str, list[str]] = {}
+    """Groups names that differ in case and spaces alone."""
+    groups: dict[str, list[str]] = {}
     for name in names:
-        folded.setdefault(_folded(name), []).append(name)
-    return folded
+        groups.setdefault(_folded(name), []).append(name)
+    return groups
 
 
 def _folded(name: str) -> str:
@@ -445,119 +411,96 @@ def _folded(name: str) -> str:
 
 
 def column_of(name: str, columns: Collection[str]) -> str:
-    """The column that a name of a matrix is of, which may be missing; the name itself if it is a column."""
+    """The column that a column of the matrix comes from; the name itself if it is a column."""
     if name in columns:
         return name
     return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
 
 
 def is_dense_frame(X: Any) -> bool:
-    """Tells whether inputs are a data frame whose columns a schema can read."""
+    """Whether inputs are a data frame whose columns a schema can read."""
     dtypes = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else []
-    return bool(dtypes) and not any(
-        type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c"
-        for dtype in dtypes
-    )
+    is_other = (type(d).__name__ == "SparseDtype" or getattr(d, "kind", "") == "c" for d in dtypes)
+    return bool(dtypes) and not any(is_other)
 
 
 def is_mixed_frame(X: Any) -> bool:
-    """Tells whether inputs are a data frame of which some columns have no numbers."""
-    return is_dense_frame(X) and any(
-        getattr(dtype, "kind", "O") not in "biuf" for dtype in X.dtypes
-    )
+    """Whether inputs are a data frame with columns that are not of numbers."""
+    return is_dense_frame(X) and any(getattr(d, "kind", "O") not in "biuf" for d in X.dtypes)
 
 
 def hints_of(frame: Any, names: Iterable[str]) -> Hints:
-    """Tells that columns of a data frame, by their names, are categories if their type says so, of texts."""
-    types = [
-        (type(dtype).__name__, np.asarray(getattr(dtype, "categories", ())))
-        for dtype in frame.dtypes
-    ]
-    of_texts = (kind == "CategoricalDtype" and values.dtype.kind in "OU" for kind, values in types)
-    are_names = (
-        found or kind in ("Categorical", "Enum")
-        for found, (kind, _) in zip(of_texts, types, strict=True)
-    )
-    return Hints(categorical=list(compress(names, are_names)), of="frame")
+    """Hints that columns of a data frame are categories if their type says so, of texts."""
+    categorical = []
+    for name, dtype in zip(names, frame.dtypes, strict=True):
+        kind, values = type(dtype).__name__, np.asarray(getattr(dtype, "categories", ()))
+        if kind in ("Categorical", "Enum") or (
+            kind == "CategoricalDtype" and values.dtype.kind in "OU"
+        ):
+            categorical.append(name)
+    return Hints(categorical=categorical, of="frame")
 
 
-def cells_of(frame: Any) -> dict[str, np.ndarray]:
-    """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces."""
+def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
+    """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces.
+
+    Args:
+        frame (DataFrame): The data frame.
+        wanted (Collection[str], optional): The columns to take. (default: :obj:`None`, all)
+
+    Raises:
+        ValueError: If all columns are taken, and two have the same name.
+    """
     names = [clean(str(name)) for name in frame.columns]
-    if several := repeated(names):
-        raise ValueError(
-            f"Expected every column to be used once (got {several[:5]} more than once)"
-        )
-    cells = {}
-    for name, own in zip(names, frame.columns, strict=True):
-        series, options = frame[own], dict[str, Any]()
-        kind, is_numpy = getattr(series.dtype, "kind", "O"), isinstance(series.dtype, np.dtype)
-        if kind == "M" and getattr(series.dtype, "tz", None) is not None:
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        elif kind in "biuf" and not is_numpy and hasattr(series, "isna") and series.isna().any():
-            options = {"dtype": np.float64, "na_value": np.nan}
-        cells[name] = np.asarray(series.to_numpy(**options))
-    return cells
+    if wanted is None and (several := repeated(names)):
+        got = f"{several[:5]} more than once"
+        raise ValueError(f"Expected every column to be used once (got {got})")
+    pairs = zip(names, frame.columns, strict=True)
+    chosen = None if wanted is None else {*wanted}
+    return {name: array_of(frame[own]) for name, own in pairs if chosen is None or name in chosen}
 
 
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that occur more than once."""
-    return (
-        []
-        if len({*names}) == len(names)
-        else [name for name, count in Counter(names).items() if count > 1]
-    )
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
-def texts_of(cells: np.ndarray) -> list[str]:
-    """The texts of cells, blank where missing."""
-    return [
-        "" if is_missing(cell) else cell if type(cell) is str else str(cell)
-        for cell in cells.tolist()
-    ]
-
-
-def clean(text: str) -> str:
-    """A text without outer spaces, in the usual one of the ways in which Unicode writes accents."""
-    text = text.strip()
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
-def _seen(cells: Sequence[str]) -> dict[str, Any]:
-    told = (cell.strip() for cell in cells if not is_blank(cell))
-    return {"example": next(told, "")[:40], "missing": sum(map(is_blank, cells))}
+def _facts(cells: Sequence[str]) -> dict[str, Any]:
+    example = next((cell.strip() for cell in cells if not is_blank(cell)), "")
+    return {"example": example[:40], "missing": sum(map(is_blank, cells))}
 
 
 def _infer(
-    name: str, cells: np.ndarray, place: int, hints: Hints, where: Where, chosen: bool
+    name: str, cells: np.ndarray, index: int, hints: Hints, where: Where, chosen: bool
 ) -> Column:
-    """The rules, in their order."""
+    """Decides what a column is by its cells, by the rules in their order."""
     has_types = cells.dtype.kind in "biufmM"
     if has_types:
-        known = cells[~np.isnan(cells)]  # which knows NaT, too
-        notation = {"M": Date(), "m": Duration()}.get(cells.dtype.kind, PLAIN)
-        column = Column(
-            name, "number", "numbers", notation.to_dict(), missing=len(cells) - len(known)
-        )
+        known = cells[~np.isnan(cells)]  # NumPy takes NaT for NaN here.
+        notation = _TYPED.get(cells.dtype.kind, PLAIN).to_dict()
+        missing = len(cells) - len(known)
+        column = Column(name, "number", "numbers", notation, missing=missing)
         first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
         column.example = "".join(map(str, first))
-        texts = [_whole(text) for text in texts_of(cells)] if name in hints.categorical else []
+        is_named = name in hints.categorical
+        texts = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
     else:
         texts = _single_texts(name, cells, where, hints)
-        column = Column(name, "number", **_seen(texts))
+        column = Column(name, "number", **_facts(texts))
     unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
     if name in hints.categorical:
-        return _category(column, unique, "as told", hints)
+        return _category(column, unique, "as specified", hints)
     if column.missing == len(cells):
         return replace(column, role="ignored", reason="has no value")
     if not has_types:
         column = _read_texts(column, texts, unique, hints, where)
-    values = _numbers(column, cells, where, None) if column.role == "number" else None
+    values = numbers_of(name, column.numbers, cells, where) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
             return replace(column, role="id", reason="an index without a name")
-        got = f"no name for numbers or texts that repeat); name it, or {hints.drop(name)}"
-        raise ValueError(f"Expected a name for column {place + 1} (got {got}")
+        hint = f"name it, or {hints.drop(name)}"
+        got = "no name for numbers or texts that repeat"
+        raise ValueError(f"Expected a name for column {index + 1} (got {got}); {hint}")
     if chosen and column.role == "id" and len(unique) <= MAX_VALUES:
         return replace(column, role="category", values=sorted(unique))
     column = column if chosen else judge(column, values, len(cells), hints)
@@ -567,92 +510,94 @@ def _infer(
 
 
 def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
-    """The form of :class:`~tg_mlc.inputs.notations.Notation` that all texts of a column have, and their numbers; a
-    :class:`ValueError` if they have none, caused by an :class:`~tg_mlc.inputs.notations.AmbiguousError` if two.
+    """Reads a column of texts that are numbers, dates or times.
+
+    Returns:
+        tuple: The form of :class:`~tg_mlc.inputs.notations.Notation` of all texts, and the numbers.
+
+    Raises:
+        ValueError: If the texts have no form in common; its cause is an
+            :class:`~tg_mlc.inputs.notations.AmbiguousError` if they have two.
     """
     hints = Hints()
     texts = _single_texts(name, cells, where, hints)
     unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
-    column = _read_texts(Column(name, "number", **_seen(texts)), texts, unique, hints, where)
+    column = _read_texts(Column(name, "number", **_facts(texts)), texts, unique, hints, where)
     if column.role != "number" or column.notation is None:
         raise ValueError(f"Expected numbers in column '{name}' (got texts)")
-    return str(column.notation["form"]), _numbers(column, cells, where, None)
+    return column.numbers.form, numbers_of(name, column.numbers, cells, where)
 
 
 def _single_texts(name: str, cells: np.ndarray, where: Where, hints: Hints) -> list[str]:
-    """The texts of a column, of which a minus sign stands for nothing if all others are numbers."""
-    for row, cell in enumerate(cells.tolist()):
-        if isinstance(cell, (list, dict, set, np.ndarray)):
-            got = f"{str(cell)[:60]} in {where(row, name)}"
-            raise ValueError(f"Expected one value in every cell (got {got}); {hints.drop(name)}")
+    """The texts of a column. A minus sign counts as missing if all other cells hold digits."""
+    try:
+        cells = single_cells(name, cells, where)
+    except ValueError as error:
+        raise ValueError(f"{error}; {hints.drop(name)}") from None
     texts = [clean(cell) for cell in texts_of(cells)]
     others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
-    are_numbers = all(any(map(str.isdigit, cell)) for cell in others)
-    if others and "-" in texts and (are_numbers or others in map(set, TRUTHS)):
+    has_digits = all(any(map(str.isdigit, cell)) for cell in others)
+    if others and "-" in texts and (has_digits or others in map(set, TRUTHS)):
         return ["" if cell == "-" else cell for cell in texts]
     return texts
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
-    """Leaves out or warns of columns that are likely to number, divide or weigh the rows."""
-    if _APART.fullmatch(column.name) and num_rows >= MIN_ROWS:
-        told = f"Column '{column.name}' has the name of one that divides or weighs the rows"
-        _warn(f"{told}. If it does, {hints.drop(column.name)}")
+    """Leaves out, or warns of, a column that is likely to number, divide or weigh the rows."""
+    name, drop = column.name, hints.drop(column.name)
+    if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
+        told = f"Column '{name}' has the name of one that divides or weighs the rows"
+        _warn(f"{told}. If it does, {drop}")
     if values is None:
         return column
-    if (reason := why_id(column.name, values)) is not None:
+    if (reason := why_id(name, values)) is not None:
         return replace(column, role="id", reason=reason)
-    is_number = column.notation is not None and column.notation["form"] == "number"
+    is_number = isinstance(column.numbers, Number)
     if is_number and len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
-        _warn(
-            f"Column '{column.name}' goes up by one from row to row. If it numbers the rows, {hints.drop(column.name)}"
-        )
+        _warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {drop}")
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
-        _warn(
-            f"Column '{column.name}' has {known[0]:.15g} and no other number below 0. If it says that nothing is "
-            "known, leave these cells blank"
-        )
+        told = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
+        _warn(f"{told}. If it says that nothing is known, leave these cells blank")
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
     if (
-        column.notation == PLAIN.to_dict()
-        and is_few
+        is_few
+        and column.numbers == PLAIN
         and (known % 1 == 0).all()
-        and (np.diff(known) > 1).any()
+        and np.ptp(known) >= len(known)
     ):
         column.reason = _CODES
     return column
 
 
 def why_id(name: str, values: np.ndarray) -> str | None:
-    """The reason why numbers name the rows, by the name of their column; nothing if they do not."""
+    """The reason why numbers name the rows, by the name of their column; None if they do not."""
     known = values[np.isfinite(values)]
     if not (known % 1 == 0).all() or np.isin(known, (0, 1)).all():
         return None
     differ, are_many = _differ(values), len(values) >= MIN_ROWS
+    numbers = "another whole number in each row" if differ else "whole numbers"
     if _KEY.fullmatch(name) and (differ or are_many):
-        return f"{'another whole number in each row' if differ else 'whole numbers'}, under the name of an id"
+        return f"{numbers}, under the name of an id"
     is_id = differ and are_many and _ID.fullmatch(name) is not None
-    return "another whole number in each row, under the name of a number" if is_id else None
+    return f"{numbers}, under the name of a number" if is_id else None
 
 
 def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
-    """Counts dates from the first one, or warns of whole numbers, if single precision takes two values for one."""
-    is_date = column.notation is not None and column.notation["form"] == "date"
-    known = np.unique(values[np.abs(values) < np.finfo(np.float32).max])
-    if len(known) < 2 or not (
-        is_date or (np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all())
-    ):
-        return
+    """Counts dates from the first one, or warns of whole numbers, if single precision takes two
+    values for one.
+    """
+    is_date = isinstance(column.numbers, Date)
+    known = np.unique(values[np.abs(values) < LARGEST])
+    is_large = len(known) > 1 and np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all()
     same = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
     if same.size and is_date:
         column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
-    elif same.size:
+    elif same.size and is_large:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
-        _warn(
-            f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart, such as {pair}. If they "
-            f"are names, {hints.as_names(column.name)}; otherwise, subtract the smallest"
-        )
+        told = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
+        hint = f"{hints.as_names(column.name)}; otherwise, subtract the smallest"
+        _warn(f"{told}, such as {pair}. If they are names, {hint}")
 
 
 def _differ(values: np.ndarray) -> bool:
@@ -662,43 +607,42 @@ def _differ(values: np.ndarray) -> bool:
 def _read_texts(
     column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where
 ) -> Column:
-    """Texts as numbers, categories, or names of rows."""
+    """Decides whether texts are numbers, categories, or names of rows."""
     name = column.name
     names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
     hint = names + hints.drop(name)
-    if all(cell.isdigit() for cell in unique) and any(
-        len(cell) > 1 and cell[0] == "0" for cell in unique
-    ):
+    has_zeros = any(len(cell) > 1 and cell[0] == "0" for cell in unique)
+    if has_zeros and all(cell.isdigit() for cell in unique):
         return _category(column, unique, "digits with leading zeros are names", hints)
     try:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
-        got = f"{unique[0]!r} in {where(texts.index(unique[0]), name)}"
+        got = f"{error}, such as {unique[0]!r} in {where(texts.index(unique[0]), name)}"
         raise ValueError(
-            f"Expected cells that can be read in one way (got {error}, such as {got}); {hint}"
+            f"Expected cells that can be read in one way (got {got}); {hint}"
         ) from error
     if notation is not None:
         _check_numbers(name, notation, texts, unique, hints, where)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
-    best = max(
-        ways, key=lambda way: sum(way.parse(cell) is not None for cell in unique), default=None
-    )
+    misfits = [[cell for cell in unique if way.parse(cell) is None] for way in ways]
+    best = min(zip(map(len, misfits), range(len(ways)), strict=True), default=None)
+    others = [] if best is None else misfits[best[1]]
     known = len(texts) - column.missing
-    others = [cell for cell in unique if best is not None and best.parse(cell) is None]
     are_few = 2 * len(others) <= len(unique)
     if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
     wrong = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
     if wrong is not None:
-        raise ValueError(f"{_expected_number(wrong, best, len(others), texts, where, name)}{hint}")
+        expected = PLAIN if best is None else ways[best[1]]
+        raise ValueError(_expected_number(wrong, expected, len(others), texts, where, name) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
     if known >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > known:
-        cell = unique[0]
-        got = f"{len(unique)} texts in {known} rows, such as {cell[:40]!r} in {where(texts.index(cell), name)}"
+        first = f"{unique[0][:40]!r} in {where(texts.index(unique[0]), name)}"
+        got = f"{len(unique)} texts in {known} rows, such as {first}"
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
     if len(unique) == known >= MIN_ROWS:
         return replace(column, role="id", reason="another text in each row")
@@ -706,201 +650,58 @@ def _read_texts(
 
 
 def _expected_number(
-    cell: str, notation: Notation | None, num_others: int, texts: list[str], where: Where, name: str
+    cell: str, notation: Notation, num_others: int, texts: list[str], where: Where, name: str
 ) -> str:
     """The message about a cell that is no number, although most cells of its column are."""
-    row, is_word = texts.index(cell), looks_like(cell) == "text" and not any(map(str.isdigit, cell))
-    expected = (
-        f"Expected {notation or PLAIN}, or blank (missing), in {where(row, name)}, as in most rows"
-    )
-    told = "holds units, or a second header" if row == 0 else "sums up the others"
+    row, form = texts.index(cell), looks_like(cell)
+    is_word = form == "text" and not any(map(str.isdigit, cell))
     is_outer = num_others < 2 and row in (0, len(texts) - 1) and is_word and len(texts) > 2
+    told = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {told}, " if is_outer else ""
-    return f"{expected} (got {cell[:80]!r}, {looks_like(cell)}); {hint}"
+    expected = f"{notation}, or blank (missing), in {where(row, name)}, as in most rows"
+    return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
 
 
 def _check_numbers(
     name: str, notation: Notation, texts: list[str], unique: list[str], hints: Hints, where: Where
 ) -> None:
-    """Refuses or names numbers that may be meant as something else."""
+    """Refuses or warns of numbers that may be meant as something else."""
     if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
         rows = [row for row, cell in enumerate(texts) if "," in cell]
         if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
             got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
-            raise ValueError(
-                f"Expected numbers with decimal points, as most cells are (got {got}); pass decimal=',', or correct it"
-            )
-    has_three = all(re.fullmatch(r"[1-9][0-9]{0,2}\.[0-9]{3}", cell) for cell in unique)
-    if notation == PLAIN and hints.delimiter == ";" and has_three and len(unique) > 2:
-        told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}', taken as decimals"
-        _warn(f"{told}. If the dots stand between thousands, pass decimal=','")
+            expected = "numbers with decimal points, as most cells are"
+            raise ValueError(f"Expected {expected} (got {got}); pass decimal=',', or correct it")
+
+    def all_match(pattern: str) -> bool:
+        return notation == PLAIN and all(re.fullmatch(pattern, cell) for cell in unique)
+
+    if hints.delimiter == ";" and len(unique) > 2 and all_match(r"[1-9][0-9]{0,2}\.[0-9]{3}"):
+        told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
+        hint = "If the dots stand between thousands, pass decimal=','"
+        _warn(f"{told}, taken as decimals. {hint}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
-        hint = f"If they are names, {hints.as_names(name)}"
-        _warn(
-            f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers. {hint}"
-        )
-    if (
-        notation == PLAIN
-        and unique
-        and all(re.fullmatch(r"(?:19|20)[0-9]{6}", cell) for cell in unique)
-    ):
-        _warn(
-            f"Column '{name}' has cells such as '{unique[0]}', taken as numbers. If they are dates, write 2024-01-31"
-        )
+        told = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
+        _warn(f"{told}. If they are names, {hints.as_names(name)}")
+    if unique and all_match("(?:19|20)[0-9]{6}"):
+        told = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
+        _warn(f"{told}. If they are dates, write 2024-01-31")
 
 
 def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
+    name = column.name
     if len(values) > MAX_VALUES:
-        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{column.name}'"
+        expected = f"numbers, or at most {MAX_VALUES} different values, in column '{name}'"
         got = f"{len(values)}, such as {min(values)[:40]!r}"
-        raise ValueError(f"Expected {expected} (got {got}); {hints.drop(column.name)}")
+        raise ValueError(f"Expected {expected} (got {got}); {hints.drop(name)}")
     folded: dict[str, list[str]] = {}
     for value in sorted(values):
         folded.setdefault(value.casefold(), []).append(value)
-    if alike := [found for found in folded.values() if len(found) > 1]:
-        _warn(
-            f"Column '{column.name}' has values that differ in case alone, taken as different: {alike[:5]}"
-        )
+    if alike := [group for group in folded.values() if len(group) > 1]:
+        told = f"Column '{name}' has values that differ in case alone, taken as different"
+        _warn(f"{told}: {alike[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
-
-
-def _numbers(
-    column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None
-) -> np.ndarray:
-    """The numbers of a column, NaN where unknown."""
-    if cells.dtype.kind == "M":
-        since = (column.notation or {}).get("since", 0)
-        return np.where(
-            np.isnat(cells),
-            np.nan,
-            cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - since,
-        )
-    if cells.dtype.kind == "m":
-        return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D"))
-    # A number has lost what told a date: 5012022 is 05.01.2022 to a reader of thousands.
-    is_read = cells.dtype.kind in "biuf" and (column.notation or {}).get("form") not in _TIMES
-    numbers = cells.astype(np.float64) if is_read else _parsed(column, cells, where, refused)
-    for row in np.flatnonzero(np.abs(numbers) > np.finfo(np.float32).max).tolist():
-        expected, got = "Expected numbers that 32 bits can hold in", f"(got {numbers[row]:g})"
-        if refused is None:
-            raise ValueError(f"{expected} {where(row, column.name)} {got}")
-        refused.setdefault(row, f"{expected} column '{column.name}' {got}")
-    return numbers
-
-
-def _single_cells(column: Column, cells: Sequence[Any], refused: dict[int, str]) -> np.ndarray:
-    """An array of Python objects, without those that hold several values, which are refused."""
-    array = np.fromiter(cells, dtype=object, count=len(cells))
-    for row, cell in enumerate(cells):
-        if isinstance(cell, (list, tuple, dict, set, np.ndarray)):
-            refused.setdefault(
-                row, f"Expected one value in column '{column.name}' (got a {type(cell).__name__})"
-            )
-            array[row] = None
-    return array
-
-
-def _are_numbers(column: Column, cells: Sequence[Any]) -> bool:
-    """Tells whether cells are all numbers of Python that a column takes as they are."""
-    if column.role != "number" or (column.notation or {}).get("form") in _TIMES:
-        return False
-    largest = float(np.finfo(np.float32).max)  # NumPy compares no number of hundreds of digits
-    return {*map(type, cells)} <= {int, float} and all(
-        -largest <= cell <= largest for cell in cells
-    )
-
-
-def _numbers_by_cell(column: Column, cells: np.ndarray, refused: dict[int, str]) -> np.ndarray:
-    """The numbers of a column of Python objects, each read as in a column of its own type alone."""
-    values = cells.tolist()
-    is_time = (column.notation or {}).get("form") in _TIMES
-    types = np.array([_type_of(cell, is_time=is_time) for cell in values])
-    numbers = np.full(len(cells), np.nan)
-    for dtype in dict.fromkeys(types.tolist()):
-        rows, reasons = np.flatnonzero(types == dtype).tolist(), dict[int, str]()
-        typed = np.fromiter((_plain(values[row], dtype) for row in rows), dtype, len(rows))
-        numbers[rows] = _numbers(column, typed, WHERE, reasons)
-        for row, reason in reasons.items():
-            refused.setdefault(rows[row], reason)
-    return numbers
-
-
-def _type_of(cell: Any, *, is_time: bool) -> str:
-    """The dtype of a column that has this cell alone; numbers say nothing where cells are dates or times."""
-    if is_missing(cell):
-        return "O" if is_time else "f8"
-    if isinstance(cell, (Real, np.bool_)):
-        return "O" if is_time else "f8"
-    if isinstance(cell, (date, np.datetime64)):
-        return "M8[us]"
-    return "m8[us]" if isinstance(cell, (timedelta, np.timedelta64)) else "O"
-
-
-def _plain(cell: Any, dtype: str) -> Any:
-    """A cell as NumPy takes it: missing ones as NaN, and moments without a time zone, in UTC."""
-    if dtype == "f8":
-        try:
-            return np.nan if is_missing(cell) else float(cell)
-        except OverflowError:  # A whole number may have hundreds of digits.
-            return np.inf
-    if isinstance(cell, datetime) and cell.tzinfo is not None:
-        return cell.astimezone(timezone.utc).replace(tzinfo=None)
-    return cell
-
-
-def _parsed(
-    column: Column, cells: np.ndarray, where: Where, refused: dict[int, str] | None
-) -> np.ndarray:
-    """The numbers of texts."""
-    notation = PLAIN if column.notation is None else notation_of(column.notation)
-    texts = [clean(cell) for cell in texts_of(cells)]
-    unique = list(dict.fromkeys(texts))
-    number: dict[str, float | None] = dict.fromkeys(
-        (cell for cell in unique if cell == "-" or is_blank(cell)), np.nan
-    )
-    known = [cell for cell in unique if cell not in number]
-    plain = plain_numbers(known) if notation == PLAIN else None
-    number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
-    values = [number[cell] for cell in texts]
-    if plain is None and None in number.values():
-        # as finding one takes a thousand times as long as reading a cell
-        reasons: dict[str, str] = {}
-        for row, cell in enumerate(texts):
-            if number[cell] is None and row not in (refused or ()):
-                if cell not in reasons:
-                    reasons[cell] = f"(got {cell[:80]!r}, {looks_like(cell)})"
-                if refused is None:
-                    place = where(row, column.name)
-                    raise ValueError(
-                        f"Expected {notation}, or blank (missing) in {place} {reasons[cell]}"
-                    )
-                refused[row] = f"Expected {notation} in column '{column.name}' {reasons[cell]}"
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _one_hot(column: Column, cells: np.ndarray) -> np.ndarray:
-    """A column of 0 and 1 for each value of a category, matched without regard to case where nothing else fits."""
-    place = {value: i for i, value in enumerate(column.values)}
-    folded = {value.casefold(): i for value, i in reversed(place.items())} if place else {}
-    code: dict[str, int] = {}
-    texts = [clean(cell) for cell in texts_of(cells)]
-    for cell in set(texts):
-        code[cell] = place.get(cell, -1 if is_blank(cell) else folded.get(cell.casefold(), -2))
-        # a typed column of whole numbers, of which some are missing
-        if code[cell] == -2 and _whole(cell) in place:
-            code[cell] = place[_whole(cell)]
-    others = sorted(cell for cell, number in code.items() if number == -2)
-    if others:
-        names = ", ".join(map(repr, others[:5]))
-        warn(
-            f"Column '{column.name}' has values that training did not have, and that say nothing now: {names}"
-        )
-    return np.eye(len(place) + 1)[[max(code[cell], -1) for cell in texts], :-1]
-
-
-def _whole(cell: str) -> str:
-    return cell.removesuffix(".0")
 
 
 def _warn(message: str) -> None:

@@ -1,21 +1,17 @@
-"""Tables: files of any usual format as cells in columns, which pandas reads, and the labels in them."""
+"""Tables: files of any usual format as cells in columns, and the labels in them."""
 
 from __future__ import annotations
 
 import ast
-import codecs
-import csv
-import io
 import json
 import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +19,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
-from tg_mlc._numbers import NUMBER, is_blank, is_missing
+from tg_mlc._names import shorten
+from tg_mlc._numbers import is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs._arff_table import Arff, read_arff
+from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
-from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
+from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, repeated
+from tg_mlc.inputs.text_files import DELIMITERS, TextFile
 
-MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
-_BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
-# words for unknown labels that people write for no labels, too
+#: Separators that are looked for between names of labels.
+_SEPARATORS = (*DELIMITERS, "\n", "\uff1b", "\u3001", " #")
+#: Words for unknown labels that people also write for no labels.
 _NO_LABELS = ("none", "n/a", *DASHES)
 _BLOCK = 2**12  # rows that are read at once
-_LONGEST = 2**31 - 1  # characters of a cell, for the module csv
-_WRITTEN = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how lists begin
-_BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-# after those of 32 bits, which begin alike
-_BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-_NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
-LIBSVM_LINE = re.compile(
-    rf"(?:({_NUMBERS})(?=\s|\Z))?\s*((?:[0-9]{{1,9}}:{NUMBER}(?:\s+|\Z))*)(?:#.*)?"
-)
-LIBSVM_SIZES = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*")
+_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how written lists begin
+_SIGNS = ({"1", "-1"}, {"+1", "-1"}, {"1", "2"})  # usual codes of labels beside 0 and 1
+#: The first bytes of binary files that are not read, and what to do with them.
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
     b"SQLite format": "an SQLite database; export the table as CSV",
@@ -55,33 +46,22 @@ _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "a file packed by zstd; unpack it",
     b"version https://git-lfs": "a pointer of Git LFS; get the file itself with 'git lfs pull'",
 }
-_READERS = {
-    "sav": "spss",
-    "dta": "stata",
-    "h5": "hdf",
-    "hdf5": "hdf",
-    "sas7bdat": "sas",
-    "xpt": "sas",
-}
-_READERS |= {"arrow": "feather", "feather": "feather", "orc": "orc"}
-_ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # that files in no UTF-8 are usually in
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """The columns of a file, or of some of its rows.
 
-    Cells of text files are texts, whose meaning is decided by a :class:`~tg_mlc.inputs.schema.Schema`; those of others
-    have types.
+    Cells of text files are texts; those of other files have types.
     """
 
     path: Path
     header: list[str]
     frame: Any  #: the cells in columns by their number
-    first: int  #: the number in the file of the first of these rows
-    _find_lines: Callable[[], list[int]] | None
-    delimiter: str | None = None  #: the mark between cells
-    arff: Arff | None = None  #: What its header says, if the file is ARFF.
+    first: int = 0  #: the number of the first of these rows in the file
+    _find_lines: Callable[[], list[int]] | None = None
+    delimiter: str | None = None
+    arff: Arff | None = None  #: the header, if the file is ARFF
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -92,12 +72,12 @@ class Table:
         return [] if self._find_lines is None else self._find_lines()
 
     def where(self, row: int) -> str:
-        """The place in the file of one of these rows."""
+        """The place of a row in the file."""
         line = f" (line {self.lines[row]})" if self._find_lines is not None else ""
         return f"row {self.first + row}{line}"
 
     def place(self, row: int, column: str) -> str:
-        """The place in the file of a cell."""
+        """The place of a cell in the file."""
         return f"{self.where(row)}, column '{column}' of '{self.path}'"
 
     def require(
@@ -106,26 +86,45 @@ class Table:
         """Refuses columns that are missing, used twice, or none."""
         check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
+            expected = "at least one column of labels and one of inputs"
             got = f"labels={list(labels)}, inputs={list(features)}"
-            raise ValueError(
-                f"Expected at least one column of labels and one of inputs (got {got}) in '{self.path}'"
-            )
+            raise ValueError(f"Expected {expected} (got {got}) in '{self.path}'")
 
     def cells(self, columns: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """The cells by columns, of which none may have the name of another; all of them if none are named."""
+        """The cells of some or all columns, by name. Raises if two columns have the same name."""
         names = self.header if columns is None else columns
         check_columns(names, self.header, f"'{self.path}'")
         return {name: self._cells(self.header.index(name)) for name in names}
 
-    def _cells(self, place: int) -> np.ndarray:
-        return np.asarray(self.frame[place].to_numpy())
+    def _cells(self, index: int) -> np.ndarray:
+        return array_of(self.frame[index])
+
+    def inputs(self, columns: Sequence[str] = (), *, single: bool = False) -> Any:
+        """The raw inputs of a model in these rows.
+
+        Args:
+            columns (Sequence[str], optional): The columns of training.
+                (default: :obj:`()`, all columns)
+            single (bool, optional): Whether an input is one cell. (default: :obj:`False`)
+
+        Raises:
+            ValueError: If a column is missing.
+        """
+        names = match_names(columns, self.header, f"'{self.path}'")
+        if single and names:
+            return self.documents(names[0])
+        # A second spelling of a column is for the schema to refuse.
+        spellings = {name.casefold() for name in map(_one_space, columns or self._named())}
+        wanted = [i for i, n in enumerate(self.header) if _one_space(n).casefold() in spellings]
+        frame = self.frame[wanted]
+        return frame.set_axis([self.header[index] for index in wanted], axis=1)
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column as texts, blank where missing."""
         return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
-        """The cells of a column of inputs as texts, blank where they say that nothing is known."""
+        """The cells of a column of inputs as texts, blank where missing or a word for missing."""
         return ["" if is_blank(text) else text for text in self.texts(column)]
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
@@ -136,89 +135,73 @@ class Table:
             value = {cell: label_of(cell) for cell in set(cells)}
             converted = [value[cell] for cell in cells]
             if None in converted:
-                row = converted.index(None)
+                row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "name the columns that are labels with 'label_columns'"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
-                if _WRITTEN.match(cells[row]):
+                if _LIST.match(cells[row]):
                     hint = "name a column of lists of names alone, without others"
-                elif {cell.strip() for cell in cells if not is_blank(cell)} in (
-                    {"1", "-1"},
-                    {"+1", "-1"},
-                    {"1", "2"},
-                ):
+                elif {word for word in words if not is_blank(word)} in _SIGNS:
                     hint = "write 1 where the label applies, and 0 where it does not"
-                expected = "Expected a label to be 0, 1 or blank (unknown) in"
-                raise ValueError(
-                    f"{expected} {self.place(row, column)} (got '{cells[row][:80]}'); {hint}"
-                )
+                where, got = self.place(row, column), f"'{cells[row][:80]}'"
+                expected = f"a label to be 0, 1 or blank (unknown) in {where}"
+                raise ValueError(f"Expected {expected} (got {got}); {hint}")
             values[:, target] = converted
         return values
 
     def schema(
         self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None
     ) -> Schema:
-        """The schema of the columns, given those of inputs, if they are chosen, and of labels; :obj:`text` is the role
-        of the only column of inputs, if that is no column of a matrix.
+        """The schema of the columns.
+
+        Args:
+            columns (Sequence[str]): The columns of inputs that a person has chosen; all if empty.
+            labels (Sequence[str]): The columns of labels.
+            hints (Hints): A person's choices.
+            text (str, optional): The role of the only column of inputs, if it is no column of a
+                matrix. (default: :obj:`None`)
         """
-        self.require(
-            labels,
-            columns or [name for name in self._named() if name not in labels],
-            may_lack_labels=True,
-        )
+        inputs = columns or [name for name in self._named() if name not in labels]
+        self.require(labels, inputs, may_lack_labels=True)
         roles: dict[str, Role] = dict.fromkeys(labels, "label")
         if text is not None:
             roles[columns[0]] = text
         hints = replace(hints, delimiter=self.delimiter)
         if self.arff is not None and text is None and hints.schema is None:
             schema = self.arff.schema(hints, labels, columns)
-        elif not columns:
-            schema = Schema.infer(self.cells(self._named()), roles, hints, self.place)
         else:
-            chosen = self.cells([*columns, *labels])
-            schema = Schema.infer(chosen, roles, hints, self.place, chosen=True)
-            schema.columns += [
-                Column(name, "ignored", "not asked for")
-                for name in self.header
-                if name not in (*columns, *labels)
-            ]
-        missing = next(
-            (
-                each.missing
-                for each in schema.columns
-                if each.role == "text" and each.name in columns
-            ),
-            0,
-        )
-        if missing:
-            warnings.warn(
-                f"{missing} cells of column '{columns[0]}' have no text, and become samples without words",
-                stacklevel=2,
-            )
+            cells = self.cells([*columns, *labels] if columns else self._named())
+            schema = Schema.infer(cells, roles, hints, self.place, chosen=bool(columns))
+            others = [name for name in self.header if columns and name not in cells]
+            schema.columns += [Column(name, "ignored", "not asked for") for name in others]
+        texts = [each for each in schema.columns if each.role == "text" and each.name in columns]
+        if texts and (missing := texts[0].missing):
+            told = f"{missing} cells of column '{columns[0]}' have no text"
+            warnings.warn(f"{told}, and become samples without words", stacklevel=2)
         if text is None and not schema.inputs:
-            got = ", ".join(
-                f"'{each.name}': {each.reason}" for each in schema.columns if each.role != "label"
-            )
-            raise ValueError(f"Expected a column of inputs in '{self.path}' (got none: {got})")
+            others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
+            got = f"none: {', '.join(others)}"
+            raise ValueError(f"Expected a column of inputs in '{self.path}' (got {got})")
         return schema
 
     def _named(self) -> list[str]:
         """All columns but blank ones without a name, of which spreadsheets add any number."""
-        several = self.header.count("") > 1
-        blank = [i for i, name in enumerate(self.header) if several and not name]
-        cells = (cell for place in blank for cell in texts_of(self._cells(place)))
-        return (
-            [name for name in self.header if name]
-            if blank and all(map(is_blank, cells))
-            else self.header
-        )
+        if self.header.count("") < 2:
+            return self.header
+        unnamed = [index for index, name in enumerate(self.header) if not name]
+        is_blank_column = (all(map(is_blank, texts_of(self._cells(i)))) for i in unnamed)
+        return [name for name in self.header if name] if all(is_blank_column) else self.header
 
     def targets(
         self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
     ) -> tuple[np.ndarray, list[str]]:
-        """The labels ``[N, L]`` of all rows, and their names, from the columns of labels or the one that lists names
-        between separators, or in lists. Where names are paths, whose parts :obj:`paths` divides, their ancestors hold
-        as well.
+        """The labels ``[N, L]`` of all rows, and their names.
+
+        Args:
+            labels (Sequence[str] or str): The columns of labels, or the one that lists names.
+            separator (str, optional): The separator of names; :obj:`None` for written lists.
+            paths (str, optional): The mark between the parts of names that are paths, whose
+                ancestors apply as well. (default: :obj:`None`)
         """
         lists_names = isinstance(labels, str) or separator is not None
         if self.arff is not None and self.arff.declares(labels, lists_names=lists_names):
@@ -226,8 +209,7 @@ class Table:
         if not lists_names and len(labels) == 1:
             cells = self.cells(labels)[labels[0]].tolist()
             lists_names = any(
-                _WRITTEN.match(cell) if isinstance(cell, str) else np.iterable(cell)
-                for cell in cells
+                _LIST.match(c) if isinstance(c, str) else np.iterable(c) for c in cells
             )
         if not lists_names:
             return read_labels(self.labels(labels), labels)
@@ -237,85 +219,93 @@ class Table:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
             sets = [
-                found and {path for name in found for path in ancestors(name, paths)}
-                for found in sets
+                known and {path for name in known for path in ancestors(name, paths)}
+                for known in sets
             ]
         return read_labels(sets, None)
 
     def hierarchy(
         self, labels: Sequence[str] | str, names: Sequence[str], paths: str | None
     ) -> list[tuple[str, str | None]] | None:
-        """The pairs of child and parent among the names of labels that :meth:`targets` returned, if they form a
-        hierarchy.
+        """The pairs of child and parent among the names of labels of :meth:`targets`, if they form
+        a hierarchy.
         """
         if self.arff is not None and (parents := self.arff.parents(labels)):
             return pairs(parents)
         return [(name, [None, *ancestors(name, paths)][-2]) for name in names] if paths else None
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
-        """The names that the cells of a column list, :obj:`None` where unknown; a blank cell has no label."""
+        """The names in the cells of a column, None where unknown; a blank cell has no label."""
         cells = self.cells([column])[column].tolist()
-        texts = [
-            cell
-            for cell in cells
-            if isinstance(cell, str) and not _WRITTEN.match(cell) and not is_blank(cell)
-        ]
-        if texts and (
-            separator is None or (len(texts) > 1 and not any(separator in cell for cell in texts))
-        ):
-            shares = {mark: sum(mark in cell for cell in texts) / len(texts) for mark in _BETWEEN}
-            other = next((mark for mark, share in shares.items() if share > 1 / 4), None)
-            if other is not None or separator is None:
-                mark = other or ";"
-                got = f"cells such as {next((cell for cell in texts if mark in cell), texts[0])[:60]!r}"
-                expected = (
-                    f"{separator!r} between"
-                    if separator
-                    else "lists of, or 'label_separator' between,"
-                )
-                where = (
-                    f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
-                )
-                raise ValueError(f"Expected {expected} the names of labels in {where}")
-        words = [
-            row
-            for row, cell in enumerate(cells)
-            if isinstance(cell, str) and cell.strip().lower() in _NO_LABELS
-        ]
-        if words:
-            told = f"{len(words)} cells of column '{column}', such as {cells[words[0]]!r} in {self.where(words[0])}, say"
-            warnings.warn(
-                f"{told} that labels are unknown. If they mean that there is no label, leave them blank",
-                stacklevel=2,
-            )
+        texts = [cell for cell in cells if isinstance(cell, str) and not is_blank(cell)]
+        texts = [text for text in texts if not _LIST.match(text)]
+        is_used = separator is not None and any(separator in text for text in texts)
+        if texts and not is_used and (separator is None or len(texts) > 1):
+            self._check_separator(column, separator, texts)
+        is_word = [isinstance(c, str) and c.strip().lower() in _NO_LABELS for c in cells]
+        if any(is_word):
+            row = is_word.index(True)
+            example = f"{sum(is_word)} cells of column '{column}', such as {cells[row]!r}"
+            told = f"{example} in {self.where(row)}, say that labels are unknown"
+            hint = "If they mean that there is no label, leave them blank"
+            warnings.warn(f"{told}. {hint}", stacklevel=2)
+        places = (partial(self.place, row, column) for row in range(len(cells)))
         return [
-            parse_names(cell, separator, partial(self.place, row, column))
-            for row, cell in enumerate(cells)
+            parse_names(cell, separator, where) for cell, where in zip(cells, places, strict=True)
         ]
+
+    def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
+        """Refuses a separator that no cell has, where cells have another usual one, or none."""
+        counts = {mark: sum(mark in text for text in texts) for mark in (*_SEPARATORS, " ")}
+        usual = next((mark for mark in _SEPARATORS if counts[mark] * 4 > len(texts)), None)
+        if usual is None and separator is not None:
+            return
+        example = next((text for text in texts if (usual or " ") in text), texts[0])
+        hint = f"pass label_separator={usual!r}"
+        if usual is None:
+            hint = "pass label_separator=';' if each cell is one name"
+            hint += ", label_separator=' ' if spaces separate names" if counts[" "] else ""
+        expected = (
+            f"{separator!r} between" if separator else "lists of, or 'label_separator' between,"
+        )
+        where = f"column '{column}' of '{self.path}'"
+        got = f"cells such as {example[:60]!r}"
+        raise ValueError(f"Expected {expected} the names of labels in {where} (got {got}); {hint}")
+
+
+def _one_space(name: str) -> str:
+    return " ".join(name.split())
 
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
-    """The names of labels in a cell: between separators, or as a list or set of Python, JSON or NumPy."""
-    found: Iterable[Any] | None = (
-        cell if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)) else None
-    )
-    text = "NA" if found is not None or is_missing(cell) else clean(str(cell))
-    inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
-    text = inner[1].strip() if inner else text
-    if (text[:1], text[-1:]) == ("(", ")") or text[:1] in ("[", "{"):
-        found = _literal_names(text)
-        if found is None and text[0] != "(":
-            got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
-            raise ValueError(
-                f"Expected names of labels between {separator!r}, or a list of them (got {got})"
+    """The names of labels in a cell: between separators, or a list or set of Python, JSON or NumPy.
+
+    Raises:
+        ValueError: If the cell begins like a list, and is none.
+    """
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        names: Iterable[Any] | None = cell
+    else:
+        text = "NA" if is_missing(cell) else clean(str(cell))
+        inner = re.fullmatch(
+            r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL
+        )
+        text = inner[1].strip() if inner else text
+        is_tuple = (text[:1], text[-1:]) == ("(", ")")
+        names = _literal_names(text) if is_tuple or text[:1] in ("[", "{") else None
+        if names is None and text[:1] in ("[", "{"):
+            expected = "a list of names of labels" + (
+                f", or {separator!r} between" if separator else ""
             )
-    found = text.split(separator) if found is None else found
-    return names_in([clean(name) if isinstance(name, str) else name for name in found], where)
+            got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
+            raise ValueError(f'Expected {expected} (got {got}); write it as ["a", "b"]')
+        names = text.split(separator) if names is None else names
+    return names_in([clean(name) if isinstance(name, str) else name for name in names], where)
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:
     """The entries of a written list or set."""
-    # Python would join the strings of NumPy, without commas
+    # Python would join the strings of NumPy, which have no commas between them.
     if re.search(r"""['"]\s+['"]""", text) is None:
         for parse in (ast.literal_eval, json.loads):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -324,57 +314,51 @@ def _literal_names(text: str) -> Iterable[Any] | None:
                     return names
     if re.fullmatch(r"""\[\s*(?:(?:'[^']*'|"[^"]*")\s*)*\]""", text) is None:
         return None
-    pairs = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)
-    return {name.strip() for pair in pairs for name in pair if name.strip()}
+    quoted = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)
+    return {name.strip() for pair in quoted for name in pair if name.strip()}
 
 
 def _judge_paths(names: set[str], where: str) -> None:
-    """Refuses names of which some are paths above others, because their meaning is for a person to decide, and warns of
-    those that are paths and share the parts above them.
+    """Refuses names of which some are paths above others, because their meaning is for a person to
+    decide, and warns of names that are all paths and share the parts above them.
     """
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
         below = next((name for name in above if not names.isdisjoint(above[name])), None)
-        hint = (
-            f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
+        add, keep = (
+            f"pass label_paths={mark!r} to add all ancestors",
+            "'' to take the names as they are",
         )
         if below is not None:
+            expected = "'label_paths' for names of labels that are paths"
             got = f"'{below}', which lies below another name, in {where}"
-            raise ValueError(
-                f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}"
-            )
+            raise ValueError(f"Expected {expected} (got {got}); {add}, or {keep}")
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
-            warnings.warn(
-                f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'. If they "
-                f"are paths, {hint}",
-                stacklevel=2,
+            told = (
+                f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
+            warnings.warn(f"{told}. If they are paths, {add}, or {keep}", stacklevel=2)
 
 
 def ancestors(name: str, mark: str) -> list[str]:
     """A path, and all paths above it."""
     parts = [part.strip() for part in name.split(mark) if part.strip()]
-    space = " " if f" {mark} " in name else ""
-    return [f"{space}{mark}{space}".join(parts[: depth + 1]) for depth in range(len(parts))]
+    between = f" {mark} " if f" {mark} " in name else mark
+    return [between.join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
 def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
     """Refuses columns that are missing, or used twice."""
-    repeated = sorted(
-        {name for name, count in Counter(used).items() if count > 1 or header.count(name) > 1}
-    )
-    if repeated:
-        raise ValueError(
-            f"Expected every column to be used once (got {repeated} more than once in {source})"
-        )
-    if not set(used) <= set(header):
+    several = {*repeated(used), *(name for name in repeated(header) if name in used)}
+    if several:
+        got = f"{sorted(several)} more than once in {source}"
+        raise ValueError(f"Expected every column to be used once (got {got})")
+    if wrong := [name for name in used if name not in header]:
         match_names(used, header, source)
-        wrong = next(name for name in used if name not in header)
-        [found] = match_names([wrong], header)
-        raise ValueError(
-            f"Expected the column {wrong!r} in {source} (got {found!r}, which differs in case or spaces)"
-        )
+        [similar] = match_names(wrong[:1], header)
+        got = f"{similar!r}, which differs in case or spaces"
+        raise ValueError(f"Expected the column {wrong[0]!r} in {source} (got {got})")
 
 
 def read_table(
@@ -384,12 +368,39 @@ def read_table(
     min_rows: int = 1,
     header: Sequence[str] | None = None,
 ) -> Table:
-    """Reads a file of text (as it is, or compressed), Parquet, Excel or JSON, whose first row is its header unless that
-    is given. A text has at most 4 GiB; compressed, at most 64 MiB or 1,000 times its own size, whichever is more. By
-    default, the mark between cells is what a first line ``sep=`` says, else the one of ``,``, ``;``, tab and ``|`` that
-    occurs most in the header, and characters are stored as the first bytes say, else in UTF-8.
+    """Reads a file of text (perhaps compressed), Parquet, Excel, ARFF or JSON.
+
+    Args:
+        path (str or Path): The file. A text has at most 4 GiB; a compressed one, at most 64 MiB or
+            1,000 times its own size, whichever is more.
+        delimiter (str, optional): The delimiter. (default: :obj:`None`, that of a first line
+            ``sep=``, else the one of ``,``, ``;``, tab and ``|`` that occurs most in the header)
+        encoding (str, optional): The encoding. (default: :obj:`None`, by the first bytes, else
+            UTF-8)
+        min_rows (int, optional): The smallest number of rows. (default: :obj:`1`)
+        header (Sequence[str], optional): The columns of a text file without header.
+            (default: :obj:`None`)
     """
     return next(read_blocks(path, delimiter, encoding, min_rows, header, whole=True))
+
+
+def read_text(
+    content: bytes, name: str, delimiter: str | None = None, encoding: str | None = None
+) -> Table:
+    """Reads the content of a text file as :func:`read_table` does, uncompressed.
+
+    Args:
+        content (bytes): The content.
+        name (str): Its name in messages.
+        delimiter, encoding (str, optional): As of :func:`read_table`. (default: :obj:`None`)
+    """
+    _refuse_foreign(content[: 2**12], name)
+    file = TextFile(Path(name), delimiter, encoding, content=content)
+    if file.is_json:
+        hint = "send it as 'application/json'"
+        raise ValueError(f"Expected CSV in '{name}' (got JSON); {hint}")
+    header, frame, first, find_lines = next(file.blocks(1, None))
+    return Table(file.path, header, frame, first, find_lines, file.delimiter)
 
 
 def read_molecules(
@@ -401,9 +412,8 @@ def read_molecules(
 ) -> tuple[list[str], Tensor, list[str]]:
     """Reads the SMILES, the labels ``[num_rows, num_labels]`` and their names from a file."""
     if isinstance(label_columns, str):
-        raise ValueError(
-            f"Expected 'label_columns' to be a list of names (got the string '{label_columns}')"
-        )
+        got = f"the string '{label_columns}'"
+        raise ValueError(f"Expected 'label_columns' to be a list of names (got {got})")
     table = read_table(path, delimiter, encoding, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
     names = others if label_columns is None else list(label_columns)
@@ -421,22 +431,9 @@ def read_blocks(
     *,
     whole: bool = False,
 ) -> Iterator[Table]:
-    """Reads a file as :func:`read_table` does, some rows at a time; a file without rows has one block."""
+    """Reads a file as :func:`read_table` does, some rows at a time; at least one block."""
     path, size = Path(path), None if whole else _BLOCK
-    if re.match(r"\w{2,}:/", str(path)):
-        raise ValueError(
-            f"Expected a file (got the address '{path}'); download it, and pass the file"
-        )
-    if not path.is_file():
-        # a device or a pipe, which may never end, or a link to nothing
-        is_other = path.exists() or path.is_symlink()
-        found = "no regular file" if is_other else f"no such file in '{path.parent.absolute()}'"
-        found = "a folder" if path.is_dir() else found
-        raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(
-            f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})"
-        )
+    _check_file(path)
     arff = None
     if ".arff" in map(str.lower, path.suffixes):
         arff = read_arff(path, encoding=encoding or "utf-8", keep_text=True)
@@ -445,420 +442,74 @@ def read_blocks(
     else:
         frame = _typed(path)
     if frame is None:
-        file = _TextFile(path, delimiter, encoding, header)
+        file = TextFile(path, delimiter, encoding, header)
         if not file.is_json:
-            yield from file.blocks(min_rows, size)
+            for names, frame, first, find in file.blocks(min_rows, size):
+                yield Table(path, names, frame, first, find, file.delimiter)
             return
         frame = file.records()
     if header is not None:
-        raise ValueError(
-            f"Expected 'columns' only for a text file without header (got them for '{path}')"
-        )
+        expected = "'columns' only for a text file without header"
+        raise ValueError(f"Expected {expected} (got them for '{path}')")
     names = [clean(str(name)) for name in frame.columns]
     frame.columns = range(len(names))
     if len(frame) < max(min_rows, 1) and min_rows:
-        raise ValueError(
-            f"Expected at least one row in '{path}' (got {len(names)} columns and no row)"
-        )
+        got = f"{len(names)} columns and no row"
+        raise ValueError(f"Expected at least one row in '{path}' (got {got})")
     size = size or max(len(frame), 1)
     for start in range(0, max(len(frame), 1), size):
-        block = frame.iloc[start : start + size].reset_index(drop=True)
+        rows = frame.iloc[start : start + size].reset_index(drop=True)
         of_block = None if arff is None else arff.rows(start, start + size)
-        yield Table(path, names, block, start, None, arff=of_block)
+        yield Table(path, names, rows, start, arff=of_block)
+
+
+def _check_file(path: Path) -> None:
+    if re.match(r"\w{2,}:/", str(path)):
+        hint = "download it, and pass the file"
+        raise ValueError(f"Expected a file (got the address '{path}'); {hint}")
+    if path.is_file():
+        return
+    got = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
+    # A device or a pipe may never end, and a link may lead to nothing.
+    if (path.exists() or path.is_symlink()) and not path.is_dir():
+        got = "no regular file"
+    raise FileNotFoundError(f"Expected the file '{path}' (got {got})")
+
+
+def _refuse_foreign(head: bytes, name: Any) -> None:
+    foreign = next((form for mark, form in _FOREIGN.items() if head.startswith(mark)), None)
+    if foreign is not None:
+        raise ValueError(f"Expected a table in '{name}' (got {foreign})")
 
 
 def _typed(path: Path) -> Any:
-    """The data frame of a file whose cells have types; nothing for a text file with marks between cells."""
+    """The data frame of a file whose cells have types; None for a text file."""
     with path.open("rb") as file:
         head = file.read(2**12)
-    foreign = next((what for mark, what in _FOREIGN.items() if head.startswith(mark)), None)
-    if foreign is not None:
-        raise ValueError(f"Expected a table in '{path}' (got {foreign})")
+    _refuse_foreign(head, path)
     try:
         if head.startswith(b"PAR1"):
             require("pyarrow.parquet", extra="parquet")
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
         if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
             require("openpyxl", extra="excel")
-            sheets = require("pandas", extra="excel").read_excel(
-                path, sheet_name=None, dtype=object, na_filter=False
+            pandas, options = (
+                require("pandas", extra="excel"),
+                {"dtype": object, "na_filter": False},
             )
+            sheets = pandas.read_excel(path, sheet_name=None, **options)
             sheets = {name: sheet for name, sheet in sheets.items() if sheet.size}
             if len(sheets) != 1:
-                raise ValueError(
-                    f"one sheet with a table is needed, not {list(sheets)}; save it as CSV"
-                )
+                got = f"one sheet with a table is needed, not {list(sheets)}"
+                raise ValueError(f"{got}; save it as CSV")
             return next(iter(sheets.values()))
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
-        what = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
-        got = f"{type(error).__name__}: {error}"
-        raise ValueError(f"Expected '{path}' to be {what} of one table (got {got})") from error
+        form = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
+        got = shorten(f"{type(error).__name__}: {error}", 200)
+        raise ValueError(f"Expected '{path}' to be {form} of one table (got {got})") from error
     if path.suffix.lower() == ".parquet":
-        raise ValueError(
-            f"Expected '{path}' to be a parquet file (got one that begins with {head[:4]!r})"
-        )
+        got = f"one that begins with {head[:4]!r}"
+        raise ValueError(f"Expected '{path}' to be a parquet file (got {got})")
     return None
-
-
-def _records(text: str) -> list[dict[str, Any]]:
-    """The objects of a JSON array, or of lines of JSON."""
-    try:
-        records = json.loads(text)
-    except json.JSONDecodeError as whole:
-        records = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            try:
-                records += [json.loads(line)] if line.strip() else []
-            except json.JSONDecodeError as error:
-                raise whole if number == 1 else ValueError(f"line {number}: {error}") from None
-    several = [records] if isinstance(records, dict) else records
-    if not isinstance(several, list) or not all(isinstance(record, dict) for record in several):
-        raise ValueError(
-            "other values than objects with a name for each cell, in an array or one in each line"
-        )
-    if (
-        several is not records
-        and records
-        and all(isinstance(cell, (list, dict)) for cell in records.values())
-    ):
-        hint = "pass a data frame to 'from_arrays'"
-        raise ValueError(
-            f"one object of lists or objects under {list(records)[:5]}, not one object for each row; {hint}"
-        )
-    return several
-
-
-class _TextFile:
-    """A text file with marks between cells.
-
-    pandas divides it into cells. The module csv reads it once more where pandas leaves open how many cells a record
-    has, on which line it ends, and whether a quote was closed.
-    """
-
-    def __init__(
-        self, path: Path, delimiter: str | None, encoding: str | None, given: Sequence[str] | None
-    ) -> None:
-        self.path, self.given = path, None if given is None else [name.strip() for name in given]
-        with self._open() as file:
-            head = file.read(2**16)
-        self.encoding = encoding or _encoding_of(head)
-        if encoding is None and b"\0" in head and self.encoding == "utf-8-sig":
-            reader = _READERS.get(path.suffix.lower().lstrip("."))
-            hint = (
-                f"read it with pandas.read_{reader}, and use 'from_arrays'"
-                if reader
-                else "export the table as CSV"
-            )
-            raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
-        with self._named_if_damaged():
-            text = codecs.getincrementaldecoder(self.encoding)().decode(head)
-        lines = text.splitlines()
-        begin = next((number for number, line in enumerate(lines) if line), 0)
-        told = (
-            re.fullmatch(r'"?sep=(.)"?', lines[begin].strip(" \r\n"), re.IGNORECASE)
-            if lines
-            else None
-        )
-        begin += told is not None
-        width = None if given is None else len(given)
-        rest = range(begin, len(lines))
-        first = next(
-            (number for number in rest if lines[number] and lines[number][0] != "#"), begin
-        )
-        mark = delimiter or (
-            told[1] if told else _delimiter_of(lines[first] if first < len(lines) else "", width)
-        )
-        # Lines with '#' are comments, unless they have as many cells as the line after them: then one is the header.
-        width = lines[first].count(mark) if first < len(lines) else 0
-        wide = (
-            number
-            for number in rest[: first - begin]
-            if lines[number] and lines[number].count(mark) == width
-        )
-        self.skips = next(wide, first)
-        self.delimiter = mark
-        names = {*path.name.lower().split(".")[1:]}
-        self.is_json = re.match(r"\s*(?:\[\s*)?\{\s*[\"}]", text) is not None or (
-            text.lstrip()[:1] in tuple("[{") and not names.isdisjoint(("json", "jsonl", "ndjson"))
-        )
-        self._refuse_foreign(lines[self.skips : self.skips + 3])
-        self._place, self._records = 0, self._read()
-
-    def records(self) -> Any:
-        """The objects of a JSON file as a data frame."""
-        with self._named_if_damaged(), self._text() as text:
-            try:
-                records = _records(text.read().removeprefix("\ufeff"))
-                return require("pandas", extra="data").DataFrame(records, dtype=object)
-            except ValueError as error:
-                if isinstance(error, UnicodeDecodeError):
-                    raise
-                raise ValueError(
-                    f"Expected '{self.path}' to be JSON of one table (got {error})"
-                ) from error
-
-    def blocks(self, min_rows: int, size: int | None) -> Iterator[Table]:
-        """The rows of the file, some at a time, or all together."""
-        # how many records were read, and how many of them are rows
-        header, place, first = self.given, 0, 0
-        with self._named_if_damaged():
-            self._check_quotes()
-            for read in _without_last_blanks(self._frames(size)):
-                frame, start, place = read, place, place + len(read)
-                if header is None:
-                    header = [clean(name) for name in frame.iloc[0]]
-                    frame, start = frame.iloc[1:], start + 1
-                    if len(header) > 2 and sum(map(bool, header)) == 1:
-                        got = f"the title {next(filter(None, header))!r}"
-                        hint = "delete what stands above the line with the names of columns"
-                        raise ValueError(
-                            f"Expected names of columns in '{self.path}' (got {got}); {hint}"
-                        )
-                # pandas takes a row with too few cells, and a blank line, for a row with blank ones.
-                if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
-                    widths = [width for _, width in self._take(start, place)]
-                    if not {0, len(header)}.issuperset(widths):
-                        self._refuse_ragged()
-                    if len(header) > 1:  # else a blank line is a blank cell
-                        frame = frame[[width > 0 for width in widths]]
-                if len(frame):
-                    find = partial(self._lines, start, place, keep_blank=len(header) == 1)
-                    yield Table(self.path, header, frame, first, find, self.delimiter)
-                first += len(frame)
-        header = header or []
-        if first < min_rows:
-            got = f"{len(header)} columns and no row"
-            raise ValueError(f"Expected a header and at least one row in '{self.path}' (got {got})")
-        if first == 0:
-            frame = require("pandas", extra="data").DataFrame(columns=range(len(header)))
-            yield Table(self.path, header, frame, first, list, self.delimiter)
-
-    def _open(self) -> io.BufferedReader:
-        with self.path.open("rb") as file:
-            head = file.read(4)
-        if head != b"PK\x03\x04":
-            return open_unpacked(self.path, MAX_BYTES)
-        with zipfile.ZipFile(self.path) as archive:
-            names = [
-                name
-                for name in archive.namelist()
-                if not name.endswith("/") and "__MACOSX" not in name
-            ]
-            if len(names) != 1 or names[0].endswith(".npy"):
-                are_arrays = bool(names) and all(name.endswith(".npy") for name in names)
-                hint = (
-                    "load the arrays with NumPy, and use 'from_arrays'"
-                    if are_arrays
-                    else "unpack it"
-                )
-                raise ValueError(
-                    f"Expected one file in the zip archive '{self.path}' (got {names[:5]}); {hint}"
-                )
-            content = read_bounded(
-                archive.open(names[0]), f"'{names[0]}' in '{self.path}'", MAX_BYTES
-            )
-        return open_unpacked(names[0], MAX_BYTES, content)
-
-    def _text(self) -> Any:
-        text = io.TextIOWrapper(self._open(), encoding=self.encoding, newline="")
-        for _ in range(self.skips):
-            text.readline()
-        return text
-
-    def _frames(self, size: int | None) -> Iterator[Any]:
-        """The records as data frames of texts, the header and blank lines among them."""
-        pandas = require("pandas", extra="data")
-        # Before pandas 3, the fast engine drops surplus cells of the first of some records.
-        is_exact = size is None or int(pandas.__version__.split(".")[0]) >= 3
-        engine: Any = "c" if is_exact and self.delimiter.isascii() else "python"
-        with self._text() as text, suppress(pandas.errors.EmptyDataError, StopIteration):
-            with _long_cells():  # of which it reads the first
-                frames = pandas.read_csv(
-                    text,
-                    sep=self.delimiter,
-                    engine=engine,
-                    header=None,  # whose names pandas would change if they occur twice
-                    dtype=object,
-                    na_filter=False,  # a cell "nan" may be a word
-                    skip_blank_lines=False,  # a line of spaces may be a cell
-                    iterator=True,
-                )
-            for number in chain([None if size is None else size + 1], repeat(size)):
-                with _long_cells():
-                    frame = frames.get_chunk(number)
-                # which the other has in blank lines
-                yield frame if engine == "c" else frame.fillna("")
-
-    def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The line on which each of these records ends, and how many cells it has."""
-        if start < self._place:
-            self._place, self._records = 0, self._read()
-        found = [
-            (line, len(cells))
-            for line, cells in islice(self._records, start - self._place, stop - self._place)
-        ]
-        self._place = stop
-        return found
-
-    def _lines(self, start: int, stop: int, *, keep_blank: bool) -> list[int]:
-        return [line for line, width in self._take(start, stop) if width or keep_blank]
-
-    def _check_quotes(self) -> None:
-        """Refuses a quoted cell that goes on after its closing quote, and warns of one that holds whole rows."""
-        with self._open() as file:
-            if not any(b'"' in block for block in iter(lambda: file.read(2**20), b"")):
-                return
-        before, swallowed = self.skips, 0
-        for line, cells in self._read(strict=True):
-            several = next((cell for cell in cells if "\n" in cell), None)
-            if several is not None and len(cells) > 1:
-                within = several.splitlines()[1:-1]
-                is_whole = any(row.count(self.delimiter) == len(cells) - 1 for row in within)
-                swallowed = swallowed or (before + 1) * is_whole
-            before = line
-        if swallowed:
-            warnings.warn(
-                f"A quoted cell that begins in line {swallowed} of '{self.path}' holds what look like whole rows, as "
-                f"if its quote were closed too late",
-                stacklevel=2,
-            )
-
-    def _refuse_ragged(self) -> None:
-        """Names the first row that has not as many cells as the header."""
-        records = self._read()
-        names = list(next(records, (0, ()))[1] if self.given is None else self.given)
-        rows = ((line, cells or [""]) for line, cells in records if cells or len(names) == 1)
-        for row, (line, cells) in enumerate(rows):
-            if len(cells) != len(names):
-                hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
-                if len(cells) == len(names) + 1 and row == 0:
-                    hint += ", or name the first column, if the file has names of rows without a name for them, as of R"
-                if len(names) == 1:
-                    hint = f"if {names[0][:40]!r} is a title or a comment, delete it"
-                expected = f"Expected {len(names)} cells, as in the header,"
-                where = f"row {row} (line {line}) of '{self.path}'"
-                raise ValueError(f"{expected} in {where} (got {len(cells)}); {hint}")
-
-    def _refuse_foreign(self, lines: list[str]) -> None:
-        """Refuses text that is no table: web pages, ARFF, and LibSVM's form."""
-        lines = [line for line in lines if line.strip()]
-        what = None
-        if looks_like_libsvm(lines):
-            what = (
-                "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
-            )
-        elif lines and re.match(r"\s*<(?:!doctype|html|\?xml)", lines[0], re.IGNORECASE):
-            what = "a web page or XML; get the file itself"
-        elif lines and re.match(r"@relation\b", lines[0], re.IGNORECASE):
-            what = "ARFF; read it with tg_mlc.data.from_arff"
-        if what is not None:
-            raise ValueError(f"Expected a table with a header in '{self.path}' (got {what})")
-
-    @contextmanager
-    def _named_if_damaged(self) -> Iterator[None]:
-        """Names the file, and the line where it can be told, in what is raised because the file is damaged."""
-        refused = require("pandas.errors", extra="data").ParserError
-        try:
-            yield
-        except (UnicodeError, LookupError, csv.Error, refused) as error:
-            if isinstance(error, refused) and "EOF inside string" not in str(error):
-                self._refuse_ragged()
-            if isinstance(error, UnicodeDecodeError):
-                self._refuse_encoding(error)
-            got = f"{type(error).__name__}: {error}"
-            hint = "is a quote not closed, or is it of another encoding?"
-            if isinstance(error, LookupError):
-                hint = "pass an 'encoding' that Python knows"
-            expected = (
-                f"'{self.path}' to be a CSV file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
-            )
-            raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
-
-    def _refuse_encoding(self, error: UnicodeDecodeError) -> None:
-        """Names the line, and how it reads in encodings that are likely, of which a person can choose."""
-        decoder, where, content = codecs.getincrementaldecoder(self.encoding)(), "", b""
-        with self._open() as file, suppress(UnicodeDecodeError):
-            for number, line in enumerate(file, start=1):
-                where, content = f" in line {number}", line
-                decoder.decode(line)
-        readings: dict[str, str] = {}
-        for name in _ENCODINGS:
-            with suppress(UnicodeDecodeError):
-                text = content.decode(name).strip()
-                at = max(
-                    next((place for place, letter in enumerate(text) if not letter.isascii()), 0)
-                    - 5,
-                    0,
-                )
-                readings.setdefault(text[at : at + 20], name)
-        told = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
-        expected = (
-            f"'{self.path}' to be a text file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
-        )
-        got = f"the byte {error.object[error.start]:#x}{where}"
-        hint = f"pass how its characters are stored, such as {told}"
-        raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
-
-    def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        with self._text() as text:
-            reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
-            while True:
-                with _long_cells():
-                    cells = next(reader, None)
-                if cells is None:
-                    return
-                yield reader.line_num + self.skips, cells
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Lets the module csv read cells of any length, and restores the limit, which is that of the whole process."""
-    usual = csv.field_size_limit(_LONGEST)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(usual)
-
-
-def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
-    """Records without the blank lines at the end of a file of one column."""
-    # a frame and those after it that are blank, which are rows only if another one follows
-    held: list[Any] = []
-    for frame in frames:
-        if held and (frame.shape[1] > 1 or any(frame.iloc[:, 0].tolist())):
-            yield from held
-            held = []
-        held.append(frame)
-    if held:
-        last = held[0]
-        kept = len(last)
-        while last.shape[1] == 1 and kept and last.iloc[kept - 1, 0] == "":
-            kept -= 1
-        yield last.iloc[:kept]
-
-
-def looks_like_libsvm(first_lines: list[str]) -> bool:
-    """Tells whether lines are in the form of LibSVM, perhaps after one of three sizes."""
-    lines = [line for line in first_lines if line.strip()]
-    rows = lines[1:] if lines and LIBSVM_SIZES.fullmatch(lines[0]) else lines
-    matches = [LIBSVM_LINE.fullmatch(line.rstrip()) for line in rows]
-    return None not in matches and any(match is not None and match[2] for match in matches)
-
-
-def _encoding_of(head: bytes) -> str:
-    found = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-    even, odd = head[0:200:2].count(0), head[1:200:2].count(0)
-    if found is None and min(even, odd) == 0 and (even + odd) * 3 > len(head[:200]):
-        return "utf-16-le" if odd else "utf-16-be"
-    return found or "utf-8-sig"
-
-
-def _delimiter_of(line: str, width: int | None) -> str:
-    """The mark that occurs most in the header, or as often as needed."""
-    outside = re.sub(r'"[^"]*"', "", line)
-    counts: Mapping[str, int] = {mark: outside.count(mark) for mark in MARKS}
-    if width is not None and width > 1 and width - 1 in counts.values():
-        return next(mark for mark in MARKS if counts[mark] == width - 1)
-    return max(MARKS, key=lambda mark: counts[mark])

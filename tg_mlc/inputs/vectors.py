@@ -21,7 +21,7 @@ from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_m
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler, make_scaler
-from tg_mlc.inputs.schema import cells_of
+from tg_mlc.inputs.schema import is_dense_frame
 
 
 class Scaled(View):
@@ -93,17 +93,13 @@ class Vectors(TableKind):
         return self._of_rows(raw)
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of columns that are missing, and of cells that are not written as
+        """The reasons, by row, of columns that are missing, and of cells that are not written as
         in training.
         """
-        raw, schema = as_list(raw), self._schema()
-        if isinstance(raw, (list, tuple)):
-            return self._read_rows(list(raw))[1]
-        if schema is None or not hasattr(raw, "dtypes"):
-            return {}
-        refused: dict[int, str] = {}
-        schema.matrix(cells_of(raw), refused=refused)
-        return refused
+        raw = as_list(raw)
+        if is_dense_frame(raw):
+            return self._read_frame(raw)[1]
+        return self._read_rows(list(raw))[1] if isinstance(raw, (list, tuple)) else {}
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:

@@ -262,7 +262,7 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
         "calibrated": prediction.calibrated,
         "metric": str(request.query.decides),
         "thresholds": prediction.of_labels(prediction.thresholds),
-        "warnings": list(prediction.warnings),
+        "warnings": list(dict.fromkeys([*request.warnings, *prediction.warnings])),
         "results": results,
     }
 

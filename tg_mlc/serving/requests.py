@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from tg_mlc._numbers import is_blank
 from tg_mlc._optional import require
+from tg_mlc._warnings import collected_warnings
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
+from tg_mlc.inputs.tables import read_text
 from tg_mlc.metrics.coverage import Per
 
 if TYPE_CHECKING:
@@ -100,47 +100,85 @@ class Limits:
 class Request:
     """A request that is well-formed; the model checks its inputs and its query when it reads them."""
 
-    inputs: list[Any]
+    inputs: Any  #: a list of inputs, or a data frame of the rows of a CSV body
     query: Query
     explain: list[str]  #: the labels to explain
+    warnings: Sequence[str] = ()  #: of reading a CSV body
 
 
 async def read(request: fastapi.Request, limits: Limits, model: Model) -> Request:
-    """Reads a request; an :class:`fastapi.HTTPException` says what is wrong with it."""
+    """Reads a request.
+
+    Raises:
+        fastapi.HTTPException: If the request is malformed or too large.
+    """
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > limits.max_bytes:
             expected = f"a body of at most {limits.max_bytes:,} bytes"
             raise fastapi.HTTPException(413, f"Expected {expected} (got more); send fewer inputs")
-    is_csv = request.headers.get("content-type", "").startswith("text/csv")
+    content_type = request.headers.get("content-type", "")
+    inputs, messages = None, list[str]()
     try:
-        if is_csv:
-            options: dict[str, Any] = {"explain": request.query_params.getlist("explain")}
-            for name in ("metric", "coverage", "coverage_per"):
-                if name in request.query_params:
-                    options[name] = request.query_params[name]
-            inputs = rows_of(bytes(content), model, limits.max_items + 1)
-            body = Body.model_validate({"inputs": inputs, **options})
+        if content_type.startswith("text/csv"):
+            names = ("metric", "coverage", "coverage_per")
+            options: dict[str, Any] = {
+                name: value for name, value in request.query_params.items() if name in names
+            }
+            options["explain"] = request.query_params.getlist("explain")
+            body = Body.model_validate({"inputs": [], **options})
+            delimiter, encoding = request.query_params.get("delimiter"), _charset(content_type)
+            # A large table takes seconds, in which the server has to answer others.
+            inputs, messages = await asyncio.to_thread(
+                read_csv, bytes(content), model, delimiter, encoding
+            )
         else:
             body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
-    except (
-        ValueError,
-        csv.Error,
-    ) as error:  # Pydantic and other encodings than UTF-8 raise ValueError.
-        wrong: list[Any] = getattr(error, "errors", list)()
-        reasons = [
-            f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in wrong[:3]
-        ]
-        got = "; ".join(reasons) or str(error)
-        raise fastapi.HTTPException(
-            422, f"Expected a request as /docs shows it (got {got:.300})"
-        ) from None
-    return _checked(body, limits, model)
+    except pydantic.ValidationError as error:
+        wrong = ((".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()[:3])
+        got = "; ".join(f"{place or 'body'}: {message}" for place, message in wrong)
+        expected = "a request as /docs shows it"
+        raise fastapi.HTTPException(422, f"Expected {expected} (got {got:.300})") from None
+    except ValueError as error:
+        got = str(error)
+        message = (
+            got
+            if inputs is None and got.startswith("Expected")
+            else f"Expected JSON (got {got:.300})"
+        )
+        raise fastapi.HTTPException(422, message) from None
+    return _checked(body.inputs if inputs is None else inputs, body, limits, model, messages)
 
 
-def _checked(body: Body, limits: Limits, model: Model) -> Request:
-    size, explain = len(body.inputs), body.explain or []
+def _charset(content_type: str) -> str | None:
+    match = re.search(r'charset="?([^";\s]+)', content_type)
+    # Files in UTF-8 may begin with a mark, which the reader of files takes off.
+    return None if match is None or match[1].lower() in ("utf-8", "utf8") else match[1]
+
+
+def read_csv(
+    content: bytes, model: Model, delimiter: str | None = None, encoding: str | None = None
+) -> tuple[Any, list[str]]:
+    """Reads a CSV body as files are read.
+
+    Returns:
+        tuple: The inputs of the model, and the warnings.
+
+    Raises:
+        ValueError: If the body cannot be read, or lacks a column of the model.
+    """
+    columns = model.facts.get("inputs", {}).get("columns", ())
+    with collected_warnings() as messages:
+        table = read_text(content, "the body", delimiter, encoding)
+        kind = model.kind
+        takes_one = kind is not None and not kind.reads_columns and len(columns) == 1
+        raw = table.inputs(columns if takes_one else (), single=takes_one)
+    return raw, messages
+
+
+def _checked(inputs: Any, body: Body, limits: Limits, model: Model, messages: list[str]) -> Request:
+    size, explain = len(inputs), body.explain or []
     if not 0 < size <= limits.max_items:
         status = 422 if size == 0 else 413
         got = size if size <= limits.max_items else "more"
@@ -148,11 +186,12 @@ def _checked(body: Body, limits: Limits, model: Model) -> Request:
     if size * len(explain) > limits.max_explained:
         expected = f"at most {limits.max_explained} inputs times labels to explain"
         raise fastapi.HTTPException(413, f"Expected {expected} (got {size * len(explain)})")
-    given = None if body.given is None else [each or {} for each in body.given]
+    given = None if body.given is None else [labels or {} for labels in body.given]
     try:
         if given is not None and len(given) != size:
+            got = f"{len(given)}"
             raise ValueError(
-                f"Expected 'given' with an entry for each of {size} inputs (got {len(given)})"
+                f"Expected 'given' with an entry for each of {size} inputs (got {got})"
             )
         query = Query(
             given=given,
@@ -162,56 +201,8 @@ def _checked(body: Body, limits: Limits, model: Model) -> Request:
             batch_size=limits.max_batch,
         )
         if unknown := {*explain} - {*model.label_names}:
-            raise ValueError(
-                f"Expected 'explain' to name labels of the model (got {sorted(unknown)[:5]})"
-            )
+            got = sorted(unknown)[:5]
+            raise ValueError(f"Expected 'explain' to name labels of the model (got {got})")
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
-    return Request(body.inputs, query, explain)
-
-
-def rows_of(content: bytes, model: Model, most: int) -> list[Any]:
-    """Returns the inputs of a CSV file as texts: rows by names of columns, or the cells of the one column that the
-    model takes, None if blank.
-
-    Args:
-        content (bytes): The file, with a header.
-        model (Model): The model.
-        most (int): The number of rows that are read at most.
-
-    Raises:
-        ValueError: If a row has more cells than the header, or fewer.
-    """
-    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-    header = next(lines, [])
-    rows = list[Mapping[str, str]]()
-    for cells in islice(lines, most):
-        if not cells:
-            continue
-        if len(cells) != len(header):
-            got = f"{len(cells)} in line {lines.line_num}"
-            raise ValueError(
-                f"Expected {len(header)} cells in each line, as in the header (got {got})"
-            )
-        rows.append(_by_name(header, cells))
-    column = _column_of(header, model)
-    if column is None:
-        return rows
-    return [None if is_blank(row[column]) else row[column] for row in rows]
-
-
-def _by_name(header: list[str], cells: list[str]) -> dict[str, str]:
-    row = dict(zip(header, cells, strict=True))
-    if len(row) < len(header):
-        raise ValueError(f"Expected every column to be used once (got the columns {header[:20]})")
-    return row
-
-
-def _column_of(header: list[str], model: Model) -> str | None:
-    """The only column that the model takes; none if it takes several."""
-    if model.kind is not None and model.kind.reads_columns:
-        return None
-    trained = model.facts.get("inputs", {}).get("columns", ())
-    columns = [name for name in trained if name in header]
-    columns = columns if len(columns) == 1 else header
-    return columns[0] if len(columns) == 1 else None
+    return Request(inputs, query, explain, messages)

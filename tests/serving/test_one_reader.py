@@ -1,0 +1,182 @@
+"""The same rows are read alike as a file, a frame, a list of dictionaries, and a request."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.serving.conftest import TRAINING, as_csv, post
+from tg_mlc.inputs.tables import read_blocks
+
+ODD = ["", " ", "NA", "?", "-", "fast", "100", "1E2", "1067", "True", "1e39", "2024-01-31", "1,5"]
+WRITTEN = [(",", "utf-8"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8-sig"), (";", "utf-8")]
+cells = {
+    name: st.sampled_from([*values, *ODD, f" {values[0]} "]) for name, values in TRAINING.items()
+}
+rows_of_texts = st.lists(st.fixed_dictionaries(cells), min_size=1, max_size=4)
+
+
+def answer_of(prediction):
+    """What a prediction says, as the server does."""
+    results = []
+    for row in range(len(prediction)):
+        if row in prediction.reasons:
+            results.append({"error": prediction.reasons[row]})
+            continue
+        probabilities, decisions = prediction.probabilities[row], prediction.decisions[row]
+        results.append({"probability": probabilities.tolist(), "decision": decisions.tolist()})
+    return results, list(prediction.warnings)
+
+
+def answer_of_server(answer):
+    content = answer.json()
+    results = [
+        {
+            key: [*value.values()] if isinstance(value, dict) else value
+            for key, value in each.items()
+        }
+        for each in content["results"]
+    ]
+    return results, content["warnings"]
+
+
+def check_same(answer, expected):
+    assert answer[1] == expected[1]
+    for result, right in zip(answer[0], expected[0], strict=True):
+        assert result.get("error") == right.get("error")
+        assert result.get("decision") == right.get("decision")
+        pair = result.get("probability", []), right.get("probability", [])
+        np.testing.assert_allclose(*pair, atol=1e-6)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@example(rows=[{name: values[row] for name, values in TRAINING.items()} for row in range(4)],
+         written=(";", "utf-16"), quoting=csv.QUOTE_ALL)  # fmt: skip
+@given(
+    rows=rows_of_texts,
+    written=st.sampled_from(WRITTEN),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_texts_are_read_alike(ask, models, tmp_path_factory, rows, written, quoting):
+    delimiter, encoding = written
+    content = as_csv(rows, delimiter, quoting).encode(encoding)
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    path.write_bytes(content)
+    [table] = read_blocks(path, encoding=encoding if encoding == "cp1252" else None)
+    frame = pd.DataFrame(rows)
+    model = models["columns"]
+    values = model.kind._read_rows(rows)
+    for raw in (frame, table.inputs(), table.inputs([*TRAINING])):
+        matrix, refused = model.kind._read_frame(raw)
+        np.testing.assert_array_equal(matrix, values[0])
+        assert refused == values[1]
+    expected = answer_of(model.answer(rows))
+    arrays = {name: np.array(frame[name], dtype=object) for name in frame}
+    for raw in (frame, table.inputs([*TRAINING]), arrays):
+        check_same(answer_of(model.answer(raw)), expected)
+    kind = f"text/csv; charset={encoding}" if encoding == "cp1252" else "text/csv"
+    sent = {"content": content, "headers": {"content-type": kind}}
+    for answer in ask(("POST", "/models/columns/predict", sent), post("columns", inputs=rows)):
+        check_same(answer_of_server(answer), expected)
+
+
+#: Rows whose cells have types, and the same ones as texts.
+TYPED = [
+    {"zip": 1067, "well": 100.0, "price": 1.5, "weight": 5, "member": True, "size": 1},
+    {"zip": 80331, "well": 2000.0, "price": None, "weight": 7.5, "member": False, "size": 2.5},
+]
+TEXTS = [
+    {
+        "zip": "01067",
+        "well": "1E2",
+        "price": "1,5 €",
+        "weight": "5 mg",
+        "member": "yes",
+        "size": "1",
+    },
+    {"zip": "80331", "well": "2E3", "price": "", "weight": "7.5 mg", "member": "no", "size": "2.5"},
+]
+OTHERS = {"day": "31.01.2024", "note": "été"}
+
+
+def test_types_are_read_by_one_rule(ask, models, tmp_path):
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    rows = [{**row, **OTHERS} for row in TYPED]
+    model, frame = models["columns"], pd.DataFrame(rows)
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    files = [next(read_blocks(tmp_path / name)) for name in ("rows.json", "rows.parquet")]
+    expected = answer_of(model.answer(rows))
+    assert not any("error" in result for result in expected[0])
+    assert [("zip" in each or "well" in each) and "pass texts" in each for each in expected[1]] == [
+        True,
+        True,
+    ]
+    arrays = {name: frame[name].to_numpy() for name in frame}
+    raws = [frame, polars.DataFrame(rows), pyarrow.Table.from_pylist(rows), arrays]
+    for raw in [*raws, *(table.inputs([*TRAINING]) for table in files)]:
+        check_same(answer_of(model.answer(raw)), expected)
+    [answer] = ask(post("columns", inputs=rows))
+    check_same(answer_of_server(answer), expected)
+    texts = answer_of(model.answer([{**row, **OTHERS} for row in TEXTS]))
+    check_same((expected[0], []), texts)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ({"member": 2}, "'no' and 'yes'"),
+        ({"day": 20240131}, "dates"),
+        ({"size": date(2024, 1, 31)}, "numbers"),
+        ({"size": "fast"}, "'fast', text"),
+        ({"price": 1e39}, "32 bits"),
+        ({"note": ["a"]}, "one value"),
+    ],
+)
+def test_refusals_are_those_of_the_row(models, cell, reason):
+    rows = [{**row, **OTHERS, **cell} for row in TEXTS]
+    model = models["columns"]
+    for raw in (rows, pd.DataFrame(rows)):
+        reasons = model.answer(raw).reasons
+        assert [*reasons] == [0, 1]
+        assert f"column '{next(iter(cell))}'" in reasons[0]
+        assert reason in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "reason"),
+    [
+        ("a,b\n1,2,3\n", "", r"2 cells.* row 0 \(line 2\) of 'the body' \(got 3\)"),
+        ("a,b\n1\n", "", r"2 cells.* row 0 \(line 2\) of 'the body' \(got 1\)"),
+        ('a,b\n"x,1\n', "", "a quote not closed"),
+        (b"a;b\n\xe9;1\n", "", "encoding='cp1252'"),
+        ("a,b\n", "", "at least one row"),
+        ("zip;zip\n1;2\n", "", r"\['zip'\] more than once|'zip' more than once|columns"),
+        ("a,b\n1,2\n", "?delimiter=xx", "'delimiter' to be one character"),
+        ('[{"a": 1}]', "", "got JSON"),
+    ],
+)
+def test_csv_bodies_are_refused_as_files(ask, text, query, reason):
+    sent = {"content": text, "headers": {"content-type": "text/csv"}}
+    [answer] = ask(("POST", f"/models/columns/predict{query}", sent))
+    assert answer.status_code == 422
+    assert re.search(reason, answer.json()["detail"]), answer.text
+
+
+def test_warnings_of_a_body_are_those_of_a_file(ask):
+    row = ";".join(TRAINING[name][0] for name in TRAINING).replace(
+        'say "hi"', '"x\n' + ";" * 7 + '\ny"'
+    )
+    sent = {"content": f"{';'.join(TRAINING)}\n{row}\n", "headers": {"content-type": "text/csv"}}
+    [answer] = ask(("POST", "/models/columns/predict", sent))
+    assert any("quoted cell that begins in line 2" in each for each in answer.json()["warnings"])

@@ -1,0 +1,222 @@
+"""Cells: the numbers and categories that cells of files, frames and requests mean."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tg_mlc._numbers import is_blank, is_missing, parse_number
+from tg_mlc._warnings import warn
+from tg_mlc.inputs.notations import PLAIN, Date, Notation, Number, Truth, looks_like, plain_numbers
+
+#: Names the place of a cell by its row and column.
+Where: TypeAlias = Callable[[int, str], str]
+WHERE: Where = "row {}, column '{}'".format
+LARGEST = float(np.finfo(np.float32).max)
+_SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)  # types of cells with several values
+
+
+def clean(text: str) -> str:
+    """The text without outer spaces, with its accents written in the usual way of Unicode."""
+    text = text.strip()
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def texts_of(cells: np.ndarray) -> list[str]:
+    """The texts of cells, blank where missing."""
+    return [
+        "" if is_missing(cell) else cell if type(cell) is str else str(cell)
+        for cell in cells.tolist()
+    ]
+
+
+def array_of(column: Any) -> np.ndarray:
+    """The cells of one column of a data frame, of pandas or polars; moments are in UTC."""
+    kind, options = getattr(column.dtype, "kind", "O"), dict[str, Any]()
+    if kind == "M" and getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    elif kind in "biuf" and not isinstance(column.dtype, np.dtype) and hasattr(column, "isna"):
+        options = {"dtype": np.float64, "na_value": np.nan} if column.isna().any() else {}
+    return np.asarray(column.to_numpy(**options))
+
+
+def numbers_of(
+    name: str,
+    notation: Notation,
+    cells: np.ndarray,
+    where: Where = WHERE,
+    refused: dict[int, str] | None = None,
+) -> np.ndarray:
+    """Returns the numbers of a column, NaN where unknown.
+
+    A cell whose type fits the notation is taken by its value, any other one by its text.
+
+    Args:
+        name (str): The name of the column.
+        notation (Notation): How its texts are written.
+        cells (numpy.ndarray): The cells, of any type.
+        where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
+        refused (dict, optional): Takes the reasons, by row, of cells that cannot be read.
+            (default: :obj:`None`, they are an error)
+
+    Raises:
+        ValueError: If a cell cannot be read.
+    """
+    numbers, misread = _parse(notation, cells)
+    large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
+    described = dict[str, str]()  # Finding a notation takes a thousand times as long as reading.
+    for row in sorted({*misread, *large}):
+        if row in (refused or ()):
+            continue
+        expected, got = "numbers that 32 bits can hold", f"{numbers[row]:g}"
+        if row in misread:
+            expected, text = f"{notation}, or blank (missing),", misread[row]
+            if text not in described:
+                described[text] = f"{text[:80]!r}, {looks_like(text)}"
+            got = described[text]
+        if refused is None:
+            raise ValueError(f"Expected {expected} in {where(row, name)} (got {got})")
+        refused[row] = f"Expected {expected} in column '{name}' (got {got})"
+    return numbers
+
+
+def are_numbers(notation: Notation, cells: Sequence[Any]) -> bool:
+    """Whether cells are all numbers of Python that a column takes as they are."""
+    is_number = isinstance(notation, Number) and {*map(type, cells)} <= {int, float}
+    # NumPy compares no number of hundreds of digits.
+    return is_number and all(-LARGEST <= cell <= LARGEST for cell in cells)
+
+
+def single_cells(
+    name: str, cells: Sequence[Any], where: Where = WHERE, refused: dict[int, str] | None = None
+) -> np.ndarray:
+    """An array of the cells of a column. Refuses those that hold several values."""
+    is_typed = isinstance(cells, np.ndarray)
+    array = cells if is_typed else np.fromiter(cells, dtype=object, count=len(cells))
+    if array.dtype.kind != "O" or not any(issubclass(t, _SEVERAL) for t in {*map(type, array)}):
+        return array
+    array = array.copy()
+    for row, cell in enumerate(cells):
+        if isinstance(cell, _SEVERAL):
+            array[row] = None
+            got = f"(got a {type(cell).__name__})"
+            if refused is None:
+                raise ValueError(f"Expected one value in {where(row, name)} {got}")
+            refused.setdefault(row, f"Expected one value in column '{name}' {got}")
+    return array
+
+
+def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
+    """Returns a column of 0 and 1 for each value of a category, all 0 where the cell is unknown.
+
+    A cell equals a value exactly, else without regard to case. A number equals the only value that
+    spells it.
+    """
+    texts = [clean(text) for text in texts_of(cells)]
+    numeric = [_is_number(cell) for cell in cells.tolist()]
+    index, spelled = {value: i for i, value in enumerate(values)}, dict[float, list[int]]()
+    folded = {value.casefold(): i for value, i in reversed(index.items())}
+    for value, i in index.items() if any(numeric) else ():
+        if (number := parse_number(value)) is not None:
+            spelled.setdefault(number, []).append(i)
+    codes, new, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
+    for text, is_number in {*zip(texts, numeric, strict=True)}:
+        code = index.get(text, -1 if is_blank(text) else folded.get(text.casefold()))
+        same = spelled.get(float(text), []) if is_number and code is None else []
+        if len(same) == 1:
+            code = same[0]
+            guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
+        if code is None:
+            new.add(text)
+        codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
+    if new:
+        names = ", ".join(map(repr, sorted(new)[:5]))
+        told = "has values that training did not have, and that say nothing now"
+        warn(f"Column '{name}' {told}: {names}")
+    if guessed:
+        names = ", ".join(sorted(guessed)[:5])
+        warn(f"Column '{name}' has numbers where training had texts, taken as {names}; pass texts")
+    places = [codes[key] for key in zip(texts, numeric, strict=True)]
+    return np.eye(len(values) + 1)[places, :-1]
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, (Real, Decimal)) and not isinstance(cell, (bool, np.bool_))
+
+
+def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
+    """The numbers of cells, and the texts, by row, of cells that cannot be read."""
+    kind, form = cells.dtype.kind, notation.form
+    if kind == "O" and not {*map(type, cells.tolist())} <= {str}:
+        return _parse_objects(notation, cells.tolist())
+    if kind == "M" and isinstance(notation, Date):
+        days = cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - notation.since
+        return np.where(np.isnat(cells), np.nan, days), {}
+    if kind == "m" and form == "duration":
+        return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D")), {}
+    # A number has lost what told a date: 5012022 is 05.01.2022 to a reader of thousands.
+    if kind in "biuf" and isinstance(notation, (Number, Truth)):
+        numbers = cells.astype(np.float64)
+        is_wrong = ~(np.isnan(numbers) | np.isin(numbers, (0, 1)) | isinstance(notation, Number))
+        return numbers, {int(row): str(cells[row]) for row in np.flatnonzero(is_wrong)}
+    return _parse_texts(notation, [clean(text) for text in texts_of(cells)])
+
+
+def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict[int, str]]:
+    unique = dict.fromkeys(texts)
+    number: dict[str, float | None] = {
+        text: np.nan for text in unique if text == "-" or is_blank(text)
+    }
+    known = [text for text in unique if text not in number]
+    plain = plain_numbers(known) if notation == PLAIN else None
+    number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
+    misread = dict[int, str]()
+    if None in number.values():
+        misread = {row: text for row, text in enumerate(texts) if number[text] is None}
+    values = [number[text] for text in texts]
+    return np.array([np.nan if n is None else n for n in values], dtype=np.float64), misread
+
+
+def _parse_objects(notation: Notation, cells: list[Any]) -> tuple[np.ndarray, dict[int, str]]:
+    """Reads each Python object as in a column of its own type alone."""
+    types = np.array([_dtype_of(cell, notation) for cell in cells])
+    numbers, misread = np.full(len(cells), np.nan), dict[int, str]()
+    for dtype in dict.fromkeys(types.tolist()):
+        rows = np.flatnonzero(types == dtype).tolist()
+        if dtype == "O":
+            texts = [clean(str(cells[row])) for row in rows]
+            numbers[rows], reasons = _parse_texts(notation, texts)
+        else:
+            values = np.fromiter((_plain(cells[row], dtype) for row in rows), dtype, len(rows))
+            numbers[rows], reasons = _parse(notation, values)
+        misread |= {rows[row]: text for row, text in reasons.items()}
+    return numbers, misread
+
+
+def _dtype_of(cell: Any, notation: Notation) -> str:
+    """The dtype of a column that has this cell alone."""
+    takes_numbers = isinstance(notation, (Number, Truth))
+    if is_missing(cell) or (takes_numbers and isinstance(cell, (Real, Decimal, np.bool_))):
+        return "f8"
+    if isinstance(notation, Date) and isinstance(cell, (date, np.datetime64)):
+        return "M8[us]"
+    is_duration = notation.form == "duration" and isinstance(cell, (timedelta, np.timedelta64))
+    return "m8[us]" if is_duration else "O"
+
+
+def _plain(cell: Any, dtype: str) -> Any:
+    """A cell as NumPy takes it: missing ones as NaN, and moments without a time zone, in UTC."""
+    if dtype == "f8":
+        try:
+            return np.nan if is_missing(cell) else float(cell)
+        except OverflowError:  # A whole number may have hundreds of digits.
+            return np.inf
+    if isinstance(cell, datetime) and cell.tzinfo is not None:
+        return cell.astimezone(timezone.utc).replace(tzinfo=None)
+    return cell
