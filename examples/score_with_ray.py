@@ -35,11 +35,17 @@ def main(
     model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles"
 ) -> None:
     """Writes the scores of all rows as Parquet files; commas separate the columns of inputs."""
+    import pyarrow
+    import pyarrow.csv
     import ray
 
+    # Cells stay texts, because the model knows what they mean: 1E2 may be a name, and 01067 a code.
+    texts = dict.fromkeys(columns.split(","), pyarrow.string())
+    as_texts = pyarrow.csv.ConvertOptions(column_types=texts)
     ray.init()  # On this machine, or the cluster of the environment variable RAY_ADDRESS.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    scored = ray.data.read_csv(str(Path(path).resolve())).map_batches(
+    rows = ray.data.read_csv(str(Path(path).resolve()), convert_options=as_texts)
+    scored = rows.map_batches(
         Scores,
         fn_constructor_args=(str(Path(model).resolve()), columns.split(",")),
         batch_format="pandas",

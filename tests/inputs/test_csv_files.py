@@ -75,53 +75,34 @@ def test_other_delimiters_and_encodings(tmp_path):
             from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
 
 
+MANY = "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000))
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
         (
             "a,b\n1,2\n",
             {},
-            r"label to be 0, 1 or blank \(unknown\) in row 0 \(line 2\), column 'b' of .*got '2'",
+            r"label to be 0, 1 or blank .* row 0 \(line 2\), column 'b' of .*got '2'",
         ),
-        (
-            "a,b\n1,1\n\nx,1\n",
-            {},
-            r"numbers, or blank \(missing\), in row 1 \(line 4\), column 'a' of .*got 'x'",
-        ),
-        *(
-            (f"a,b\n{number},1\n", {}, rf"numbers, .*'a'.*'{number}'")
-            for number in ("1_000", "\u0663", "inf")
-        ),
+        ("a,b\n1,1\n\nx,1\n", {}, r"numbers, .*row 1 \(line 4\), column 'a' of .*got 'x'"),
+        ("a,b\n1_000,1\n", {}, "numbers, .*'a'.*'1_000'"),
+        ("a,b\n\u0663,1\n", {}, "numbers, .*'a'.*'\u0663'"),
+        ("a,b\ninf,1\n", {}, "numbers, .*'a'.*'inf'"),
         ("a,b\n1,1,1\n", {}, r"2 cells.*row 0 \(line 2\).*got 3"),
         ("a,b\n", {}, r"at least one row in .*got 2 columns and no row"),
         ("", {}, r"got 0 columns and no row"),
         ("a,c\n1,1\n", {}, r"columns \['b'\] in .*got the columns \['a', 'c'\]"),
         ("a,b,b\n1,1,1\n", {}, r"\['b'\] more than once"),
-        (
-            "b\n1\n",
-            {},
-            r"one column of labels and one of inputs \(got labels=\['b'\], inputs=\[\]\)",
-        ),
+        ("b\n1\n", {}, r"one column of labels and one of inputs .*labels=\['b'\], inputs=\[\]"),
         (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
-        (
-            AB,
-            {"label_columns": "b"},
-            r"lists of, or 'label_separator' between, .*label_separator=';'",
-        ),
+        (AB, {"label_columns": "b"}, r"lists of, or 'label_separator' .*label_separator=';'"),
         (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
         (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
         ("a;b\n1,5;1;2\n", {}, r"2 cells.*quote cells that contain ';'"),
-        (
-            "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000)),
-            {"label_columns": "b", "label_separator": ";"},
-            r"50,000 labels of 50,000 samples, which take 9.3 GiB\).*choose another column if",
-        ),
-        (
-            "a,b\n" + "".join(f"song{i % 101},1\n" for i in range(202)),
-            {},
-            r"at most 100 different values, in column 'a' \(got 101, such as 'song0'",
-        ),
+        (MANY, {"label_columns": "b", "label_separator": ";"}, r"50,000 labels of 50,000 samples"),
     ],
 )
 def test_malformed_tables_are_refused(write, text, arguments, message):
@@ -137,34 +118,19 @@ def test_missing_files_and_folders(tmp_path):
 
 def test_cells_that_are_spelled_otherwise_change_no_other(write, monkeypatch):
     path = write("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
-    assert from_csv(path, ["calm"]).rows("x").nan_to_num(9).tolist() == [
-        [1.5, 9],
-        [9, 9],
-        [9, 9],
-        [2, 3],
-    ]
+    x = from_csv(path, ["calm"]).rows("x").nan_to_num(9)
+    assert x.tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
     monkeypatch.setattr(Number, "parse", lambda self, cell: pytest.fail(f"{cell!r} was looked at"))
     plain = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
-    assert from_csv(plain, ["calm"]).rows("x").nan_to_num(9).tolist() == [
-        [1.5, 9],
-        [-2000, 9],
-        [9, 0.25],
-    ]
+    x = from_csv(plain, ["calm"]).rows("x").nan_to_num(9)
+    assert x.tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
 
 
 def test_numbers_are_those_of_python(write):
-    texts = [
-        "0.1",
-        "1e-320",
-        "123456789.123456789",
-        "9007199254740993",
-        "2.2250738585072011e-308",
-        "+.5E+3",
-    ]
-    dataset = from_csv(
-        write("x,calm\n" + "".join(f"{text},1\n" for text in texts)), ["calm"], kind="vector"
-    )
-    assert dataset.rows("x").flatten().tolist() == pytest.approx(list(map(float, texts)), rel=1e-7)
+    texts = ["0.1", "1e-320", "123456789.123456789", "9007199254740993", "2.2250738585072011e-308"]
+    path = write("x,calm\n" + "".join(f"{text},1\n" for text in [*texts, "+.5E+3"]))
+    x = from_csv(path, ["calm"], kind="vector").rows("x").flatten().tolist()
+    assert x == pytest.approx([*map(float, texts), 500], rel=1e-7)
 
 
 def test_missing_texts_have_no_words_and_are_counted(tmp_path):

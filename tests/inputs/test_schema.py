@@ -51,56 +51,34 @@ def test_roles_of_texts(cells, role, names):
     assert (column.role, column.features) == (role, names)
 
 
+MEASURES = [f"{i + 90}/{i + 60}" for i in range(12)]
+CODES = [f"{i}-{i % 7}b" for i in range(11)] + ["0-0b"]
+SONGS = [f"song{i % 101}" for i in range(202)]
+
+
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (
-            ["12", "15", "9,5", "11"],
-            r"'9,5' in row 2, column 'a', perhaps with a decimal comma\); pass decimal=','",
-        ),
+        (["12", "15", "9,5", "11"], r"'9,5' in row 2, column 'a', perhaps .*pass decimal=','"),
         (["1", "2", "2", "5+"], r"row 3, column 'a'.*'5\+'"),
-        (
-            ["12", "15", "x", "11"],
-            r"row 2, column 'a'.*'x', text\).*categorical=\['a'\].*ignore=\['a'\]",
-        ),
+        (["12", "15", "x", "1"], r"row 2, .*'x', text\).*categorical=\['a'\].*ignore=\['a'\]"),
         (["5 mg", "7 mg", "3 g"], r"numbers in 'mg'.*row 2, column 'a'.*'3 g'"),
-        (
-            ["mg", "5", "7", "3"],
-            r"row 0, column 'a'.*'mg'.*delete that row if it holds units, or a second header",
-        ),
-        (
-            ["5", "7", "3", "Total"],
-            r"row 3, column 'a'.*'Total'.*delete that row if it sums up the others",
-        ),
+        (["mg", "5", "7", "3"], r"row 0, .*'mg'.*delete that row if it holds units"),
+        (["5", "7", "3", "Total"], r"row 3, .*'Total'.*delete that row if it sums up the others"),
         (["2010-11", "2011-12"], "months, or spans from a year to the next"),
         (["2024Q1", "2024Q2", "2024Q5"], "dates .*row 2.*'2024Q5', text"),
-        (
-            ["$45k", "$1.2m", "$70k", "$38k"],
-            r"numbers in '\$ k'.*row 1.*'\$1.2m', a number in '\$ m'",
-        ),
-        (
-            ["3:45", "1:02:45"],
-            r"minutes and seconds; write them with both, as 00:03:45.*categorical=\['a'\]",
-        ),
+        (["$45k", "$1.2m", "$70k", "$38k"], r"in '\$ k'.*row 1.*'\$1.2m', a number in '\$ m'"),
+        (["3:45", "1:02:45"], r"minutes and seconds; .*as 00:03:45.*categorical=\['a'\]"),
         (["2024-01-31", "2024-02-01", "soon"], r"dates .*row 2, column 'a'.*'soon'"),
-        (
-            [f"{i + 90}/{i + 60}" for i in range(12)],
-            r"numbers, or texts that repeat \(got 12 texts in 12 rows",
-        ),
+        (MEASURES, r"numbers, or texts that repeat \(got 12 texts in 12 rows"),
         (["1\u00b12", "3\u00b11", "5\u00b12", "7\u00b13", "9\u00b12"], "texts that repeat"),
         (["1.100.000", "2", "x"], r"'x', text"),
-        (["01/02/2024", "03/04/2024"], "dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"),
+        (["01/02/2024", "03/04/2024"], "may be written as '%d/%m/%Y' or '%m/%d/%Y'"),
         (["1,100", "2,150"], "before decimals or between thousands"),
         (["1_000", "2_000"], "'1_000'"),
-        (
-            [f"{i}-{i % 7}b" for i in range(11)] + ["0-0b"],
-            r"numbers, or texts that repeat \(got 11 texts in 12 rows",
-        ),
-        (
-            [f"song{i % 101}" for i in range(202)],
-            r"at most 100 different values, in column 'a' \(got 101",
-        ),
-        ([["x"], ["y"]], r"one value in row 0, column 'a'"),
+        (CODES, r"numbers, or texts that repeat \(got 11 texts in 12 rows"),
+        (SONGS, r"at most 100 different values, in column 'a' \(got 101"),
+        ([["x"], ["y"]], r"one value in row 0, column 'a' .*ignore=\['a'\]"),
     ],
 )
 def test_columns_that_are_refused(cells, message):
@@ -186,10 +164,7 @@ def test_values_that_single_precision_would_take_for_one():
         x = schema.matrix({"seen": cells}).astype(np.float32)[:, 0]
         np.testing.assert_allclose(np.diff(x) * 86_400, 1, atol=0.01)
     assert only(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
-    with pytest.warns(
-        UserWarning,
-        match="'a' has whole numbers that 32-bit floats cannot tell apart, such as 16777216 and 16777217",
-    ):
+    with pytest.warns(UserWarning, match="'a' has whole numbers .* 16777216 and 16777217"):
         only(["16777217", "16777216", "3"])
 
 
@@ -228,11 +203,11 @@ def test_cells_that_are_written_otherwise_are_refused_by_row():
     with pytest.raises(ValueError, match=r"row 1, column 'price'.*'\$4'"):
         schema.matrix(cells)
     refused = {}
-    assert np.isnan(schema.matrix(cells, refused=refused)).tolist() == [
-        [False],
-        [True],
-        [True],
-        [True],
+    assert np.isnan(schema.matrix(cells, refused=refused))[:, 0].tolist() == [
+        False,
+        True,
+        True,
+        True,
     ]
     assert list(refused) == [1]
 
@@ -268,16 +243,8 @@ def test_data_frames_have_types():
         }
     )
     schema = Schema.infer(cells_of(frame), {})
-    assert schema.feature_names == [
-        "size",
-        "count",
-        "loud",
-        "seen",
-        "zoned",
-        "kind=a",
-        "kind=b",
-        "texts",
-    ]
+    columns = ["size", "count", "loud", "seen", "zoned", "kind=a", "kind=b", "texts"]
+    assert schema.feature_names == columns
     nan = np.nan
     expected = [[1.5, 1, 1, 1, 1.5, 1, 0, 3], [nan, nan, 0, nan, nan, 0, 1, 4]]
     np.testing.assert_array_equal(schema.matrix(cells_of(frame)), expected)
@@ -294,14 +261,15 @@ def test_a_schema_prints_what_is_read():
     assert schema.summary()[-1] == "Left out: 'name' (another text in each row)."
 
 
-def test_schemas_of_files_are_checked():
-    for column in (
+@pytest.mark.parametrize(
+    "column",
+    [
         {"name": "a"},
         {"role": "id"},
         {"name": "a", "role": "x"},
         {"name": "a", "role": "id", "b": 1},
-    ):
-        with pytest.raises(
-            ValueError, match="Expected a column with a 'name' and one of the roles"
-        ):
-            Schema.from_dict({"columns": [column]})
+    ],
+)
+def test_schemas_of_files_are_checked(column):
+    with pytest.raises(ValueError, match="a column with a 'name' and one of the roles"):
+        Schema.from_dict({"columns": [column]})

@@ -22,7 +22,7 @@ from tg_mlc.inputs import tables
 from tg_mlc.inputs.schema import Hints
 from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table
 
-#: Versions of pandas of which the first reads rows in parts with its slow engine; the other is the installed one.
+#: A version of pandas that reads rows in parts with its slow engine, and the installed one.
 ENGINES = ("2.3.3", pd.__version__)
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".GZ": gzip.compress, ".xz": lzma.compress}
 
@@ -38,10 +38,8 @@ def write(tmp_path):
 
 
 def rows(table):
-    return [
-        list(row)
-        for row in zip(*(table.frame[i].tolist() for i in range(len(table.header))), strict=True)
-    ]
+    columns = (table.frame[index].tolist() for index in range(len(table.header)))
+    return list(map(list, zip(*columns, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -76,19 +74,12 @@ def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size, versi
     whole = read_table(write(text), min_rows=0)
     blocks = list(read_blocks(write(text), min_rows=0))
     assert whole.header == [name.strip() for name in header[0]]
-    assert (
-        rows(whole)
-        == [cells for cells, _ in records]
-        == [row for block in blocks for row in rows(block)]
-    )
-    assert (
-        whole.lines
-        == [line for _, line in records]
-        == [line for block in blocks for line in block.lines]
-    )
-    assert [block.first for block in blocks] == [
-        sum(map(len, blocks[:i])) for i in range(len(blocks))
-    ]
+    assert rows(whole) == [cells for cells, _ in records]
+    assert rows(whole) == [row for block in blocks for row in rows(block)]
+    assert whole.lines == [line for _, line in records]
+    assert whole.lines == [line for block in blocks for line in block.lines]
+    sizes = list(map(len, blocks))
+    assert [block.first for block in blocks] == [sum(sizes[:i]) for i in range(len(blocks))]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " ", "§"])
@@ -172,52 +163,43 @@ def test_many_rows_in_a_small_file_take_little_memory(write):
 # Tables of molecules.
 
 
-@pytest.mark.parametrize(
-    ("text", "columns", "smiles", "y", "names"),
-    [
-        (
-            'a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n',
-            None,
-            ["CC", "CO"],
-            [[1, 0], [0, 1]],
-            ["a", "b, quoted"],
-        ),
-        ("a,b,smiles,id\n1,0,CC,x1\n", ["b", "a"], ["CC"], [[0, 1]], ["b", "a"]),
-        ("\ufeffsmiles,a\r\nCC,1\r\n", None, ["CC"], [[1]], ["a"]),
-        ("smiles,a,b\n", None, [], [], ["a", "b"]),
-        *(
-            (f"smiles,a\nCC,{blank}\nC,0", None, ["CC", "C"], [[-1], [0]], ["a"])
-            for blank in ("", " ", "nan", "NaN", "NULL")
-        ),
-    ],
-)
+QUOTED = 'a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n'
+MOLECULES = [
+    (QUOTED, None, ["CC", "CO"], [[1, 0], [0, 1]], ["a", "b, quoted"]),
+    ("a,b,smiles,id\n1,0,CC,x1\n", ["b", "a"], ["CC"], [[0, 1]], ["b", "a"]),
+    ("\ufeffsmiles,a\r\nCC,1\r\n", None, ["CC"], [[1]], ["a"]),
+    ("smiles,a,b\n", None, [], [], ["a", "b"]),
+]
+for blank in ("", " ", "nan", "NaN", "NULL"):
+    MOLECULES.append((f"smiles,a\nCC,{blank}\nC,0", None, ["CC", "C"], [[-1], [0]], ["a"]))
+
+
+@pytest.mark.parametrize(("text", "columns", "smiles", "y", "names"), MOLECULES)
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_molecules_and_labels(write, text, columns, smiles, y, names, suffix):
-    read = read_molecules(
-        write(COMPRESS[suffix](text.encode()), f"table.csv{suffix}"), "smiles", columns
-    )
-    assert (read[0], read[1].nan_to_num(-1).tolist(), read[2]) == (smiles, y, names)
-    assert read[1].shape == (len(smiles), len(names))
+    path = write(COMPRESS[suffix](text.encode()), f"table.csv{suffix}")
+    found, labels, label_names = read_molecules(path, "smiles", columns)
+    assert (found, labels.nan_to_num(-1).tolist(), label_names) == (smiles, y, names)
+    assert labels.shape == (len(smiles), len(names))
+
+
+@pytest.mark.parametrize("wrong", ["2", "-1", "0.5", "maybe", "inf"])
+def test_cells_that_are_no_labels_are_named(write, wrong):
+    path = write(f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n")
+    with pytest.raises(ValueError, match=rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'"):
+        read_molecules(path, "smiles")
 
 
 @pytest.mark.parametrize(
     ("text", "labels", "message"),
     [
-        *(
-            (
-                f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n",
-                None,
-                rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'",
-            )
-            for wrong in ("2", "-1", "0.5", "maybe", "inf")
-        ),
         ("smiles,a\nCC,1,0\n", None, r"2 cells.*row 0 \(line 2\).*got 3"),
         ("smiles,a\nCC\n", None, "got 1"),
         ("smiles,a,a\nCC,1,0\n", None, r"\['a'\] more than once"),
         ("smiles,a\nCC,1\n", ["a", "a"], r"\['a'\] more than once"),
         ("smiles,a\nCC,1\n", ["smiles"], r"\['smiles'\] more than once"),
         ("smiles,a\nCC,1\n", ["a", "b"], r"\['b'\].*got the columns \['smiles', 'a'\]"),
-        ("SMILES,a\nCC,1\n", None, "column 'smiles' .*got 'SMILES', which differs in case"),
+        ("SMILES,a\nCC,1\n", None, "'smiles' .*got 'SMILES', which differs in case"),
         ("smiles,a\nCC,1\n", "a", "list of names"),
         ("smiles\nCC\n", None, "at least one column of labels"),
         ("", None, r"got the columns \[\]"),
@@ -238,7 +220,6 @@ WHOLE = b"smiles,a\n" + b"CC,1\n" * 1000
         ("cut.csv.xz", lzma.compress(WHOLE)[:-9], "to be whole"),
         ("none.csv.gz", WHOLE, "to be whole .*Not a gzip"),
     ],
-    ids=["cut gzip", "cut xz", "no gzip"],
 )
 def test_truncated_and_mislabelled_files(write, name, content, message):
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
@@ -268,29 +249,27 @@ ROWS = [{"size": 1.5, "calm": 0}, {"size": None, "calm": 1}]
 
 
 def write_format(path):
-    frame = pd.DataFrame(ROWS)
-    text = frame.to_csv(index=False)
+    frame, text = pd.DataFrame(ROWS), pd.DataFrame(ROWS).to_csv(index=False)
+    records, lines = json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))
+    commented = f"# Songs, by me, 2024\n\n#\n{text}"
+    contents = {
+        ".csv": text.encode(),
+        ".json": records.encode(),
+        ".jsonl": lines.encode(),
+        ".gz": gzip.compress(lines.encode()),
+        ".txt": (commented if path.stem == "a" else records).encode("utf-16"),
+        ".bin": gzip.compress(text.encode()),
+        ".dat": lzma.compress(text.encode()),
+    }
     if path.suffix == ".parquet":
         frame.to_parquet(path)
     elif path.suffix == ".xlsx":
         frame.to_excel(path, index=False)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(ROWS))
-    elif path.suffix == ".jsonl":
-        path.write_text("\n".join(map(json.dumps, ROWS)))
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("table.csv", text if path.stem == "a" else json.dumps(ROWS))
-    elif path.suffix == ".gz":
-        path.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
-    elif path.suffix == ".txt":
-        path.write_text(
-            f"# Songs, by me, 2024\n\n#\n{text}" if path.stem == "a" else json.dumps(ROWS), "utf-16"
-        )
+            archive.writestr("table.csv", text if path.stem == "a" else records)
     else:
-        path.write_bytes(
-            {".bin": gzip.compress, ".dat": lzma.compress}.get(path.suffix, bytes)(text.encode())
-        )
+        path.write_bytes(contents[path.suffix])
     return path
 
 
@@ -351,13 +330,13 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         (
             "a.csv",
             "name,calm\n\u0434\u0430,1\n".encode("cp1251"),
-            "line 2.*'cp1251' for '\u0434\u0430,1'",
+            "line 2.*'cp1251' for '\u0434\u0430",
         ),
         ("a.csv", "name,calm\n\u4eba\u6c11,1\n".encode("gbk"), "'gb18030' for '\u4eba\u6c11,1'"),
         (
             "a.json",
             b'{"size": [1, 2], "calm": [0, 1]}',
-            r"JSON of one table \(got one object of lists or objects under \['size', 'calm'\]",
+            r"one object of .* under \['size', 'calm'\]",
         ),
         ("a.jsonl", b'{"size": 1}\n{"size": 2}\n{"size" 3}\n', "line 3: Expecting ':'"),
         ("a.csv", b"<!DOCTYPE html><p>", "a web page"),
@@ -400,11 +379,17 @@ def test_encodings_that_the_first_bytes_tell(write, text, encoding):
 
 @pytest.mark.parametrize(
     ("text", "header"),
-    [("a;b\n1,5;2\n", ["a", "b"]), ("a\tb,c\td\n1\t2\t3\n", ["a", "b,c", "d"]), ('"a;x",b\n1,2\n', ["a;x", "b"]),
-     ("a|b\n1|2\n", ["a", "b"]), ("sep=\t\na\tb,c\n1\t2\n", ["a", "b,c"]),
-     ("sep=;\na;b,c\n1;2\n", ["a", "b,c"]), ('"sep=|"\na,x|b\n1|2\n', ["a,x", "b"])],
-)  # fmt: skip
-def test_the_mark_between_cells_is_found(write, text, header):
+    [
+        ("a;b\n1,5;2\n", ["a", "b"]),
+        ("a\tb,c\td\n1\t2\t3\n", ["a", "b,c", "d"]),
+        ('"a;x",b\n1,2\n', ["a;x", "b"]),
+        ("a|b\n1|2\n", ["a", "b"]),
+        ("sep=\t\na\tb,c\n1\t2\n", ["a", "b,c"]),
+        ("sep=;\na;b,c\n1;2\n", ["a", "b,c"]),
+        ('"sep=|"\na,x|b\n1|2\n', ["a,x", "b"]),
+    ],
+)
+def test_the_delimiter_is_found(write, text, header):
     table = read_table(write(text))
     assert table.header == header
     assert table.lines == [len(text.splitlines())]
@@ -437,34 +422,36 @@ def test_blank_lines_of_one_column_are_rows(write, monkeypatch: pytest.MonkeyPat
     assert sum(map(len, read_blocks(path))) == 22
 
 
+FOOD_AND_RED = [
+    "food; red",
+    '["food", "red"]',
+    "['food', 'red']",
+    "{'food', 'red'}",
+    "('food', 'red')",
+    "['food' 'red']",
+    "array(['food', 'red'], dtype=object)",
+    ["food", "red"],
+]
+OTHER_NAMES = [
+    ("food", {"food"}),
+    ("frozenset({'food'})", {"food"}),
+    ("(unsorted)", {"(unsorted)"}),
+    ("food;NA;cafe\u0301", {"food", "caf\u00e9"}),
+    (["food", None, "NA", "-", ""], {"food"}),
+    ("['food', 'NA', None]", {"food"}),
+    ("[3, 17]", {"3", "17"}),
+]
+NO_NAMES = ["", " ; ", "set()", "[]", ";"]
+UNKNOWN = ["NA", "nan", "None", "<NA>", "?", "-", "['nan', '']", "NA;?", None]
+
+
 @pytest.mark.parametrize(
     ("cell", "names"),
     [
-        ("food; red", {"food", "red"}),
-        ("food", {"food"}),
-        ("", set()),
-        (" ; ", set()),
-        *((blank, None) for blank in ("NA", "nan", "None", "<NA>", "?")),
-        ('["food", "red"]', {"food", "red"}),
-        ("['food', 'red']", {"food", "red"}),
-        ("{'food', 'red'}", {"food", "red"}),
-        ("('food', 'red')", {"food", "red"}),
-        ("['food' 'red']", {"food", "red"}),
-        ("array(['food', 'red'], dtype=object)", {"food", "red"}),
-        ("frozenset({'food'})", {"food"}),
-        ("set()", set()),
-        ("[]", set()),
-        ("(unsorted)", {"(unsorted)"}),
-        ("-", None),
-        ("food;NA;cafe\u0301", {"food", "caf\u00e9"}),
-        (["food", "red"], {"food", "red"}),
-        (["food", None, "NA", "-", ""], {"food"}),
-        ("['food', 'NA', None]", {"food"}),
-        ("['nan', '']", None),
-        ("NA;?", None),
-        ("[3, 17]", {"3", "17"}),
-        (";", set()),
-        (None, None),
+        *((cell, {"food", "red"}) for cell in FOOD_AND_RED),
+        *OTHER_NAMES,
+        *((cell, set()) for cell in NO_NAMES),
+        *((cell, None) for cell in UNKNOWN),
     ],
 )
 def test_names_of_labels_in_a_cell(cell, names):
@@ -480,14 +467,24 @@ def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
         parse_names(cell, ";", lambda: "row 0")
 
 
-@pytest.mark.parametrize("mark", [",", "|", "\t", "\n", "\u3001"])
-def test_another_separator_is_named(write, mark):
-    table = read_table(write(f'body;topics\nx;"food{mark}red"\ny;food\n'))
-    with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(mark))}"):
+@pytest.mark.parametrize("separator", [",", "|", "\t", "\n", "\u3001"])
+def test_another_separator_is_named(write, separator):
+    table = read_table(write(f'body;topics\nx;"food{separator}red"\ny;food\n'))
+    with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(separator))}"):
         table.label_sets("topics", ";")
     with pytest.raises(ValueError, match="'label_separator' between"):
         table.label_sets("topics", None)
-    assert table.label_sets("topics", mark) == [{"food", "red"}, {"food"}]
+    assert table.label_sets("topics", separator) == [{"food", "red"}, {"food"}]
+
+
+def test_the_cure_of_a_cell_without_separator_is_right(write):
+    table = read_table(write("body;topics\nx;16 0\ny;3\n"))
+    with pytest.raises(ValueError, match=r"';' if each cell is one name.*' ' if spaces"):
+        table.label_sets("topics", None)
+    assert table.label_sets("topics", ";") == [{"16 0"}, {"3"}]
+    assert table.label_sets("topics", " ") == [{"16", "0"}, {"3"}]
+    with pytest.raises(ValueError, match=r"Expected a list of names of labels \(got '\[food'"):
+        parse_names("[food", None, lambda: "row 0")
 
 
 @pytest.mark.parametrize("word", ["none", "N/A", "-"])
@@ -511,10 +508,10 @@ def test_lists_need_no_separator(write):
 @pytest.mark.parametrize(
     ("header", "hint"),
     [
-        ("size:calm", "delimiter=':'"),
-        ("size calm", "delimiter=' '"),
-        ("1.5,0", "lack a line"),
-        ("sise,clam", "'clam'"),
+        ("a:calm", "delimiter=':'"),
+        ("a calm", "delimiter=' '"),
+        ("1,0", "lack a line"),
+        ("clam,a", "'clam'"),
     ],
 )
 def test_what_a_missing_column_may_mean(write, header, hint):

@@ -1,4 +1,4 @@
-"""Models behind an HTTP server: raw inputs in JSON or CSV, named probabilities and decisions out."""
+"""Models behind an HTTP server, which takes JSON or CSV and returns named probabilities."""
 
 from tg_mlc.serving.app import make_app
 from tg_mlc.serving.requests import Limits

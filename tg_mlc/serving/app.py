@@ -7,6 +7,7 @@ import hmac
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,12 @@ from tg_mlc.serving.requests import CONTENT, Limits, Request, read
 if TYPE_CHECKING:
     import fastapi
     from fastapi.responses import JSONResponse
-else:  # which says what to install
+else:  # Its absence is an error that says what to install.
     fastapi = require("fastapi", extra="serve")
     JSONResponse = require("fastapi.responses", extra="serve").JSONResponse
 
 
-class _Numbers:
+class _Statistics:
     """The counts and measurements of a server, for Prometheus."""
 
     def __init__(self) -> None:
@@ -58,23 +59,21 @@ class _Server:
 
     def __init__(self, models: dict[str, Model], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
-        self.numbers, self.batchers, self.is_ready = _Numbers(), dict[str, Batcher](), False
+        self.statistics, self.batchers, self.is_ready = _Statistics(), dict[str, Batcher](), False
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
         with ExitStack() as stack:
-            tasks = []
+            tasks, statistics = [], self.statistics
             for name, model in self.models.items():
-                observed = (
-                    self.numbers.batch_inputs.labels(name),
-                    self.numbers.batch_seconds.labels(name),
+                histograms = (
+                    statistics.batch_inputs.labels(name),
+                    statistics.batch_seconds.labels(name),
                 )
-                batcher = Batcher(model, self.limits, observed)
+                self.batchers[name] = batcher = Batcher(model, self.limits, histograms)
                 stack.callback(batcher.thread.shutdown)
-                self.numbers.waiting.labels(name).set_function(
-                    lambda batcher=batcher: batcher.num_waiting
-                )
-                self.batchers[name] = batcher
+                num_waiting = partial(getattr, batcher, "num_waiting")
+                statistics.waiting.labels(name).set_function(num_waiting)
                 tasks.append(asyncio.create_task(batcher.run()))
                 stack.callback(tasks[-1].cancel)
             self.is_ready = True
@@ -82,16 +81,12 @@ class _Server:
             self.is_ready = False
 
     async def allow(self, request: fastapi.Request) -> None:
-        """Refuses requests without a token, if there are any; all are compared, in the same time."""
+        """Refuses requests without a known token, if tokens are needed, in constant time."""
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-        if (
-            self.tokens
-            and sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens) == 0
-        ):
-            headers = {"WWW-Authenticate": "Bearer"}
-            raise fastapi.HTTPException(
-                401, "Expected a known token (got none, or another)", headers
-            )
+        num_equal = sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens)
+        if self.tokens and num_equal == 0:
+            expected, headers = "a known token", {"WWW-Authenticate": "Bearer"}
+            raise fastapi.HTTPException(401, f"Expected {expected} (got none, or another)", headers)
 
     async def health(self) -> dict[str, str]:
         """Tells that the process lives."""
@@ -100,16 +95,15 @@ class _Server:
     async def ready(self) -> dict[str, Any]:
         """Tells that models are loaded, and that the server is not about to stop."""
         if not self.is_ready:
-            raise fastapi.HTTPException(
-                503, "Expected a server that is ready (got one that starts or stops)"
-            )
+            expected = "a server that is ready"
+            raise fastapi.HTTPException(503, f"Expected {expected} (got one that starts or stops)")
         return {"status": "ready", "models": list(self.models)}
 
     async def metrics(self) -> Any:
         """Numbers of requests, inputs and batches, for Prometheus."""
-        return fastapi.Response(
-            self.numbers.generate(self.numbers.registry), media_type=self.numbers.type
-        )
+        statistics = self.statistics
+        content = statistics.generate(statistics.registry)
+        return fastapi.Response(content, media_type=statistics.type)
 
     async def names(self) -> dict[str, Any]:
         """The models, with their labels, and the metrics that decisions may be best for."""
@@ -119,21 +113,19 @@ class _Server:
         }
 
     async def predict(self, name: str, request: fastapi.Request) -> Any:
-        """Probabilities and decisions of inputs; one that cannot be read has an error in its place."""
+        """Probabilities and decisions of inputs; an input that cannot be read has an error."""
         if name not in self.models:
-            raise fastapi.HTTPException(
-                404, f"Expected one of the models {list(self.models)} (got {name[:80]!r})"
-            )
-        start, status = time.monotonic(), 500
+            expected = f"one of the models {list(self.models)}"
+            raise fastapi.HTTPException(404, f"Expected {expected} (got {name[:80]!r})")
+        start, status, statistics = time.monotonic(), 500, self.statistics
         try:
             checked = await read(request, self.limits, self.models[name])
-            content = await asyncio.wait_for(
-                answer(checked, self.batchers[name]), self.limits.max_seconds
-            )
+            answering = answer(checked, self.batchers[name])
+            content = await asyncio.wait_for(answering, self.limits.max_seconds)
             num_unread = sum("error" in result for result in content["results"])
             num_read = len(content["results"]) - num_unread
-            self.numbers.inputs.labels(name, "yes").inc(num_read)
-            self.numbers.inputs.labels(name, "no").inc(num_unread)
+            statistics.inputs.labels(name, "yes").inc(num_read)
+            statistics.inputs.labels(name, "no").inc(num_unread)
             status = 200 if num_read else 422
             return JSONResponse({"model": name, **content}, status)
         except RefusedError as error:
@@ -144,17 +136,15 @@ class _Server:
             raise fastapi.HTTPException(status, str(error), {"Retry-After": "1"}) from None
         except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
             status = 503
-            expected = f"an answer in {self.limits.max_seconds:g} seconds (got none)"
-            hint = {"Retry-After": "5"}
-            raise fastapi.HTTPException(
-                status, f"Expected {expected}; send fewer inputs", hint
-            ) from None
+            expected = f"an answer in {self.limits.max_seconds:g} seconds"
+            message = f"Expected {expected} (got none); send fewer inputs"
+            raise fastapi.HTTPException(status, message, {"Retry-After": "5"}) from None
         except fastapi.HTTPException as refused:
             status = refused.status_code
             raise
         finally:
-            self.numbers.requests.labels(name, status).inc()
-            self.numbers.seconds.labels(name).observe(time.monotonic() - start)
+            statistics.requests.labels(name, status).inc()
+            statistics.seconds.labels(name).observe(time.monotonic() - start)
 
 
 def make_app(
@@ -164,17 +154,16 @@ def make_app(
 
     Args:
         models (dict): The models by the names that requests give.
-        limits (Limits, optional): Limits of requests. (default: :obj:`None`, those of :class:`Limits`)
-        tokens (Sequence[str], optional): The tokens of those who may ask; with none, all may. (default: :obj:`()`)
+        limits (Limits, optional): Limits of requests. (default: :obj:`None`, :class:`Limits`)
+        tokens (Sequence[str], optional): The tokens, one of which requests need; if there is none,
+            all requests are answered. (default: :obj:`()`)
     """
     server = _Server(models, limits or Limits(), tokens)
-    options: dict[str, Any] = {
-        "title": "tg_mlc",
-        "version": tg_mlc.__version__,
-        "lifespan": server.lifespan,
-    }
     app = fastapi.FastAPI(
-        description="Multi-label classification with message passing between labels.", **options
+        title="tg_mlc",
+        version=tg_mlc.__version__,
+        description="Multi-label classification with message passing between labels.",
+        lifespan=server.lifespan,
     )
     guarded = [fastapi.Depends(server.allow)]
     app.get("/health")(server.health)
@@ -195,16 +184,18 @@ def run(
     limits: Limits | None = None,
     drain: int = 30,
 ) -> None:
-    """Serves the models of folders until SIGTERM or an interruption, after which requests in progress are answered.
+    """Serves the models of folders until SIGTERM or an interruption, and then answers the requests
+    in progress.
 
     Args:
         folders (Sequence[str]): The folders, whose names requests give.
-        host (str, optional): The address to listen at. (default: :obj:`"127.0.0.1"`, this machine alone)
+        host (str, optional): The address to listen at. (default: :obj:`"127.0.0.1"`, this machine)
         port (int, optional): The port. (default: :obj:`8000`)
-        token_file (str, optional): A file with a token in each line, one of which requests must bear.
+        token_file (str, optional): A file with a token in each line, one of which requests need.
             (default: :obj:`None`)
         limits (Limits, optional): Limits of requests. (default: :obj:`None`)
-        drain (int, optional): The most seconds that requests in progress get at the end. (default: :obj:`30`)
+        drain (int, optional): Seconds that requests in progress get at the end.
+            (default: :obj:`30`)
 
     Raises:
         ValueError: If two folders have one name, or the file has no token.
@@ -223,20 +214,26 @@ def run(
         with suppress(ValueError):  # Some kinds make up no inputs.
             if model.kind is not None:
                 model.answer(model.kind.examples(2))
-    # Connections outlive those of load balancers, which else meet closed ones.
-    kept: dict[str, Any] = {"timeout_keep_alive": 75, "timeout_graceful_shutdown": drain}
-    options = {"log_level": "warning", "server_header": False, **kept}
-    server = uvicorn.Server(uvicorn.Config(make_app(models, limits, tokens), host, port, **options))
+    config = uvicorn.Config(
+        make_app(models, limits, tokens),
+        host,
+        port,
+        log_level="warning",
+        server_header=False,
+        # Connections outlive those of load balancers, which would otherwise meet closed ones.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=drain,
+    )
+    server = uvicorn.Server(config)
     print(f"Serving {', '.join(names)} at http://{host}:{port} (try /docs)", flush=True)  # noqa: T201
     try:
         server.run()
     except (SystemExit, KeyboardInterrupt):
         if not server.started:
             got = "a port in use, or an address of another machine"
-            raise OSError(
-                f"Expected to listen at {host}:{port} (got {got}); choose another"
-            ) from None
-        # It was told to end, and uvicorn raises the signal once more when all is done.
+            message = f"Expected to listen at {host}:{port} (got {got}); choose another"
+            raise OSError(message) from None
+        # uvicorn raises the signal to stop once more when all is done.
 
 
 async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
@@ -247,17 +244,12 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
         if row in prediction.reasons:
             results.append({"error": prediction.reasons[row]})
             continue
-        results.append(
-            {
-                "probability": prediction.of_labels(prediction.probabilities[row]),
-                "decision": prediction.of_labels(prediction.decisions[row]),
-            }
-        )
+        probability = prediction.of_labels(prediction.probabilities[row])
+        decision = prediction.of_labels(prediction.decisions[row])
+        results.append({"probability": probability, "decision": decision})
         if request.explain:
-            in_thread = asyncio.get_running_loop().run_in_executor
-            results[-1]["explanation"] = await in_thread(
-                batcher.thread, _explained, request, model, row
-            )
+            in_thread = partial(asyncio.get_running_loop().run_in_executor, batcher.thread)
+            results[-1]["explanation"] = await in_thread(_explain, request, model, row)
     return {
         "calibrated": prediction.calibrated,
         "metric": str(request.query.decides),
@@ -267,20 +259,17 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
     }
 
 
-def _explained(request: Request, model: Model, row: int) -> dict[str, Any]:
-    """By how much the logit of each asked label falls without each component."""
+def _explain(request: Request, model: Model, row: int) -> dict[str, Any]:
+    """Returns by how much the logit of each requested label falls without each component."""
     given = None if request.query.given is None else request.query.given[row : row + 1]
+    raw = request.inputs[row : row + 1]
     try:
-        [sample] = model.explain(
-            request.inputs[row : row + 1], request.explain, "occlusion", given=given
-        ).samples
+        [sample] = model.explain(raw, request.explain, "occlusion", given=given).samples
     except ValueError as error:
         return {"error": str(error)}
     [scores] = sample.scores.values()
-    return {
-        label: [
-            {"component": name, "score": float(score)}
-            for name, score in zip(sample.components, scores[:, place], strict=True)
-        ]
-        for place, label in enumerate(request.explain)
-    }
+    explanation = dict[str, Any]()
+    for label, column in zip(request.explain, scores.T, strict=True):
+        pairs = zip(sample.components, column, strict=True)
+        explanation[label] = [{"component": name, "score": float(score)} for name, score in pairs]
+    return explanation

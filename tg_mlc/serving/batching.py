@@ -33,9 +33,9 @@ class RefusedError(Exception):
 
 
 class _Waiting(NamedTuple):
-    """A request, and who waits for its answer."""
+    """A request that waits for its answer."""
 
-    inputs: list[Any]
+    inputs: Any
     query: Query
     future: asyncio.Future[Prediction]
 
@@ -45,19 +45,19 @@ class Batcher:
 
     Args:
         model (Model): The model.
-        limits (Limits): The most inputs of a batch (unless a single request has more), and of all
-            that wait.
-        observed (tuple): Histograms of the size and the seconds of a batch.
+        limits (Limits): The largest number of inputs in a batch (unless a single request has more),
+            and of waiting inputs.
+        histograms (tuple): Histograms of the size and the seconds of a batch.
     """
 
-    def __init__(self, model: Model, limits: Limits, observed: tuple[Any, Any]) -> None:
-        self.model, self.limits, self.observed = model, limits, observed
+    def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
+        self.model, self.limits, self.histograms = model, limits, histograms
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tg-mlc-model")
         self.queue: asyncio.Queue[_Waiting] = asyncio.Queue()
         self.num_waiting = 0
 
-    async def submit(self, inputs: list[Any], query: Query) -> Prediction:
-        """Returns what the model answers, with the warnings of this request alone.
+    async def submit(self, inputs: Any, query: Query) -> Prediction:
+        """Returns the model's answer, with the warnings of this request alone.
 
         Raises:
             OverloadedError: If too many inputs wait already.
@@ -73,10 +73,10 @@ class Batcher:
 
     async def run(self) -> None:
         """Answers batches until it is cancelled."""
-        loop, kept = asyncio.get_running_loop(), None
+        loop, pending = asyncio.get_running_loop(), None
         while True:
-            batch = [kept or await self.queue.get()]
-            kept, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
+            batch = [pending or await self.queue.get()]
+            pending, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
             while size < self.limits.max_batch:
                 if self.queue.empty():
                     if (left := end - time.monotonic()) <= 0:
@@ -85,7 +85,7 @@ class Batcher:
                     continue
                 waiting = self.queue.get_nowait()
                 if size + len(waiting.inputs) > self.limits.max_batch:
-                    kept = waiting
+                    pending = waiting
                     break
                 batch.append(waiting)
                 size += len(waiting.inputs)
@@ -102,25 +102,25 @@ class Batcher:
                     waiting.future.set_exception(answer)
 
     def _answer(self, batch: Sequence[_Waiting]) -> list[Prediction | RefusedError]:
-        """Reads each request by itself, and computes those together that ask for the same."""
+        """Reads each request by itself, and computes requests of the same query together."""
         start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
-        for place, waiting in enumerate(batch):
+        for index, waiting in enumerate(batch):
             try:
                 reading = self._read(waiting)
             except Exception as error:
-                answers[place] = _refusal(error)
+                answers[index] = _refusal(error)
                 continue
             query = waiting.query
             key = (query.metric, query.coverage, query.coverage_per, query.coherent)
-            groups.setdefault(key, []).append((place, reading, query))
+            groups.setdefault(key, []).append((index, reading, query))
         for group in groups.values():
-            places, readings, queries = zip(*group, strict=True)
-            answers.update(zip(places, self._answer_group(readings, queries), strict=True))
+            indices, readings, queries = zip(*group, strict=True)
+            answers.update(zip(indices, self._answer_group(readings, queries), strict=True))
         size = sum(len(waiting.inputs) for waiting in batch)
-        for histogram, value in zip(self.observed, (size, time.monotonic() - start), strict=True):
+        for histogram, value in zip(self.histograms, (size, time.monotonic() - start), strict=True):
             histogram.observe(value)
-        return [answers[place] for place in range(len(batch))]
+        return [answers[index] for index in range(len(batch))]
 
     def _read(self, waiting: _Waiting) -> Reading:
         """Reads a request with all its warnings; an error says that the model refuses it."""
@@ -149,7 +149,7 @@ class Batcher:
     def _answer_together(
         self, readings: Sequence[Reading], queries: Sequence[Query]
     ) -> list[Prediction]:
-        """Answers requests that differ in inputs and given labels alone."""
+        """Answers requests that differ only in inputs and given labels."""
         given = None
         if any(query.given is not None for query in queries):
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import fastapi
     import pydantic
     import pydantic_core
-else:  # which says what to install
+else:  # Their absence is an error that says what to install.
     fastapi, pydantic = (require(name, extra="serve") for name in ("fastapi", "pydantic"))
     pydantic_core = require("pydantic_core", extra="serve")
 
@@ -45,17 +45,17 @@ class Body(pydantic.BaseModel):
     )
 
     inputs: list[AnyInput] = pydantic.Field(
-        description="Texts, SMILES or DNA; lists of words or numbers; matrices; or rows by names of columns."
+        description="Texts, SMILES or DNA; lists of words or numbers; matrices; or rows by columns."
     )
     given: list[dict[str, Literal[0, 1] | None] | None] | None = pydantic.Field(
         None, description="Labels that are known of each input: 1 or 0 by name."
     )
     metric: str = pydantic.Field("f1_micro", description="The metric that decisions are best for.")
     coverage: float | None = pydantic.Field(
-        None, description="The share of true labels that decisions hold, if any."
+        None, description="The fraction of true labels that decisions hold, if any."
     )
     coverage_per: Per = pydantic.Field(
-        "label", description="The unit of the share: each label, or each sample."
+        "label", description="The unit of the fraction: each label, or each sample."
     )
     explain: list[str] | None = pydantic.Field(
         None, description="Labels to explain, which takes long."
@@ -78,12 +78,13 @@ class Limits:
     Args:
         max_bytes (int, optional): Bytes in the body of a request. (default: :obj:`10000000`)
         max_items (int, optional): Inputs of a request. (default: :obj:`1000`)
-        max_explained (int, optional): Inputs times labels of a request that asks for explanations.
+        max_explained (int, optional): Inputs times labels of a request for explanations.
             (default: :obj:`32`)
         max_seconds (float, optional): Seconds until a request is answered. (default: :obj:`30`)
-        max_waiting (int, optional): Inputs of all requests that wait for a model. (default: :obj:`10000`)
+        max_waiting (int, optional): Inputs of all requests that wait for a model.
+            (default: :obj:`10000`)
         max_batch (int, optional): Inputs that are scored together. (default: :obj:`256`)
-        pause (float, optional): Seconds to wait for further requests before a batch that is not full.
+        pause (float, optional): Seconds that a batch which is not full waits for requests.
             (default: :obj:`0.002`)
     """
 
@@ -98,7 +99,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """A request that is well-formed; the model checks its inputs and its query when it reads them."""
+    """A well-formed request; the model checks its inputs and its query when it reads them."""
 
     inputs: Any  #: a list of inputs, or a data frame of the rows of a CSV body
     query: Query
@@ -119,20 +120,16 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
             expected = f"a body of at most {limits.max_bytes:,} bytes"
             raise fastapi.HTTPException(413, f"Expected {expected} (got more); send fewer inputs")
     content_type = request.headers.get("content-type", "")
-    inputs, messages = None, list[str]()
+    is_csv, inputs, messages = content_type.startswith("text/csv"), None, list[str]()
     try:
-        if content_type.startswith("text/csv"):
-            names = ("metric", "coverage", "coverage_per")
-            options: dict[str, Any] = {
-                name: value for name, value in request.query_params.items() if name in names
-            }
-            options["explain"] = request.query_params.getlist("explain")
-            body = Body.model_validate({"inputs": [], **options})
-            delimiter, encoding = request.query_params.get("delimiter"), _charset(content_type)
+        if is_csv:
+            names, query = ("metric", "coverage", "coverage_per"), request.query_params
+            options: dict[str, Any] = {name: query[name] for name in names if name in query}
+            options |= {"inputs": [], "explain": query.getlist("explain")}
+            body = Body.model_validate(options)
             # A large table takes seconds, in which the server has to answer others.
-            inputs, messages = await asyncio.to_thread(
-                read_csv, bytes(content), model, delimiter, encoding
-            )
+            file = bytes(content), query.get("delimiter"), _charset(content_type)
+            inputs, messages = await asyncio.to_thread(read_csv, model, *file)
         else:
             body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
     except pydantic.ValidationError as error:
@@ -141,12 +138,7 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
         expected = "a request as /docs shows it"
         raise fastapi.HTTPException(422, f"Expected {expected} (got {got:.300})") from None
     except ValueError as error:
-        got = str(error)
-        message = (
-            got
-            if inputs is None and got.startswith("Expected")
-            else f"Expected JSON (got {got:.300})"
-        )
+        message = str(error) if is_csv else f"Expected JSON (got {error!s:.300})"
         raise fastapi.HTTPException(422, message) from None
     return _checked(body.inputs if inputs is None else inputs, body, limits, model, messages)
 
@@ -158,7 +150,7 @@ def _charset(content_type: str) -> str | None:
 
 
 def read_csv(
-    content: bytes, model: Model, delimiter: str | None = None, encoding: str | None = None
+    model: Model, content: bytes, delimiter: str | None = None, encoding: str | None = None
 ) -> tuple[Any, list[str]]:
     """Reads a CSV body as files are read.
 
