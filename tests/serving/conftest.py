@@ -122,3 +122,9 @@ def ask(models):
 def post(name, **body):
     """A request for predictions, as :func:`ask` takes it."""
     return ("POST", f"/models/{name}/predict", {"json": body})
+
+
+def post_csv(name, content, query="", charset=""):
+    """A request for the predictions of a CSV file."""
+    options = {"content": content, "headers": {"content-type": f"text/csv{charset}"}}
+    return ("POST", f"/models/{name}/predict{query}", options)

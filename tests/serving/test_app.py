@@ -7,13 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from tests.serving.conftest import post, table
+from tests.serving.conftest import post, post_csv, table
 from tg_mlc._warnings import warn
 from tg_mlc.inference.flow import Query
 from tg_mlc.serving import Limits
 
 ROWS = np.random.default_rng(3).normal(size=(3, 5)).round(3).tolist()
 NAMED = table().to_dict("records")
+RED = {"age": 30, "height": 65.5, "colour": "red"}
+BLUE = {"age": 41, "height": 70, "colour": "blue"}
+FAST = [1, 2, 3, 4, "fast"]
+NO_AGES = [{**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}]
 
 
 def values(answer, what="probability"):
@@ -53,24 +57,9 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
     [
         ("molecules", ["CCO", "not a molecule", "c1ccccc1"], [1]),
         ("molecules", ["CCO", 3 * ["C"], {"a": 1}, [1, None], ""], [1, 2, 3, 4]),
-        (
-            "rows",
-            [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, [1, 2, 3, 4, "fast"]],
-            [1, 2, 4, 5],
-        ),
-        (
-            "table",
-            [
-                NAMED[0],
-                {},
-                {"agee": 50},
-                NAMED[1],
-                {**NAMED[2], "age": "fast"},
-                {**NAMED[2], "age": [1]},
-            ],
-            [1, 2, 4, 5],
-        ),
-        ("texts", ["a red apple", None, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
+        ("rows", [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, FAST], [1, 2, 4, 5]),
+        ("table", [NAMED[0], {}, {"agee": 50}, NAMED[1], *NO_AGES], [1, 2, 4, 5]),
+        ("texts", ["a red apple", 3, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
     ],
 )
 def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(
@@ -140,13 +129,8 @@ def test_warnings_of_given_labels_are_those_of_the_request_alone(ask, models, mo
 
 def test_requests_that_ask_for_something_else_are_answered_together(ask, models):
     given = [{models["table"].label_names[0]: 1}]
-    kinds = [
-        {},
-        {"given": given},
-        {"metric": "f1_macro"},
-        {"metric": "best"},
-        {"given": [{"no label": 1}]},
-    ]
+    unknown = {"given": [{"no label": 1}]}
+    kinds = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, unknown]
     answers = ask(
         *[post("table", inputs=NAMED[:1], **each) for each in kinds * 4],
         *[post("table", inputs=[{}])] * 4,
@@ -208,11 +192,7 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
     first = model.label_names[0]
     answer, columns, given, much = ask(
         post("rows", inputs=ROWS, coverage=0.8, coverage_per="sample"),
-        (
-            "POST",
-            "/models/rows/predict?coverage=0.8&coverage_per=sample",
-            {"content": "a,b\n1,2\n", "headers": {"content-type": "text/csv"}},
-        ),
+        post_csv("rows", "a,b\n1,2\n", "?coverage=0.8&coverage_per=sample"),
         post("rows", inputs=ROWS[:1], given=[{first: 1}], coverage=0.8),
         post("rows", inputs=ROWS, coverage=1.5),
     )
@@ -229,76 +209,51 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
         ("molecules", "smiles\nCCO\nc1ccccc1\n", ["CCO", "c1ccccc1"]),
         ("texts", 'text\n"a red, old apple"\n', ["a red, old apple"]),
         ("rows", "a,b,c,d,e\n1,2,3,4,5\n0,0,0,0,0.5\n", [[1, 2, 3, 4, 5], [0, 0, 0, 0, 0.5]]),
-        (
-            "table",
-            "colour,Age,height,id\nred,30,65.5,7\nblue,41,70,x\n",
-            [
-                {"age": 30, "height": 65.5, "colour": "red"},
-                {"age": 41, "height": 70, "colour": "blue"},
-            ],
-        ),
+        ("table", "colour,Age,height,id\nred,30,65.5,7\nblue,41,70,x\n", [RED, BLUE]),
     ],
 )
 def test_csv(ask, models, name, text, inputs):
-    path = f"/models/{name}/predict?metric=f1_macro"
-    [answer] = ask(("POST", path, {"content": text, "headers": {"content-type": "text/csv"}}))
+    [answer] = ask(post_csv(name, text, "?metric=f1_macro"))
     assert answer.status_code == 200, answer.text
     assert answer.json()["metric"] == "f1_macro"
     np.testing.assert_allclose(values(answer), models[name].probabilities(inputs), atol=1e-6)
 
 
 def test_rows_of_csv_are_read_by_themselves(ask):
-    def send(text):
-        return (
-            "POST",
-            "/models/table/predict",
-            {"content": text, "headers": {"content-type": "text/csv"}},
-        )
-
-    answer, short, twice = ask(
-        send("age,height,colour\n30,65,red\nfast,65,red\n,65,\n"),
-        send("age,height,colour\n3,5\n"),
-        send("a,a\n1,2\n"),
-    )
+    texts = ["30,65,red\nfast,65,red\n,65,\n", "3,5\n"]
+    answer, short = ask(*(post_csv("table", f"age,height,colour\n{text}") for text in texts))
     assert ["error" in result for result in answer.json()["results"]] == [False, True, True]
-    assert "cells in each line" in short.json()["detail"]
-    assert "used once" in twice.json()["detail"]
+    assert "Expected 3 cells, as in the header, in row 0 (line 2)" in short.json()["detail"]
 
 
 def test_explanations(ask, models):
     label = models["texts"].label_names[0]
     [answer] = ask(post("texts", inputs=["a red apple"], explain=[label]))
     [result] = answer.json()["results"]
-    assert {each["component"] for each in result["explanation"][label]} <= {
-        "a",
-        "red",
-        "apple",
-        "<unk>",
-    }
+    words = {each["component"] for each in result["explanation"][label]}
+    assert words <= {"a", "red", "apple", "<unk>"}
     assert len(result["explanation"][label]) > 0
 
 
 BAD = [
-    b"", b"null", b"[]", b"{}", b"{", b'"CCO"', b"\xff\xfe", b'{"inputs": null}', b'{"inputs": "CCO"}',
-    b'{"inputs": []}',
-    b'{"inputs": ["CCO"], "surprise": 1}', b'{"inputs": [NaN]}', b'{"inputs": [[[[1]]]]}', b"[" * 100000,
-    b'{"inputs": ["CCO"], "metric": "best"}', b'{"inputs": ["CCO"], "given": []}', b'{"inputs": ["CCO"], "given": [1]}',
-    b'{"inputs": ["CCO"], "given": [{"oxygen": 2}]}', b'{"inputs": ["CCO"], "explain": ["no label"]}',
-    b'{"inputs": ["no molecule"]}', b'{"inputs": [[1e999]]}', b'{"inputs": [true]}',
-    b'{"inputs": ["CCO"], "inputs": 1}', b'{"inputs": ["' + b"(" * 5000 + b'"]}',
-]  # fmt: skip
+    *(b"", b"null", b"[]", b"{}", b"{", b'"CCO"', b"\xff\xfe", b"[" * 100000),
+    *(b'{"inputs": null}', b'{"inputs": "CCO"}', b'{"inputs": []}', b'{"inputs": [NaN]}'),
+    *(b'{"inputs": [[[[1]]]]}', b'{"inputs": ["CCO"], "surprise": 1}'),
+    *(b'{"inputs": ["CCO"], "metric": "best"}', b'{"inputs": ["CCO"], "explain": ["no label"]}'),
+    *(b'{"inputs": ["CCO"], "given": []}', b'{"inputs": ["CCO"], "given": [1]}'),
+    *(b'{"inputs": ["CCO"], "given": [{"oxygen": 2}]}', b'{"inputs": ["no molecule"]}'),
+    *(b'{"inputs": [[1e999]]}', b'{"inputs": [true]}', b'{"inputs": ["CCO"], "inputs": 1}'),
+    b'{"inputs": ["' + b"(" * 5000 + b'"]}',
+]
 
 
 @pytest.mark.parametrize("content", BAD, ids=range(len(BAD)))
 def test_malformed_requests_are_the_clients_fault(ask, content):
-    path = "/models/molecules/predict"
-    types = ("application/json", "text/csv")
-    answers = ask(
-        *(("POST", path, {"content": content, "headers": {"content-type": kind}}) for kind in types)
-    )
-    assert [400 <= answer.status_code < 500 for answer in answers] == [True, True], [
-        a.text[:300] for a in answers
-    ]
+    method, path, options = post_csv("molecules", content)
+    json = {**options, "headers": {"content-type": "application/json"}}
+    answers = ask((method, path, json), (method, path, options))
+    texts = [answer.text[:300] for answer in answers]
+    assert [400 <= answer.status_code < 500 for answer in answers] == [True, True], texts
 
 
 @pytest.mark.parametrize(
@@ -319,25 +274,16 @@ def test_limits(ask, limits, body, status):
 
 def test_models_are_found_by_name_and_never_by_path(ask):
     names = ["nothing", "..%2Frows", "%2Fetc", "rows%2F..%2Ftexts"]
-    assert {answer.status_code for answer in ask(*(post(name, inputs=ROWS) for name in names))} == {
-        404
-    }
+    answers = ask(*(post(name, inputs=ROWS) for name in names))
+    assert {answer.status_code for answer in answers} == {404}
 
 
 def test_tokens(ask):
-    open_, closed, wrong, right = ask(
-        ("GET", "/health", {}),
-        post("rows", inputs=ROWS),
-        ("GET", "/models", {"headers": {"authorization": "Bearer guess"}}),
-        ("GET", "/metrics", {"headers": {"authorization": "Bearer two"}}),
-        tokens=["one", "two"],
-    )
-    assert [open_.status_code, closed.status_code, wrong.status_code, right.status_code] == [
-        200,
-        401,
-        401,
-        200,
-    ]
+    wrong, right = ({"headers": {"authorization": f"Bearer {word}"}} for word in ("guess", "two"))
+    others = ("GET", "/models", wrong), ("GET", "/metrics", right)
+    requests = ("GET", "/health", {}), post("rows", inputs=ROWS), *others
+    answers = ask(*requests, tokens=["one", "two"])
+    assert [answer.status_code for answer in answers] == [200, 401, 401, 200]
 
 
 def test_pages_about_the_server(ask, models):

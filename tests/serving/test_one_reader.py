@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.serving.conftest import TRAINING, as_csv, post
+from tests.serving.conftest import TRAINING, as_csv, post, post_csv
 from tg_mlc.inputs.tables import read_blocks
 
 ODD = ["", " ", "NA", "?", "-", "fast", "100", "1E2", "1067", "True", "1e39", "2024-01-31", "1,5"]
@@ -84,9 +84,9 @@ def test_texts_are_read_alike(ask, models, tmp_path_factory, rows, written, quot
     arrays = {name: np.array(frame[name], dtype=object) for name in frame}
     for raw in (frame, table.inputs([*TRAINING]), arrays):
         check_same(answer_of(model.answer(raw)), expected)
-    kind = f"text/csv; charset={encoding}" if encoding == "cp1252" else "text/csv"
-    sent = {"content": content, "headers": {"content-type": kind}}
-    for answer in ask(("POST", "/models/columns/predict", sent), post("columns", inputs=rows)):
+    charset = "; charset=cp1252" if encoding == "cp1252" else ""
+    sent = post_csv("columns", content, charset=charset)
+    for answer in ask(sent, post("columns", inputs=rows)):
         check_same(answer_of_server(answer), expected)
 
 
@@ -167,16 +167,29 @@ def test_refusals_are_those_of_the_row(models, cell, reason):
     ],
 )
 def test_csv_bodies_are_refused_as_files(ask, text, query, reason):
-    sent = {"content": text, "headers": {"content-type": "text/csv"}}
-    [answer] = ask(("POST", f"/models/columns/predict{query}", sent))
+    [answer] = ask(post_csv("columns", text, query))
     assert answer.status_code == 422
     assert re.search(reason, answer.json()["detail"]), answer.text
 
 
 def test_warnings_of_a_body_are_those_of_a_file(ask):
-    row = ";".join(TRAINING[name][0] for name in TRAINING).replace(
-        'say "hi"', '"x\n' + ";" * 7 + '\ny"'
-    )
-    sent = {"content": f"{';'.join(TRAINING)}\n{row}\n", "headers": {"content-type": "text/csv"}}
-    [answer] = ask(("POST", "/models/columns/predict", sent))
+    swallowed = f'"x\n{";" * 7}\ny"'
+    cells = [swallowed if name == "note" else TRAINING[name][0] for name in TRAINING]
+    [answer] = ask(post_csv("columns", f"{';'.join(TRAINING)}\n{';'.join(cells)}\n"))
     assert any("quoted cell that begins in line 2" in each for each in answer.json()["warnings"])
+
+
+@pytest.mark.parametrize("text", ["", "NA", None, float("nan")])
+def test_missing_texts_have_no_words(ask, models, text):
+    model = models["texts"]
+    expected = answer_of(model.answer(["", "a red apple"]))
+    assert expected[1] == ["Missing texts become samples without words (1 of 2)"]
+    texts = [text, "a red apple"]
+    rows = [{"text": each} for each in texts]
+    for raw in (texts, rows, pd.DataFrame(rows), pd.Series(texts), {"body": texts}):
+        check_same(answer_of(model.answer(raw)), expected)
+    cell = text if isinstance(text, str) else ""
+    [answer] = ask(post_csv("texts", f"text,id\na red apple,1\n{cell},2\n".replace(",", "\t")))
+    assert answer.status_code == 422
+    [answer] = ask(post_csv("texts", f'text\n"{cell}"\na red apple\n'))
+    check_same(answer_of_server(answer), expected)

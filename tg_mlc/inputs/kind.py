@@ -276,7 +276,8 @@ class InputKind(Preprocessor, Components):
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(one is None for one in inputs):
-            warn(f"{missing} of the texts are missing, and become samples without words")
+            told = f"({missing} of {len(inputs)})"
+            warn(f"Missing texts become samples without words {told}")
         return ["" if one is None else one for one in inputs]
 
     def transform(self, raw: Any) -> MultiLabelDataset:
