@@ -46,9 +46,8 @@ def write(folder, content, name):
 def test_files_are_unpacked_by_their_suffix_in_any_case(tmp_path, suffix):
     content = COMPRESS.get(suffix.lower(), bytes)(TEXT)
     path = write(tmp_path, content, f"x{suffix}")
-    assert (
-        read_unpacked(path) == read_unpacked(os.fsencode(path)) == read_unpacked(str(path)) == TEXT
-    )
+    for name in (path, os.fsencode(path), str(path)):
+        assert read_unpacked(name) == TEXT
     assert read_unpacked(f"http://example.org/x{suffix}", content=content) == TEXT
     assert list(read_lines(path)) == LINES
     assert [line for _, line in byte_lines(path)] == [b"a b\r\n", b"\n", b" \xc3\xa9\n", b"last"]
@@ -60,10 +59,7 @@ def test_damaged_files_are_named(tmp_path, suffix):
     for content, start in ((packed[:-9], "[1-9]"), (b"text", "0 ")):
         path = write(tmp_path, content, f"x{suffix}")
         for read in (read_unpacked, lambda path: list(byte_lines(path))):
-            with pytest.raises(
-                ValueError,
-                match=rf"Expected '{path}' to be whole \(.* after {start}.*\); get it once",
-            ):
+            with pytest.raises(ValueError, match=rf"'{path}' to be whole \(.* after {start}"):
                 read(path)
 
 
@@ -95,9 +91,7 @@ def test_both_files_are_closed(tmp_path):
 def test_the_most_bytes(tmp_path, suffix):
     path = write(tmp_path, COMPRESS[suffix](bytes(1000)), f"x{suffix}")
     assert read_unpacked(path, 1000) == bytes(1000)
-    with pytest.raises(
-        ValueError, match=rf"'{path}' to have at most 999 bytes unpacked \(got more\)"
-    ):
+    with pytest.raises(ValueError, match=rf"'{path}' to have at most 999 bytes unpacked"):
         read_unpacked(path, 999)
 
 
@@ -118,9 +112,8 @@ def test_bombs_are_refused_wherever_files_are_read(tmp_path, monkeypatch, reader
     monkeypatch.setattr(_files, "ALWAYS_UNPACKED", 2**16)
     monkeypatch.setattr(_files, "MAX_RATIO", 50)
     header = {"csv": b"a,b\n", "molecules": b"smiles,a\n"}.get(reader, b"")
-    path = write(
-        tmp_path, COMPRESS[suffix](header + UNITS.get(reader, b"name\n") * 2**18), f"bomb{suffix}"
-    )
+    content = header + UNITS.get(reader, b"name\n") * 2**18
+    path = write(tmp_path, COMPRESS[suffix](content), f"bomb{suffix}")
     assert most_unpacked(path.stat().st_size) < 2**19
     tracemalloc.start()
     with pytest.raises(ValueError, match=rf"'{path}' to have at most [0-9,]+ bytes unpacked"):
@@ -139,10 +132,7 @@ def test_a_million_short_lines_in_few_bytes_are_refused(tmp_path, reader):
     content = gzip.compress(header + SHORT.get(reader, b"\n") * 2**22)
     path = write(tmp_path, content, "bomb.gz")
     start = time.process_time()
-    with pytest.raises(
-        ValueError,
-        match=rf"'{path}' to have at most 1,048,576 lines unpacked \(got more\); unpack or",
-    ):
+    with pytest.raises(ValueError, match=rf"'{path}' to have at most 1,048,576 lines unpacked"):
         READERS[reader](path)
     assert time.process_time() - start < 20
 
@@ -161,10 +151,9 @@ def test_lines_without_end(tmp_path):
 
 
 def test_text_of_another_encoding(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"UTF-8 in line 2 of '.*x' \(got byte 0xe9 in b'caf\\xe9'\)"
-    ):
-        list(read_lines(write(tmp_path, "a\ncafé".encode("latin-1"), "x")))
+    path = write(tmp_path, "a\ncafé".encode("latin-1"), "x")
+    with pytest.raises(ValueError, match=r"line 2 of '.*x' \(got byte 0xe9 in b'caf\\xe9'\)"):
+        list(read_lines(path))
 
 
 def test_a_part_of_an_archive(tmp_path):
@@ -182,11 +171,8 @@ def test_mutated_files_give_lines_or_our_error(tmp_path_factory, data, suffix):
     content = bytearray(COMPRESS[suffix](TEXT * 20))
     for _ in range(data.draw(st.integers(1, 5))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path = write(
-        tmp_path_factory.getbasetemp(),
-        content[: data.draw(st.integers(0, len(content)))],
-        f"mutated{suffix}",
-    )
+    content = content[: data.draw(st.integers(0, len(content)))]
+    path = write(tmp_path_factory.getbasetemp(), content, f"mutated{suffix}")
     try:
         lines = list(read_lines(path))
     except ValueError as error:
@@ -229,9 +215,7 @@ def test_tensors_are_read_as_they_were_written(tmp_path):
     content = bytearray(path.read_bytes())
     content[content.index(x.numpy().tobytes()) + 50] ^= 1
     path.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"x\.pt' to be whole \(got one that is damaged: wrong checksum"
-    ):
+    with pytest.raises(ValueError, match=r"x\.pt' to be whole .*wrong checksum"):
         read_tensors(path)
     with pytest.raises(FileNotFoundError):
         read_tensors(tmp_path / "none.pt")

@@ -19,10 +19,9 @@ def samples(X, Y, names=("calm", "sad")):
 def test_usual_samples_raise_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        samples(np.random.default_rng(0).random((30, 3)), Y)
-        samples(
-            np.random.default_rng(0).random((30, 3)), np.where(np.eye(30)[:, :2] == 1, np.nan, Y)
-        )
+        X = np.random.default_rng(0).random((30, 3))
+        samples(X, Y)
+        samples(X, np.where(np.eye(30)[:, :2] == 1, np.nan, Y))
         samples([[0], [1]], [[0, 1], [1, 0]])  # too few to say
         from_arrays(sp.random(30, 5, 0.4, format="csr", random_state=0), Y, ["calm", "sad"])
 
@@ -33,9 +32,7 @@ def test_an_input_that_gives_a_label_away(sign):
     X = np.random.default_rng(0).random((30, 3))
     X[:, 1] = sign * (Y[:, 0] + 0.5 * X[:, 0])
     X[0, 1] = np.nan
-    with pytest.warns(
-        UserWarning, match="Input 'column 1' alone tells label 'calm' almost perfectly"
-    ):
+    with pytest.warns(UserWarning, match="Input 'column 1' alone tells label 'calm'"):
         samples(X, Y)
 
 
@@ -70,17 +67,14 @@ def test_a_last_row_that_may_sum_up_the_others(blank):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         samples(np.random.default_rng(0).random((30, 3)), y)
-    assert ["The last row has no label" in str(each.message) for each in caught] == [True] * (
-        blank == [-1]
-    )
+    are_named = ["The last row has no label" in str(each.message) for each in caught]
+    assert are_named == [True] * (blank == [-1])
 
 
 def test_rows_that_are_lost_are_counted():
     check_lost({}, 10, str, 0.1)
     refused = {3: "bad", 5: "worse", 7: "x", 8: "y"}
-    with pytest.warns(
-        UserWarning, match=r"4 of 24 rows .*, the first of them row 3: bad; row 5: worse; row 7: x$"
-    ):
+    with pytest.warns(UserWarning, match=r"4 of 24 rows .* row 3: bad; row 5: worse; row 7: x$"):
         check_lost(refused, 24, "row {}".format, 0.1)
     with pytest.raises(ValueError, match=r"at most 10% of the rows.*6 of 24 rows.*max_lost=0.25"):
         check_lost(dict.fromkeys(range(6), "bad"), 24, "row {}".format, 0.1)
