@@ -349,7 +349,7 @@ def test_the_options_that_a_message_names_do_what_it_says(tmp_path, capsys, name
     told = capsys.readouterr().err
     ignore = shlex.split(told[told.index("--ignore") :])[:2]
     assert cli.main(["data", "check", str(path), *ignore]) == 0
-    assert "ignored  as told" in capsys.readouterr().out
+    assert "ignored  as specified" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
