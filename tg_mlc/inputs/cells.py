@@ -94,11 +94,12 @@ def are_numbers(notation: Notation, cells: Sequence[Any]) -> bool:
 
 
 def single_cells(
-    name: str, cells: Sequence[Any], where: Where = WHERE, refused: dict[int, str] | None = None
+    name: str, cells: Any, where: Where = WHERE, refused: dict[int, str] | None = None
 ) -> np.ndarray:
     """An array of the cells of a column. Refuses those that hold several values."""
-    is_typed = isinstance(cells, np.ndarray)
-    array = cells if is_typed else np.fromiter(cells, dtype=object, count=len(cells))
+    array: np.ndarray = cells
+    if not isinstance(cells, np.ndarray):
+        array = np.fromiter(cells, dtype=object, count=len(cells))
     if array.dtype.kind != "O" or not any(issubclass(t, _SEVERAL) for t in {*map(type, array)}):
         return array
     array = array.copy()

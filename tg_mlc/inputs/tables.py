@@ -283,24 +283,23 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
     Raises:
         ValueError: If the cell begins like a list, and is none.
     """
-    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        names: Iterable[Any] | None = cell
-    else:
-        text = "NA" if is_missing(cell) else clean(str(cell))
-        inner = re.fullmatch(
-            r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL
-        )
-        text = inner[1].strip() if inner else text
-        is_tuple = (text[:1], text[-1:]) == ("(", ")")
-        names = _literal_names(text) if is_tuple or text[:1] in ("[", "{") else None
-        if names is None and text[:1] in ("[", "{"):
-            expected = "a list of names of labels" + (
-                f", or {separator!r} between" if separator else ""
-            )
-            got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
-            raise ValueError(f'Expected {expected} (got {got}); write it as ["a", "b"]')
-        names = text.split(separator) if names is None else names
+    names: Iterable[Any] = cell
+    if not isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        names = _written_names("NA" if is_missing(cell) else clean(str(cell)), separator, where)
     return names_in([clean(name) if isinstance(name, str) else name for name in names], where)
+
+
+def _written_names(text: str, separator: str | None, where: Callable[[], str]) -> Iterable[Any]:
+    inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
+    text = inner[1].strip() if inner else text
+    is_list, is_tuple = text[:1] in ("[", "{"), (text[:1], text[-1:]) == ("(", ")")
+    names = _literal_names(text) if is_list or is_tuple else None
+    if names is None and is_list:
+        between = "" if separator is None else f", or {separator!r} between them"
+        got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
+        hint = """write it as ["a", "b"]"""
+        raise ValueError(f"Expected a list of names of labels{between} (got {got}); {hint}")
+    return text.split(separator) if names is None else names
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:

@@ -180,7 +180,7 @@ class TextFile:
 
     def _open(self) -> io.BufferedReader:
         if self.content is not None:
-            return io.BufferedReader(io.BytesIO(self.content))  # type: ignore[arg-type]
+            return io.BufferedReader(io.BytesIO(self.content))
         with self.path.open("rb") as file:
             head = file.read(4)
         if head != b"PK\x03\x04":
