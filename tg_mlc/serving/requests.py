@@ -193,8 +193,8 @@ def _checked(inputs: Any, body: Body, limits: Limits, model: Model, messages: li
             batch_size=limits.max_batch,
         )
         if unknown := {*explain} - {*model.label_names}:
-            got = sorted(unknown)[:5]
-            raise ValueError(f"Expected 'explain' to name labels of the model (got {got})")
+            expected = "'explain' to name labels of the model"
+            raise ValueError(f"Expected {expected} (got {sorted(unknown)[:5]})")
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
     return Request(inputs, query, explain, messages)
