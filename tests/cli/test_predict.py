@@ -415,7 +415,7 @@ def test_the_columns_of_the_file_stand_beside_its_predictions(rows, tmp_path, ca
         ("cy", "0"),
     ]
     assert [bool(line["tall"]) for line in lines] == [True, False, True]
-    assert "numbers in column 'height' (got 'tall', text)" in lines[1]["reason"]
+    assert "column 'height' (got 'tall', text)" in lines[1]["reason"]
     assert "cannot read row 1 (line 3)" in printed.err
     assert cli.main([*command, "--keep", "name"]) == 1
     assert list(read(capsys.readouterr().out)[0])[:2] == ["name", "predicted"]

@@ -106,10 +106,11 @@ def single_cells(
     for row, cell in enumerate(cells):
         if isinstance(cell, _SEVERAL):
             array[row] = None
-            got = f"(got a {type(cell).__name__})"
+            got = f"a {type(cell).__name__}"
             if refused is None:
-                raise ValueError(f"Expected one value in {where(row, name)} {got}")
-            refused.setdefault(row, f"Expected one value in column '{name}' {got}")
+                place = where(row, name)
+                raise ValueError(f"Expected one value in every cell (got {got} in {place})")
+            refused.setdefault(row, f"Expected one value in column '{name}' (got {got})")
     return array
 
 

@@ -384,7 +384,8 @@ def match_names(
         elif name in known:
             alike = [name]
         if len(alike) > 1 and len({*alike}) == 1:
-            raise ValueError(f"Expected every column to be used once (got {name!r} more than once)")
+            got = f"{[name]} more than once"
+            raise ValueError(f"Expected every column to be used once (got {got})")
         if len(alike) > 1:
             got = f"{alike[:5]}, which differ in case or spaces alone"
             raise ValueError(f"Expected one column {name!r} (got {got})")
