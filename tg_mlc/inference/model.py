@@ -292,6 +292,7 @@ class Model:
                 size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
                 return Reading(samples, None, size, {}, messages)
             except (ValueError, TypeError):
+                is_list = isinstance(raw, (list, tuple))
                 if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
                     raise
                 # To look for reasons takes as long as to read, so it is done only now.
