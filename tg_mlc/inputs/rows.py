@@ -100,28 +100,34 @@ def read_rows(
     if (values := _matrix_of(rows, width)) is not None:
         return values, {}
     matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
-    cells, groups = dict[int, list[Any]](), dict[tuple[Any, ...] | None, list[int]]()
+    groups: dict[frozenset[Any] | None, list[int]] = {}  # Rows with the same columns, in any order.
+    lists = dict[int, list[Any]]()
     for index, row in enumerate(rows):
         is_named = isinstance(row, Mapping)
         try:
-            cells[index] = [*row.values()] if is_named else _cells_of(row, width)
-            groups.setdefault(tuple(row) if is_named else None, []).append(index)
+            if not is_named:
+                lists[index] = _cells_of(row, width)
+            groups.setdefault(frozenset(row) if is_named else None, []).append(index)
         except ValueError as error:
             refused[index] = str(error)
-    for columns, indices in groups.items():
+    for group, indices in groups.items():
         reasons = dict[int, str]()
         try:
-            if columns is None:
+            if group is None:
                 names = list(map(str, range(width)))
                 schema = Schema([Column(name, "number") for name in names])
+                cells = [lists[index] for index in indices]
             else:
+                columns = list(rows[indices[0]])
                 names = [clean(str(column)) for column in columns]
                 schema = schema_of(names)
+                cells = [[rows[index][column] for column in columns] for index in indices]
                 if several := repeated(names):
                     got = f"{several[:5]} more than once"
                     raise ValueError(f"Expected every column to be used once (got {got})")
-            lists = zip(*(cells[index] for index in indices), strict=True)
-            values = schema.matrix(dict(zip(names, map(list, lists), strict=True)), refused=reasons)
+            by_column = map(list, zip(*cells, strict=True))
+            table = dict(zip(names, by_column, strict=True))
+            values = schema.matrix(table, refused=reasons)
             if values.shape != (len(indices), width):
                 got = f"the columns {names[:20]}"
                 raise ValueError(f"Expected a row of {width} columns (got {got})")
