@@ -45,6 +45,8 @@ def without(*names):
 def test_rows_of_a_frame_are_read_as_the_frame():
     expected = TABLE.transform(FRAME).rows("x")
     np.testing.assert_array_equal(TABLE.transform(ROWS).rows("x"), expected)
+    turned = [dict(reversed(row.items())) if i % 2 else row for i, row in enumerate(ROWS)]
+    np.testing.assert_array_equal(TABLE.transform(turned).rows("x"), expected)
     np.testing.assert_array_equal(TABLE.transform(pd.Series(ROWS)).rows("x"), expected)
     for row in range(4):
         np.testing.assert_array_equal(TABLE.transform([ROWS[row]]).rows("x")[0], expected[row])
@@ -126,7 +128,8 @@ def test_a_frame_has_no_column_twice():
 
 
 def test_models_without_names_of_columns_take_rows_in_order():
-    assert PLAIN.transform([{"b": 2, "a": "1.5"}])[0].x.tolist() == [[2, 1.5]]
+    rows = [{"b": 2, "a": "1.5"}, {"a": 3, "b": 4}]
+    assert PLAIN.transform(rows).rows("x").tolist() == [[2, 1.5], [3, 4]]
     assert "Expected a row of 2 columns" in PLAIN.unreadable([{"a": 1}])[0]
     assert [*PLAIN.unreadable([{}, [1, 2], {"a": 1, "b": 2, "c": 3}])] == [0, 2]
 

@@ -85,7 +85,8 @@ class TableKind(InputKind):
         return Schema([Column(name, "number") for name in names])
 
     def _read_rows(self, rows: list[Any]) -> ReadRows:
-        return read_rows(rows, self.num_inputs, self._schema_of)
+        ordered = self.schema is None and self.feature_names is None
+        return read_rows(rows, self.num_inputs, self._schema_of, ordered=ordered)
 
     def _read_frame(self, frame: Any) -> ReadRows:
         """Reads the columns that training had, in any order."""

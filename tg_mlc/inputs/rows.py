@@ -88,7 +88,11 @@ def only_cell(row: Any, noun: str) -> Any:
 
 
 def read_rows(
-    rows: Sequence[Any], width: int, schema_of: Callable[[list[str]], Schema]
+    rows: Sequence[Any],
+    width: int,
+    schema_of: Callable[[list[str]], Schema],
+    *,
+    ordered: bool = False,
 ) -> ReadRows:
     """Reads rows by names of columns, and rows of cells in the order of columns.
 
@@ -96,18 +100,20 @@ def read_rows(
         rows (Sequence): Dictionaries or lists of cells.
         width (int): The number of columns of the matrix.
         schema_of (callable): Returns the schema of rows by the names of their columns.
+        ordered (bool, optional): Whether columns are taken in their order, because training had no
+            names. (default: :obj:`False`)
     """
     if (values := _matrix_of(rows, width)) is not None:
         return values, {}
     matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
-    groups: dict[frozenset[Any] | None, list[int]] = {}  # Rows with the same columns, in any order.
-    lists = dict[int, list[Any]]()
+    groups: dict[Any, list[int]] = {}  # Rows with the same columns are read together.
+    lists, columns_of = dict[int, list[Any]](), tuple if ordered else frozenset
     for index, row in enumerate(rows):
         is_named = isinstance(row, Mapping)
         try:
             if not is_named:
                 lists[index] = _cells_of(row, width)
-            groups.setdefault(frozenset(row) if is_named else None, []).append(index)
+            groups.setdefault(columns_of(row) if is_named else None, []).append(index)
         except ValueError as error:
             refused[index] = str(error)
     for group, indices in groups.items():
