@@ -22,6 +22,7 @@ from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._names import few, shorten
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.inputs.cells import clean, texts_of
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Truth, looks_like
 from tg_mlc.inputs.schema import (
     INPUTS,
@@ -30,10 +31,8 @@ from tg_mlc.inputs.schema import (
     Hints,
     Role,
     Schema,
-    clean,
     instead,
     judge,
-    texts_of,
 )
 
 logger = logging.getLogger(__name__)
