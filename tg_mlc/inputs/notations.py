@@ -188,7 +188,9 @@ class Date(Notation):
                 else:
                     moment = datetime(int(year), 3 * int(number) - 2, 1)
             elif self.written != "ISO 8601":
-                moment = datetime.strptime(cell, self.written)
+                # Data frames write dates among moments with their midnight.
+                day = cell if "%H" in self.written else cell.removesuffix(" 00:00:00")
+                moment = datetime.strptime(day, self.written)
             elif _ISO.fullmatch(cell):
                 moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", cell))
             else:
