@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._names import few
+from tg_mlc._options import argument
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
@@ -61,7 +62,7 @@ def check_lost(
     first = "; ".join(f"{where(row)}: {reason}" for row, reason in islice(refused.items(), 3))
     lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out, the first of them {first}"
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
-        hint = f"mend them, or pass max_lost={len(refused) / num_rows:.2f}"
+        hint = f"mend them, or pass {argument('max_lost', round(len(refused) / num_rows, 2))}"
         raise ValueError(
             f"Expected at most {max_lost:.0%} of the rows to be left out (got more: {lost}); {hint}"
         )

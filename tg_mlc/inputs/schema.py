@@ -19,7 +19,7 @@ import numpy as np
 
 from tg_mlc._names import few
 from tg_mlc._numbers import TRUTHS, is_blank, is_missing, parse_number
-from tg_mlc._options import check_choice
+from tg_mlc._options import argument, check_choice
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import (
     PLAIN,
@@ -116,13 +116,13 @@ class Hints:
         return (
             f"drop it: X.drop(columns=[{name!r}])"
             if self.of == "frame"
-            else f"leave it out: {option}=[{name!r}]"
+            else f"leave it out: {argument(option, [name])}"
         )
 
     def as_names(self, name: str) -> str:
         """How to have the cells of a column taken as names."""
         made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
-        return made if self.of == "frame" else f"pass categorical=[{name!r}]"
+        return made if self.of == "frame" else f"pass {argument('categorical', [name])}"
 
     def __post_init__(self) -> None:
         for name in ("ignore", "categorical", "ids"):
@@ -318,7 +318,7 @@ class Schema:
         if codes:
             lines.append(
                 f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}; if they are codes of categories, "
-                f"name them as 'categorical', or write them as texts that are no numbers."
+                f"name them as {argument('categorical')}, or write them as texts that are no numbers."
             )
         return lines
 
@@ -379,7 +379,7 @@ def instead(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, 1)
     mark = next((mark for mark in ":~^;,|\t " if mark in names[0]), "") if len(names) == 1 else ""
     if mark:
-        hint = f"; if {mark!r} stands between cells, pass delimiter={mark!r}"
+        hint = f"; if {mark!r} stands between cells, pass {argument('delimiter', mark)}"
     elif names and all(parse_number(each) is not None for each in names):
         hint = "; does the file lack a line with the names of columns?"
     else:
@@ -727,13 +727,14 @@ def _check_numbers(
         rows = [row for row, cell in enumerate(texts) if "," in cell]
         if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
             got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
+            hint = f"pass {argument('decimal', ',')}, or correct it"
             raise ValueError(
-                f"Expected numbers with decimal points, as most cells are (got {got}); pass decimal=',', or correct it"
+                f"Expected numbers with decimal points, as most cells are (got {got}); {hint}"
             )
     has_three = all(re.fullmatch(r"[1-9][0-9]{0,2}\.[0-9]{3}", cell) for cell in unique)
     if notation == PLAIN and hints.delimiter == ";" and has_three and len(unique) > 2:
         told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}', taken as decimals"
-        _warn(f"{told}. If the dots stand between thousands, pass decimal=','")
+        _warn(f"{told}. If the dots stand between thousands, pass {argument('decimal', ',')}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
         hint = f"If they are names, {hints.as_names(name)}"

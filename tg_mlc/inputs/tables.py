@@ -26,10 +26,13 @@ from torch import Tensor
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
+from tg_mlc._options import argument
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs.hierarchies import pairs
+from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, clean, match_names, texts_of
+from tg_mlc.inputs.sdf import is_sdf, read_sdf_cells
 
 MARKS = (",", ";", "\t", "|")  #: that usually stand between cells
 _BETWEEN = (*MARKS, "\n", "\uff1b", "\u3001", " #")  # that usually stand between names of labels
@@ -137,7 +140,8 @@ class Table:
             converted = [value[cell] for cell in cells]
             if None in converted:
                 row = converted.index(None)
-                hint = "name the columns that are labels with 'label_columns'"
+                separator = argument("label_separator", ";")
+                hint = f"pass {separator} if its cells are names of labels, or choose other columns"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _WRITTEN.match(cells[row]):
@@ -271,12 +275,13 @@ class Table:
                 expected = (
                     f"{separator!r} between"
                     if separator
-                    else "lists of, or 'label_separator' between,"
+                    else f"lists of, or {argument('label_separator')} between,"
                 )
-                where = (
-                    f"column '{column}' of '{self.path}' (got {got}); pass label_separator={mark!r}"
+                where = f"column '{column}' of '{self.path}'"
+                raise ValueError(
+                    f"Expected {expected} the names of labels in {where} (got {got}); "
+                    f"pass {argument('label_separator', mark)}"
                 )
-                raise ValueError(f"Expected {expected} the names of labels in {where}")
         words = [
             row
             for row, cell in enumerate(cells)
@@ -335,13 +340,12 @@ def _judge_paths(names: set[str], where: str) -> None:
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
         below = next((name for name in above if not names.isdisjoint(above[name])), None)
-        hint = (
-            f"pass label_paths={mark!r} to add all ancestors, or '' to take the names as they are"
-        )
+        option = argument("label_paths", mark)
+        hint = f"pass {option} to add all ancestors, or '' to take the names as they are"
         if below is not None:
             got = f"'{below}', which lies below another name, in {where}"
             raise ValueError(
-                f"Expected 'label_paths' for names of labels that are paths (got {got}); {hint}"
+                f"Expected {argument('label_paths')} for names of labels that are paths (got {got}); {hint}"
             )
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
@@ -406,7 +410,9 @@ def read_molecules(
         )
     table = read_table(path, delimiter, encoding, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
-    names = others if label_columns is None else list(label_columns)
+    names = others
+    if label_columns is not None:
+        names = find_labels(label_columns, table.header, [smiles_column])
     table.require(names, [smiles_column])
     smiles = [text.strip() for text in table.texts(smiles_column)]
     return smiles, torch.from_numpy(table.labels(names)).float(), names
@@ -435,7 +441,7 @@ def read_blocks(
         raise FileNotFoundError(f"Expected the file '{path}' (got {found})")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(
-            f"Expected 'delimiter' to be one character that may stand between cells (got {delimiter!r})"
+            f"Expected {argument('delimiter')} to be one character between cells (got {delimiter!r})"
         )
     arff = None
     if ".arff" in map(str.lower, path.suffixes):
@@ -443,7 +449,7 @@ def read_blocks(
         cells = dict(zip(arff.names, arff.cells(), strict=True))
         frame = require("pandas", extra="data").DataFrame(cells)
     else:
-        frame = _typed(path)
+        frame = read_sdf_cells(path) if is_sdf(path) else _typed(path)
     if frame is None:
         file = _TextFile(path, delimiter, encoding, header)
         if not file.is_json:
@@ -732,7 +738,7 @@ class _TextFile:
         rows = ((line, cells or [""]) for line, cells in records if cells or len(names) == 1)
         for row, (line, cells) in enumerate(rows):
             if len(cells) != len(names):
-                hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
+                hint = f"quote cells that contain '{self.delimiter}', or pass another {argument('delimiter')}"
                 if len(cells) == len(names) + 1 and row == 0:
                     hint += ", or name the first column, if the file has names of rows without a name for them, as of R"
                 if len(names) == 1:
@@ -770,7 +776,7 @@ class _TextFile:
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
-                hint = "pass an 'encoding' that Python knows"
+                hint = f"pass an {argument('encoding')} that Python knows"
             expected = (
                 f"'{self.path}' to be a CSV file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
             )
@@ -793,7 +799,9 @@ class _TextFile:
                     0,
                 )
                 readings.setdefault(text[at : at + 20], name)
-        told = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
+        told = " or ".join(
+            f"{argument('encoding', name)} for {text!r}" for text, name in readings.items()
+        )
         expected = (
             f"'{self.path}' to be a text file in {self.encoding.replace('utf-8-sig', 'UTF-8')}"
         )
