@@ -7,41 +7,19 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 import tg_mlc
 from tests.fresh import run_python
-from tests.quick import train_little
-from tg_mlc.cli import main
-from tg_mlc.data import MoleculeDataset, from_arrays, random_split, tokenize
-from tg_mlc.graphs import fully_connected
-from tg_mlc.inference import Model
-from tg_mlc.inputs import kind_of
-from tg_mlc.models import molecule_lamp, table_lamp
+from tests.saved import TEXTS
 
 ROOT = Path(tg_mlc.__file__).parent
 
-#: Every room imports rooms after it only.
-ORDER = (
-    *(
-        "cli",
-        "serving",
-        "sklearn",
-        "exporting",
-        "explanations",
-        "papers",
-        "datasets",
-        "stacking",
-        "sequences",
-        "training",
-        "inference",
-        "models",
-        "inputs",
-    ),
-    *("data", "nn", "baselines", "graphs", "ops", "losses", "metrics"),
+_ORDER = (
+    "cli serving sklearn exporting explanations papers datasets stacking sequences training "
+    "inference models inputs data nn baselines graphs ops losses metrics"
 )
+ORDER = _ORDER.split()  #: Every room imports only rooms after it.
 #: Rooms that a room must not import although they come after it.
 APART = {
     "cli": {"nn", "ops"},
@@ -62,7 +40,7 @@ APART = {
     "training": {"baselines"},
 }
 
-#: Prints the modules that predictions of each group of saved folders import, those of earlier groups too.
+#: Prints the modules that predictions of groups of saved folders import, after each group.
 LOADED = """
 import json, sys
 import torch, torch_geometric
@@ -79,7 +57,7 @@ for group in json.loads(sys.argv[1]):
 
 
 def imported(tree, outside_functions=False):
-    """The modules that a file imports anywhere: within functions, and for type checkers alone, too."""
+    """Yields the modules that a file imports, also within functions and for type checkers."""
     nodes = [tree]
     while nodes:
         node = nodes.pop()
@@ -103,30 +81,25 @@ def room_imports(root):
     graph = {}
     for path in root.rglob("*.py"):
         room = path.relative_to(root).parts[0].removesuffix(".py")
-        targets = (
-            name.split(".")[1] for name in imported(parse(path)) if name.startswith(f"{root.name}.")
-        )
+        names = [name.split(".") for name in imported(parse(path))]
+        targets = {name[1] for name in names if name[0] == root.name and len(name) > 1}
         graph.setdefault(room, set()).update(rooms.intersection(targets) - {room})
     return graph
 
 
 def file_imports(room):
     """For each file of a folder, the others of the folder that it imports anywhere."""
-    names = {
-        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(
-            ".__init__"
-        ): path
-        for path in room.rglob("*.py")
-    }
+    names = {}
+    for path in room.rglob("*.py"):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        names[".".join(parts).removesuffix(".__init__")] = path
     graph = {}
     for name, path in names.items():
         found = set()
         for target in imported(parse(path)):
-            *_, defining = [
-                name for name in accumulate(target.split("."), "{}.{}".format) if name in names
-            ] or [""]
-            found.add(defining)
-        graph[name] = found - {name, ""}
+            prefixes = accumulate(target.split("."), "{}.{}".format)
+            found |= {*[name for name in prefixes if name in names][-1:]}
+        graph[name] = found - {name}
     return graph
 
 
@@ -135,13 +108,8 @@ def test_rooms_import_those_below_them_only():
     # it sees imports at all
     assert {"data", "nn", "inference"} <= graph["training"] | graph["models"]
     assert {room for room in graph if not room.startswith("_")} <= set(ORDER)
-    wrong = {
-        (room, other)
-        for place, room in enumerate(ORDER)
-        for other in graph[room]
-        if other in {*ORDER[:place], *APART.get(room, ())}
-    }
-    assert not wrong
+    for index, room in enumerate(ORDER):
+        assert graph[room].isdisjoint({*ORDER[:index], *APART.get(room, ())}), room
 
 
 def test_no_other_room_imports_papers():
@@ -162,11 +130,8 @@ def test_papers_have_constants_of_their_own():
 
 def test_inputs_import_layers_in_functions_only():
     for path in (ROOT / "inputs").rglob("*.py"):
-        assert not [
-            name
-            for name in imported(parse(path), outside_functions=True)
-            if name.startswith("tg_mlc.nn")
-        ]
+        names = imported(parse(path), outside_functions=True)
+        assert not [name for name in names if name.startswith("tg_mlc.nn")]
 
 
 def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
@@ -194,74 +159,28 @@ def test_a_circle_is_found(tmp_path, source):
 
 
 @pytest.fixture
-def saved(tmp_path, monkeypatch):
-    """Folders of models with inputs for them, by kind of input: networks alone, classifiers, and all parts."""
-    texts = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
-    sites = [f"{'ACGT' * (3 + row % 3)}{'TTTT' if row % 2 else 'GGGG'}" for row in range(40)]
-    y = np.array([[row % 2, row % 3 == 0] for row in range(40)], float)
-    names = ["a", "b"]
-
-    def network_of(dataset, network):
-        kind = kind_of(dataset)()
-        samples = kind.fit_transform(dataset, random_split(len(dataset)))
-        model = Model.of(
-            network(samples, fully_connected(names), channels=8, num_steps=1, heads=2),
-            names,
-            preprocessor=kind,
-        )
-        return str(model.save(tmp_path / kind.option))
-
-    words = from_arrays([tokenize(text) for text in texts], y, names, kind="sequence")
-    folders = {"words": (network_of(words, table_lamp), texts[:2])}
-    (tmp_path / "sites.csv").write_text(
-        "\n".join(["site,bound", *(f"{site},{row % 2}" for row, site in enumerate(sites))])
-    )
-    command = [
-        "train",
-        "--csv",
-        str(tmp_path / "sites.csv"),
-        "--dna",
-        "site",
-        "--labels",
-        "bound",
-        "--seconds",
-        "0",
-    ]
-    assert main([*command, "--out", str(tmp_path / "dna")]) == 0
-    folders["dna"] = str(tmp_path / "dna"), sites[:2]
-    train_little(monkeypatch, max_epochs=1)
-    x = np.random.default_rng(0).normal(size=(40, 3))
-    vectors = tg_mlc.auto(
-        from_arrays(x, (x[:, :2] > 0).astype(float), names, kind="vector"), seconds=60
-    )
-    assert vectors.networks
-    folders["vectors"] = str(vectors.save(tmp_path / "vectors")), x[:2].tolist()
-    smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(40)]
-    molecules = network_of(
-        MoleculeDataset.from_smiles(smiles, torch.from_numpy(y).float(), names), molecule_lamp
-    )
-    return [folders, {"molecules": (molecules, smiles[:2])}]
+def groups(saved, tmp_path):
+    """Folders of models with inputs for them, by kind of input: without RDKit, and with it."""
+    dna, sites = tg_mlc.load(saved("dna")), ["ACGTACGTACAC", "TTTTACGTTTGT"]
+    columns = {"kind": "dna", "columns": ["site"], "labels": dna.label_names, "separator": None}
+    dna.facts["inputs"] = columns
+    folders = {
+        "words": (saved("texts"), TEXTS[:2]),
+        "dna": (dna.save(tmp_path / "dna"), sites),
+        "vectors": (saved("given"), [[0.1, 0.2, 0.3, 0.4]] * 2),
+    }
+    return [folders, {"molecules": (saved("network"), ["CCO", "CCN"])}]
 
 
-def test_predictions_import_neither_training_nor_what_other_kinds_need(saved):
+def test_predictions_import_neither_training_nor_what_other_kinds_need(groups):
     """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
-    printed, _ = run_python(LOADED, [json.dumps(saved)])
-    others, molecules = [
-        {*line.split()} for line in printed.splitlines() if line.startswith("imported:")
-    ]
-    unwanted = {
-        "lightning",
-        "pytorch_lightning",
-        "torchmetrics",
-        "tensorboard",
-        "sklearn",
-        "matplotlib",
-        "networkx",
-    }
-    unwanted |= {
-        f"tg_mlc.{room}"
-        for room in ("papers", "sequences", "datasets", "sklearn", "training.fitting")
-    }
+    printed, _ = run_python(LOADED, [json.dumps(groups, default=str)])
+    lines = [line for line in printed.splitlines() if line.startswith("imported:")]
+    others, molecules = ({*line.split()} for line in lines)
+    unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn"}
+    unwanted |= {"matplotlib", "networkx"}
+    rooms = ("papers", "sequences", "datasets", "sklearn", "training.fitting")
+    unwanted |= {f"tg_mlc.{room}" for room in rooms}
     assert "tg_mlc.stacking" in others
     assert not others & {*unwanted, "rdkit", "scipy.optimize", "scipy.stats"}
     assert not molecules & unwanted

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import math
 import os
 import shutil
 import tempfile
@@ -30,50 +31,49 @@ _OPENERS: dict[str, Any] = {
 }
 _MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
-#: Errors that reading a damaged file raises; an OSError with a number comes from the disk instead.
+#: Errors that reading a damaged file raises; an OSError with a number comes from the disk.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
-MAX_BYTES = 2**32  # of a file that is held whole
-MAX_LINE = 2**20  # bytes; a longer line is none of a table of names
-MAX_NAME = 2**16  # bytes of a line that is a name
-# gzip reaches 1,032 with nothing but zeros, tables of numbers and words stay below 200
+MAX_BYTES = 2**32  #: of a file that is held in memory
+MAX_LINE = 2**20  #: bytes of a line
+MAX_NAME = 2**16  #: bytes of a line that is a name
+#: Maximum ratio of compression: gzip reaches 1,032 with zeros alone, and tables stay below 200.
 MAX_RATIO = 1_000
-ALWAYS_UNPACKED = 2**26  # bytes that a compressed file may have, however small it is
-# of a compressed file: a line holds more than one bit, and takes time however short it is
+ALWAYS_UNPACKED = 2**26  #: bytes that any compressed file may have
+#: Maximum number of lines per byte of a compressed file, as each line takes time.
 LINES_PER_BYTE = 8
-ALWAYS_LINES = 2**20  # that a compressed file may have, however small it is
+ALWAYS_LINES = 2**20  #: lines that any compressed file may have
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
 
 
 def most_unpacked(packed: int) -> int:
-    """The most bytes that so many compressed ones can sensibly stand for."""
+    """Returns the maximum size of a file by its compressed size."""
     return max(ALWAYS_UNPACKED, MAX_RATIO * packed)
 
 
 def open_unpacked(
     path: FilePath, max_bytes: int | None = None, content: bytes | None = None
 ) -> io.BufferedReader:
-    """Opens a file, or the content of one, unpacked if its name ends in ``.gz``, ``.bz2`` or ``.xz``, or if it begins
-    as such files.
+    """Opens a file, or the content of one, unpacked if its name or its first bytes are those of a
+    ``.gz``, ``.bz2`` or ``.xz`` file.
 
-    Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`, or unpacks to more
-    than 64 MiB that are also more than 1,000 times its own size, or to more than a million lines that are also more
-    than eight for each of its bytes.
+    Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`,
+    or unpacks to more than 64 MiB and 1,000 times its own size, or to more than a million lines and
+    eight per byte.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
-    file: IO[bytes] = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
-    limit, max_lines = max_bytes, None
+    file: Any = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
+    limit: float | None = max_bytes
+    max_lines = None
     if suffix not in _OPENERS:
         begin = file.read(6)
         file.seek(0)
         suffix = next((name for name, mark in _MARKS.items() if begin.startswith(mark)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
-        limit = (
-            most_unpacked(packed) if max_bytes is None else min(most_unpacked(packed), max_bytes)
-        )
+        limit = min(most_unpacked(packed), max_bytes or math.inf)
         max_lines = max(ALWAYS_LINES, LINES_PER_BYTE * packed)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
@@ -92,28 +92,26 @@ def read_unpacked(
 
 
 def read_bounded(file: Stream, called: str, max_bytes: int) -> bytes:
-    """Reads a part of an archive, and closes it."""
+    """Reads a member of an archive, and closes it."""
     with io.BufferedReader(_Bounded(file, file, called, max_bytes), _CHUNK) as bounded:
         return _read(bounded)
 
 
 def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
-    """Yields the numbers, from one, and the bytes of the lines of a file, unpacked as by :func:`open_unpacked`; a byte
-    order mark is left out.
+    """Yields the numbers, from one, and the bytes of the lines of a file, unpacked as by
+    :func:`open_unpacked`, without a byte order mark.
     """
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
             if len(line) > max_line:
-                where = f"line {number} of '{os.fsdecode(path)}'"
-                raise ValueError(
-                    f"Expected at most {max_line:,} bytes in {where} (got more); is it of another kind?"
-                )
+                expected = f"at most {max_line:,} bytes in line {number} of '{os.fsdecode(path)}'"
+                raise ValueError(f"Expected {expected} (got more); is it of another format?")
             yield number, line.removeprefix(_BOM) if number == 1 else line
 
 
 def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
-    """Yields the numbers and the texts of the lines of a UTF-8 file as :func:`byte_lines` does, those without anything
-    but white space left out.
+    """Yields the numbers and the texts of the lines of a UTF-8 file as :func:`byte_lines` does,
+    without blank lines.
     """
     for number, line in byte_lines(path):
         text = decode(line, path, number)
@@ -122,41 +120,35 @@ def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
 
 
 def read_names(path: FilePath) -> list[str]:
-    """Reads a file of one name per line, without the spaces around it; empty lines at the end are left out."""
+    """Reads a file of one name per line, without outer spaces and blank lines at the end."""
     names = [decode(line, path, number).strip() for number, line in byte_lines(path, MAX_NAME)]
     while names and not names[-1]:
         names.pop()
-    called = f"'{os.fsdecode(path)}'"
     if not names:
-        raise ValueError(f"Expected at least one name in {called} (got none)")
+        raise ValueError(f"Expected at least one name in '{os.fsdecode(path)}' (got none)")
     if "" in names:
-        raise ValueError(
-            f"Expected a name in every line of {called} (got none in line {names.index('') + 1})"
-        )
+        expected, line = f"a name in every line of '{os.fsdecode(path)}'", names.index("") + 1
+        raise ValueError(f"Expected {expected} (got none in line {line})")
     return names
 
 
 def decode(line: bytes, path: FilePath, number: int) -> str:
-    """The text of a line in UTF-8."""
+    """Returns the text of a line in UTF-8."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        where, got = (
-            f"line {number} of '{os.fsdecode(path)}'",
-            f"byte {line[error.start]:#x} in {line[:40]!r}",
-        )
-        raise ValueError(
-            f"Expected UTF-8 in {where} (got {got}); store the text as UTF-8"
-        ) from error
+        expected = f"UTF-8 in line {number} of '{os.fsdecode(path)}'"
+        got = f"byte {line[error.start]:#x} in {line[:40]!r}"
+        raise ValueError(f"Expected {expected} (got {got}); store the text as UTF-8") from error
 
 
 def sha256(content: bytes) -> str:
-    """The SHA-256 of some bytes in hexadecimal digits."""
+    """Returns the SHA-256 of bytes in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, which may be too large to hold in memory."""
+    """Returns the SHA-256 of a file, which may be too large to hold in memory."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(2**20):
@@ -165,27 +157,26 @@ def file_sha256(path: Path) -> str:
 
 
 def find_damage(path: FilePath) -> str | None:
-    """The damage of a file of :func:`torch.save`, by the checksums that PyTorch writes and never reads."""
+    """Returns the damage of a file of :func:`torch.save`, found by its checksums, or nothing."""
     with Path(os.fsdecode(path)).open("rb") as file:
         try:
             damaged = zipfile.ZipFile(file).testzip()
-        except Exception as error:  # of many classes, as any byte may be wrong
+        except Exception as error:  # Any byte may be wrong, so that classes of errors are many.
             return str(error)
     return None if damaged is None else f"wrong checksum of its member '{damaged}'"
 
 
 def read_tensors(path: FilePath) -> Any:
-    """Reads tensors and plain data, written by :func:`torch.save`; a :class:`ValueError` if any bit has changed."""
+    """Reads tensors and plain data of :func:`torch.save`. Raises ValueError if a bit changed."""
     if (damage := find_damage(path)) is not None:
-        raise ValueError(
-            f"Expected '{os.fsdecode(path)}' to be whole (got one that is damaged: {damage})"
-        )
+        got = f"one that is damaged: {damage}"
+        raise ValueError(f"Expected '{os.fsdecode(path)}' to be whole (got {got})")
     return torch.load(os.fsdecode(path), weights_only=True)
 
 
 @contextmanager
 def named_if_full(path: Path) -> Iterator[None]:
-    """Names the file in an error of the system that names none, as where a disk is full."""
+    """Names the file in an error of the system that names none, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -196,7 +187,7 @@ def named_if_full(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives a temporary name beside :obj:`path`, and renames it to :obj:`path` only if nothing went wrong."""
+    """Yields a temporary name beside :obj:`path`, and renames it to :obj:`path` without errors."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
@@ -205,64 +196,60 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         with named_if_full(path):
             yield unfinished
-        mask = os.umask(0)  # mkstemp gives files to their owner alone; a folder is often shared
+        mask = os.umask(0)  # Only owners can read files of mkstemp, and folders are often shared.
         os.umask(mask)
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        # PyTorch's words for a full disk
+        # PyTorch describes a full disk by these words.
         if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):
-            raise OSError(
-                f"Expected to write '{path}' whole (got {str(error).splitlines()[0]!r})"
-            ) from error
+            got = repr(str(error).splitlines()[0])
+            raise OSError(f"Expected to write '{path}' whole (got {got})") from error
         raise
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes and lines of a file, counted."""
+    """A file that raises ValueError if it has too many bytes or lines, or is damaged."""
 
     def __init__(
         self,
         file: Stream,
         below: Stream,
         called: str,
-        max_bytes: int | None,
+        max_bytes: float | None,
         max_lines: int | None = None,
     ) -> None:
         self._file: Any = file
         self._below = below
-        self._called, self._max_bytes, self._seen = called, max_bytes, 0
-        self._max_lines, self._lines = max_lines, 0
+        self._called, self._max_bytes, self._num_bytes = called, max_bytes, 0
+        self._max_lines, self._num_lines = max_lines, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         try:
-            block = self._file.read1(len(buffer))  # what comes before damage is not lost
+            block = self._file.read1(len(buffer))  # What comes before the damage is not lost.
         except DAMAGED as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            got = f"one that cannot be unpacked after {self._seen:,} bytes: {error}"
-            raise ValueError(
-                f"Expected {self._called} to be whole (got {got}); get it once more"
-            ) from error
-        self._seen += len(block)
-        self._check("bytes", self._seen, self._max_bytes)
+            got = f"one that cannot be unpacked after {self._num_bytes:,} bytes: {error}"
+            expected = f"{self._called} to be whole"
+            raise ValueError(f"Expected {expected} (got {got}); get it once more") from error
+        self._num_bytes += len(block)
+        self._check("bytes", self._num_bytes, self._max_bytes)
         if self._max_lines is not None:
-            self._lines += block.count(b"\n")
-            self._check("lines", self._lines, self._max_lines)
+            self._num_lines += block.count(b"\n")
+            self._check("lines", self._num_lines, self._max_lines)
         buffer[: len(block)] = block
         return len(block)
 
-    def _check(self, what: str, seen: int, limit: int | None) -> None:
-        if limit is not None and seen > limit:
-            expected = f"{self._called} to have at most {limit:,} {what} unpacked"
-            raise ValueError(
-                f"Expected {expected} (got more); unpack or divide it by hand if it should"
-            )
+    def _check(self, unit: str, number: int, limit: float | None) -> None:
+        if limit is not None and number > limit:
+            expected = f"{self._called} to have at most {limit:,} {unit} unpacked"
+            raise ValueError(f"Expected {expected} (got more); unpack or divide it by hand")
 
     def close(self) -> None:
         with closing(self._below):

@@ -9,58 +9,48 @@ from tg_mlc._names import check_names
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
-    """The columns of a data frame in the order of its own names; with new names, or if it is none, unchanged."""
+    """Returns a data frame with its columns in the order of the names; other inputs unchanged."""
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):
         return frame
     column_of = {str(column): column for column in columns}
     names = [str(name) for name in names]
-    moved = [
-        name
-        for name, column in zip(names, columns, strict=True)
-        if name in column_of and name != str(column)
-    ]
+    pairs = zip(names, map(str, columns), strict=True)
+    moved = [name for name, column in pairs if name in column_of and name != column]
     if moved and column_of.keys() != set(names):
-        expected = (
-            f"'{argument}' to be the columns of the data frame, in any order, or new names for them"
-        )
+        expected = f"'{argument}' to be the columns of the data frame, or new names for them"
         got = f"both: {moved[:5]} are names of other columns"
-        raise ValueError(
-            f"Expected {expected} (got {got}); choose columns by 'frame[names]', or rename them before"
-        )
+        hint = "choose columns by 'frame[names]', or rename them before"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}")
     return frame[[column_of[name] for name in names]] if moved else frame
 
 
 def check_same_rows(X: Any, Y: Any) -> None:
-    """Refuses two data frames, or series, whose shared rows stand in two orders: rows are paired by place."""
+    """Refuses two data frames, or series, with the same rows in two orders."""
     if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
         return
-    ours, theirs = list(X.index), list(Y.index)
-    if len(ours) == len(theirs) and not set(ours).isdisjoint(theirs):
-        row = next(
-            row for row, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]
-        )
+    x_index, y_index = list(X.index), list(Y.index)
+    if len(x_index) == len(y_index) and not set(x_index).isdisjoint(y_index):
+        row = next(row for row, name in enumerate(x_index) if name != y_index[row])
+        got = f"row {row} with index {x_index[row]!r} in 'X' and {y_index[row]!r} in 'Y'"
+        hint = "pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by position"
         raise ValueError(
-            f"Expected 'X' and 'Y' to have the same rows in one order (got row {row} of index {ours[row]!r} in 'X' and "
-            f"of {theirs[row]!r} in 'Y'); pass 'Y.loc[X.index]', or 'Y.to_numpy()' to pair rows by their places"
+            f"Expected 'X' and 'Y' to have the same rows in one order (got {got}); {hint}"
         )
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """The columns of a data frame in the order of old names; anything without names, or without old ones, unchanged."""
-    given = getattr(frame, "columns", None)
-    if given is None or names is None:
+    """Returns a data frame with its columns in the order of old names; other inputs unchanged."""
+    own_names = getattr(frame, "columns", None)
+    if own_names is None or names is None:
         return frame
-    columns = {str(column): column for column in given}
-    check_names([str(column) for column in given], len(given), f"columns of {argument}")
-    missing, others = (
-        [name for name in names if name not in columns],
-        sorted(columns.keys() - set(names)),
-    )
+    columns = {str(column): column for column in own_names}
+    check_names([str(column) for column in own_names], len(own_names), f"columns of {argument}")
+    missing = [name for name in names if name not in columns]
+    others = sorted(columns.keys() - set(names))
     if missing or others:
-        raise ValueError(
-            f"Expected '{argument}' to have the columns of {old}, in any order (got {len(missing)} missing: "
-            f"{missing[:5]}, {len(others)} too many: {others[:5]}); pass '{argument}.to_numpy()' to take columns by "
-            f"their places instead of their names"
-        )
+        expected = f"'{argument}' to have the columns of {old}, in any order"
+        got = f"{len(missing)} missing: {missing[:5]}, {len(others)} too many: {others[:5]}"
+        hint = f"pass '{argument}.to_numpy()' to match columns by position"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}")
     return frame[[columns[name] for name in names]]

@@ -1,6 +1,6 @@
-"""Options of the command line for inputs, one for each kind of them.
+"""Options of the command line for inputs, one for each kind of input.
 
-They stand apart from the kinds, because the help of the command line must not import PyTorch, which kinds need.
+They are apart from the kinds, because the help of the command line must not import PyTorch.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ class InputOption:
         column (str): Its help where it names the column of such inputs in a file.
         single (str, optional): Its help where it holds one such input.
             (default: :obj:`None`, no command takes one)
-        several (bool, optional): Whether it names several columns of a file, not one.
-            (default: :obj:`False`)
+        several (bool, optional): Whether it names several columns, not one. (default: :obj:`False`)
     """
 
     name: str
@@ -27,14 +26,17 @@ class InputOption:
     several: bool = False
 
 
-_ALL_COLUMNS = "The columns of inputs, separated by commas; by default, all but the labels and the names of rows."
+_FEATURES = (
+    "The columns of inputs, separated by commas; by default, all but labels and names of rows."
+)
 #: The options by name; a kind of input of one's own adds its own (InputKind.command_option).
 INPUT_OPTIONS = {
     option.name: option
     for option in (
         InputOption("smiles", "The column of SMILES.", "A molecule, as SMILES."),
+        InputOption("inchi", "The column of InChI.", "A molecule, as InChI."),
         InputOption("text", "The column of texts.", "A text."),
         InputOption("dna", "The column of DNA.", "A DNA sequence."),
-        InputOption("features", _ALL_COLUMNS, several=True),
+        InputOption("features", _FEATURES, several=True),
     )
 }

@@ -1,4 +1,4 @@
-"""Memory of large tensors: fresh pages of 4 kB cost more than many a computation that fills them."""
+"""Memory of large tensors, as fresh pages of 4 kB cost more than many computations."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Bytes of a tensor from which on it is given large pages. Smaller ones mostly come from memory that is kept.
+#: Minimum bytes of a tensor on large pages. Smaller tensors mostly come from memory that is kept.
 LARGE = 2**24
 
 
 def keep_heap() -> None:
-    """Has the process keep the memory of freed tensors for the next ones, instead of returning it to the system.
+    """Keeps the memory of freed tensors for the next ones, instead of returning it to the system.
 
-    By default glibc returns every tensor of more than 32 MB at once, and the next one waits for fresh pages: along 983
-    labels with ten neighbours each, 32 samples and 512 channels, attention forward and backward takes half the time
-    without this. It costs memory: the process keeps what its largest step took. Does nothing without glibc.
+    By default glibc returns every tensor of more than 32 MB at once, and the next one waits for
+    fresh pages: with 983 labels of ten neighbours each, 32 samples and 512 channels, attention
+    forward and backward takes twice as long. The process keeps the memory of its largest step.
+    Does nothing without glibc.
     """
     if (libc := _libc()) is not None and hasattr(libc, "mallopt"):
         # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
@@ -29,7 +30,7 @@ def keep_heap() -> None:
 
 
 def on_large_pages(tensor: Tensor) -> Tensor:
-    """Asks for pages of 2 MB for a new tensor on a CPU that is large and about to be filled, and returns it."""
+    """Requests pages of 2 MB for a new tensor on a CPU if it is large, and returns it."""
     size = tensor.numel() * tensor.element_size()
     if size >= LARGE and (libc := _libc()) is not None and hasattr(mmap, "MADV_HUGEPAGE"):
         start = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE

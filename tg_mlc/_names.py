@@ -1,4 +1,4 @@
-"""Checks of names: of the labels that the parts of a model have, and of classes that are found by name."""
+"""Names: their checks and forms in messages, and classes that are found by name."""
 
 from __future__ import annotations
 
@@ -11,58 +11,53 @@ from typing import Any
 
 
 def shorten(text: Any, size: int = 80) -> str:
-    """A text that fits into a message, as it is or cut off after so many characters."""
+    """Returns a text as it is, or cut off to the size, to fit into a message."""
     text = str(text)
     return text if len(text) <= size else f"{text[: size - 3]}..."
 
 
 def nearest(name: Any, names: Sequence[str]) -> str:
-    """The end of a message about an unknown name: the nearest known one, or nothing if none is near."""
+    """Returns the end of a message about an unknown name: the nearest known one, if any."""
     near = get_close_matches(str(name), names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def few(names: Sequence[str], most: int = 5) -> str:
-    """The first names between commas, and the number of the others."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def few(names: Sequence[str], limit: int = 5) -> str:
+    """Returns the first names between commas, and the number of the others."""
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest
 
 
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
     """Refuses names that are too few, too many, or not unique."""
     if len(names) != number:
-        raise ValueError(
-            f"Expected '{argument}' to name each of the {number} {of} (got {len(names)} names)"
-        )
+        expected = f"'{argument}' to name each of the {number} {of}"
+        raise ValueError(f"Expected {expected} (got {len(names)} names)")
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"Expected '{argument}' to be unique (got {repeated[:5]} more than once)")
 
 
 def check_same_names(
-    found: Sequence[str] | None,
+    names: Sequence[str] | None,
     label_names: Sequence[str] | None,
     whose: str,
     of: str = "'label_names'",
 ) -> None:
-    """Refuses other names than the given ones, or the same in another order; no names fit any."""
-    if found is None or label_names is None or list(found) == list(label_names):
+    """Refuses names that differ from those of the labels, or are in another order."""
+    if names is None or label_names is None or list(names) == list(label_names):
         return
-    at = next(
-        (i for i, pair in enumerate(zip(found, label_names, strict=False)) if pair[0] != pair[1]),
-        -1,
-    )
-    what = (
-        f"label {at} is {found[at]!r} there and {label_names[at]!r} here"
-        if at >= 0
-        else "their numbers differ"
-    )
+    difference = "their numbers differ"
+    for index, (name, label) in enumerate(zip(names, label_names, strict=False)):
+        if name != label:
+            difference = f"label {index} is {name!r} there and {label!r} here"
+            break
     expected = f"{whose} to have the {len(label_names)} labels of {of} in the same order"
-    raise ValueError(
-        f"Expected {expected} (got {len(found)}; {what}); make both of one data set, or permute one"
-    )
+    got, hint = f"{len(names)}; {difference}", "make both of one data set, or permute one"
+    raise ValueError(f"Expected {expected} (got {got}); {hint}")
 
 
-#: Names that models and explanations look up in the rooms above theirs, by the package or module to import for them.
+#: Names that models and explanations find in rooms above theirs, by the module to import.
 ROOMS = {
     "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
@@ -73,48 +68,41 @@ ROOMS = {
     "tg_mlc.papers.base_scores": "inputs morgan_bits",
     "tg_mlc.papers.next_set": "C2AEObjective",
     "tg_mlc.papers": (
-        "InferenceNetworkObjective LabelSequenceObjective UnrolledObjective binary_relevance energy_network gaml "
-        "graph2graph graph2graph_autoregressive mped mped_autoregressive pooled_mlp seq2seq"
+        "InferenceNetworkObjective LabelSequenceObjective UnrolledObjective binary_relevance "
+        "energy_network gaml graph2graph graph2graph_autoregressive mped mped_autoregressive "
+        "pooled_mlp seq2seq"
     ),
 }
 
 _REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
 
-def register(what: str, value: Any, name: str | None = None) -> None:
-    """Lets :func:`find` find a class or a function by a name. Raises if one of another module has the
-    name.
+def register(role: str, value: Any, name: str | None = None) -> None:
+    """Registers a class or a function under a name for :func:`find`. Raises if one of another
+    module has the name.
 
     Args:
-        what (str): The role that it has in saved models: :obj:`"preprocessor"`, :obj:`"objective"`,
+        role (str): Its role in saved models: :obj:`"preprocessor"`, :obj:`"objective"`,
             :obj:`"builder"`, :obj:`"view"`, and so on.
-        value (Any): The class or the function, also with some arguments fixed by a :obj:`partial`.
+        value (Any): The class or the function, also a :obj:`partial` of it.
         name (str, optional): The name. (default: :obj:`None`, its own)
     """
     name = name or value.__name__
-    known, new = (_definition(each) for each in (_REGISTERED[what].get(name, value), value))
+    registered = _REGISTERED[role].get(name, value)
+    known, new = (each.func if isinstance(each, partial) else each for each in (registered, value))
     if known.__module__ != new.__module__:
         expected = f"'{new.__module__}.{new.__qualname__}' to have a name of its own"
-        got = f"that of '{known.__module__}.{known.__qualname__}'"
-        raise ValueError(
-            f"Expected {expected}, because saved models find a {what} by it (got {got}); rename it"
-        )
-    _REGISTERED[what][name] = value
+        got = f"that of '{known.__module__}.{known.__qualname__}', a {role} of saved models"
+        raise ValueError(f"Expected {expected} (got {got}); rename it")
+    _REGISTERED[role][name] = value
 
 
-def _definition(value: Any) -> Any:
-    """Returns the class or the function of a partial; others as they are."""
-    return value.func if isinstance(value, partial) else value
-
-
-def find(what: str, name: str) -> Any:
-    """Returns what was registered under a name, and imports the module that defines it if it is one of the package."""
-    if name not in _REGISTERED[what]:
+def find(role: str, name: str) -> Any:
+    """Returns what is registered under a name, after an import of its module if it is ours."""
+    if name not in _REGISTERED[role]:
         for room in [room for room, names in ROOMS.items() if name in names.split()]:
             import_module(room)
-    if name not in _REGISTERED[what]:
-        known = sorted({*_REGISTERED[what]})
-        raise ValueError(
-            f"Expected a {what} among {known} (got {name!r}); import the module that defines it first"
-        )
-    return _REGISTERED[what][name]
+    if name not in _REGISTERED[role]:
+        known, hint = sorted(_REGISTERED[role]), "import the module that defines it first"
+        raise ValueError(f"Expected a {role} among {known} (got {shorten(name)!r}); {hint}")
+    return _REGISTERED[role][name]

@@ -1,4 +1,4 @@
-"""Imports of packages that only extras install, and of modules that take long."""
+"""Imports of packages that only extras install, and of modules that are slow to import."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def is_installed(package: str) -> bool:
 
 
 def how_to_install(extra: str) -> str:
-    """The way to install a missing extra, whether :obj:`tg_mlc` came from an index or from a clone."""
+    """Returns how to install a missing extra, from an index or from a clone."""
     return f'install it with: pip install "tg_mlc[{extra}]", or ".[{extra}]" in a clone'
 
 
 def require(module: str, extra: str) -> Any:
-    """Imports a module that only an extra installs, such as ``require("rdkit.Chem", extra="molecules")``, or says in an
-    :class:`ImportError` which extra is missing.
+    """Imports a module that only an extra installs, such as ``require("rdkit.Chem",
+    extra="molecules")``, or raises an :class:`ImportError` that names the extra.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            # The package is there, but something it needs is not: its own message is the useful one.
+            # The package is installed, but not one that it needs: its own message says which.
             raise
         package = module.partition(".")[0]
         part = "" if package == module else f" for '{module}'"
@@ -38,8 +38,8 @@ def require(module: str, extra: str) -> Any:
 def imported_on_use(
     package: str, homes: Mapping[str, str], before: Callable[[], Any] | None = None
 ) -> Callable[[str], Any]:
-    """Returns the ``__getattr__`` of a package that imports its names from the modules that define them when they are
-    first used, after a call of :obj:`before`.
+    """Returns the ``__getattr__`` of a package that imports its names, when they are first used,
+    from the modules that define them, after a call of :obj:`before`.
     """
 
     def find(name: str) -> Any:

@@ -1,31 +1,45 @@
-"""Checks of options."""
+"""Options: their checks, and how messages write them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from numbers import Integral, Real
 from typing import Any
 
 from tg_mlc._names import shorten
 
 
+def _in_python(name: str, *value: Any) -> str:
+    return f"{name}={value[0]!r}" if value else f"'{name}'"
+
+
+#: Writes an option, with a value or without, as the caller does. The command line sets its own.
+SPELLING: ContextVar[Callable[..., str]] = ContextVar("spelling", default=_in_python)
+
+
+def argument(name: str, *value: Any) -> str:
+    """Returns an option as the caller writes it, by its name in Python: ``ignore=['a']``, or
+    ``--ignore 'a'`` on the command line.
+    """
+    return SPELLING.get()(name, *value)
+
+
 def check_number(name: str, value: Any, below: float = math.inf) -> None:
     """Checks that an option is a finite number of at least 0, and perhaps below another."""
     if not isinstance(value, Real) or not 0.0 <= float(value) < below:
-        wanted = (
-            "a finite number of at least 0" if below == math.inf else f"a number in [0, {below:g})"
-        )
-        raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")
+        is_open = below == math.inf
+        expected = "a finite number of at least 0" if is_open else f"a number in [0, {below:g})"
+        raise ValueError(f"Expected '{name}' to be {expected} (got {value!r})")
 
 
 def check_count(name: str, value: Any, or_none: bool = False) -> None:
     """Checks that an option is a whole number of at least 1, or perhaps :obj:`None`."""
-    if not (or_none and value is None) and (
-        isinstance(value, bool) or not isinstance(value, Integral) or value < 1
-    ):
-        wanted = "a whole number of at least 1" + ", or None" * or_none
-        raise ValueError(f"Expected '{name}' to be {wanted} (got {value!r})")
+    is_wrong = isinstance(value, bool) or not isinstance(value, Integral) or value < 1
+    if is_wrong and not (or_none and value is None):
+        expected = "a whole number of at least 1" + ", or None" * or_none
+        raise ValueError(f"Expected '{name}' to be {expected} (got {value!r})")
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -38,9 +52,8 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Checks that an option is one of several."""
     choices = list(choices)
     if value not in choices:
-        raise ValueError(
-            f"Expected '{name}' to be one of {', '.join(map(str, choices))} (got {value!r})"
-        )
+        expected = ", ".join(map(str, choices))
+        raise ValueError(f"Expected '{name}' to be one of {expected} (got {value!r})")
 
 
 def check_share(name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Warnings that a caller may collect, so that an answer can hold those of its own question."""
+"""Warnings that a caller may collect, so that an answer holds those of its own request."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
-    """Warns, or adds the message to what the current thread or task collects.
+    """Warns, or adds the message to those that the current thread or task collects.
 
     Args:
         message (str): The warning.
-        stacklevel (int, optional): As of :func:`warnings.warn`, from the caller on. (default: :obj:`2`)
+        stacklevel (int, optional): As of :func:`warnings.warn`. (default: :obj:`2`)
     """
     collected = _COLLECTED.get()
     if collected is None:

@@ -1,4 +1,4 @@
-"""A small table of molecules, and a model that the command line trained on it."""
+"""Small tables, a short way to run commands, and models that the command line trained."""
 
 from __future__ import annotations
 
@@ -13,42 +13,40 @@ from tg_mlc import cli
 from tg_mlc.data import from_arrays
 
 
+def run(command: str, *words: object, **options: object) -> int:
+    """Runs a command, given words between spaces, further words, and options by name."""
+    pairs = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return cli.main([*command.split(), *map(str, (*words, *pairs))])
+
+
 def write_drugs(path: Path) -> Path:
     ends = ("O", "N", "C(=O)O", "Cl")
     rows = ["smiles,liver,skin"]
-    rows += [
-        f"{'C' * (1 + i % 9)}{ends[i % 4]},{int(i % 4 in (0, 2))},{'' if i % 7 == 0 else i % 2}"
-        for i in range(80)
-    ]
+    for i in range(80):
+        skin = "" if i % 7 == 0 else i % 2
+        rows.append(f"{'C' * (1 + i % 9)}{ends[i % 4]},{int(i % 4 in (0, 2))},{skin}")
     path.write_text("\n".join(rows) + "\n")
     return path
 
 
 def write_rows(path: Path) -> Path:
-    rows = ["height,width,tall,broad"]
-    rows += [f"{i % 10 or ''},{i % 7},{int(i % 10 > 5)},{int(i % 7 > 3)}" for i in range(80)]
-    path.write_text("\n".join(rows) + "\n")
+    rows = [f"{i % 10 or ''},{i % 7},{int(i % 10 > 5)},{int(i % 7 > 3)}" for i in range(80)]
+    path.write_text("\n".join(["height,width,tall,broad", *rows]) + "\n")
     return path
-
-
-TRAIN_ROWS = ["train", "--labels", "tall,broad", "--seconds", "1"]
 
 
 @pytest.fixture(scope="session")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with ``rows.csv`` and a model of it."""
     folder = tmp_path_factory.mktemp("rows")
-    write_rows(folder / "rows.csv")
-    assert (
-        cli.main([*TRAIN_ROWS, "--csv", str(folder / "rows.csv"), "--out", str(folder / "model")])
-        == 0
-    )
+    file = write_rows(folder / "rows.csv")
+    assert run("train --labels tall,broad --seconds 0", csv=file, out=folder / "model") == 0
     return folder
 
 
 @pytest.fixture(scope="session")
 def plain_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model of five numbers that the command line did not train, with LaMP among its parts."""
+    """The folder of a model of five numbers that the command line did not train, with LaMP."""
     X = np.random.default_rng(0).normal(size=(60, 5))
     dataset = from_arrays(X, (X[:, :3] > 0).astype(float), ["calm", "sad", "loud"], kind="vector")
     with pytest.MonkeyPatch.context() as patched:

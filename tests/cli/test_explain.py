@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
-from tg_mlc import cli
+from tests.cli.conftest import run
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -17,23 +17,21 @@ pytest.importorskip("jinja2")
 def explain(folder: Path, *options: str) -> tuple[int, Path]:
     report = folder / "report.html"
     report.unlink(missing_ok=True)
-    return cli.main(["explain", str(folder / "model"), "--out", str(report), *options]), report
+    return run("explain", folder / "model", *options, out=report), report
 
 
 @pytest.fixture(scope="module")
 def text(rows: Path) -> str:
     """The report of three rows of the table that a model was trained on."""
-    status, report = explain(
-        rows, "--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad"
-    )
+    options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad"]
+    status, report = explain(rows, *options)
     assert status == 0
     return report.read_text(encoding="utf-8")
 
 
 def data_of(text: str) -> dict:
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', text)[1]
-    )
+    pattern = r'<script type="application/json" id="data">(.*?)</script>'
+    return json.loads(re.search(pattern, text)[1])
 
 
 def test_rows_of_a_file_are_explained(text: str):
@@ -83,7 +81,7 @@ def test_what_cannot_be_explained_is_refused(
 
 
 def test_given_labels_move_the_others(rows: Path):
-    """One column of labels is known: the report has what it changes, and metrics of the other alone."""
+    """The report shows what a known label changes, and metrics of the other label alone."""
     options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--method", "occlusion"]
     _, report = explain(rows, *options, "--given", "tall")
     data = data_of(report.read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tg_mlc
-from tg_mlc import cli
+from tests.cli.conftest import run
 from tg_mlc.cli._inputs import inputs_of
 from tg_mlc.inputs.tables import read_blocks
 
@@ -22,34 +22,21 @@ CLUS = (
 def clus(tmp_path_factory):
     """A file of Clus, and a model of it."""
     folder = tmp_path_factory.mktemp("clus")
-    rows = [
-        f"{i % 4 + 0.25 * (i % 3)},{'?' if i % 9 == 0 else i % 2},{('red', 'green')[i % 2]}"
-        for i in range(60)
-    ]
-    listed = "@attribute class hierarchical a,a/b,c,c/d,c/d/e\n@data\n"
-    (folder / "genes.arff").write_text(
-        CLUS
-        + listed
-        + "".join(f"{row},{CLASSES[(i + i // 7) % 4]}\n" for i, row in enumerate(rows))
-    )
-    command = [
-        "train",
-        "--arff",
-        str(folder / "genes.arff"),
-        "--out",
-        str(folder / "model"),
-        "--seconds",
-        "1",
-    ]
-    assert cli.main(command) == 0
+    lines = ["@attribute class hierarchical a,a/b,c,c/d,c/d/e", "@data"]
+    for i in range(60):
+        height, width = i % 4 + 0.25 * (i % 3), "?" if i % 9 == 0 else i % 2
+        hue, label = ("red", "green")[i % 2], CLASSES[(i + i // 7) % 4]
+        lines.append(f"{height},{width},{hue},{label}")
+    (folder / "genes.arff").write_text(CLUS + "\n".join(lines))
+    assert run("train --seconds 0", arff=folder / "genes.arff", out=folder / "model") == 0
     return folder
 
 
 def test_predictions_are_coherent(clus, capsys):
-    model, file = str(clus / "model"), str(clus / "genes.arff")
-    assert cli.main(["evaluate", model, "--arff", file, "--json"]) == 0
+    model, file = clus / "model", clus / "genes.arff"
+    assert run("evaluate", model, "--json", arff=file) == 0
     assert json.loads(capsys.readouterr().out)["average_precision_micro"] > 0.3
-    assert cli.main(["predict", model, "--arff", file, "--out", str(clus / "p.csv")]) == 0
+    assert run("predict", model, arff=file, out=clus / "p.csv") == 0
     frame = pd.read_csv(clus / "p.csv")
     for below, above in (("a/b", "a"), ("c/d", "c"), ("c/d/e", "c/d")):
         assert (frame[below] <= frame[above]).all()
@@ -59,7 +46,7 @@ def test_predictions_are_coherent(clus, capsys):
 
 def test_listed_labels_have_those_above_them(clus):
     model = tg_mlc.load(clus / "model")
-    inputs = inputs_of(model, str(clus / "model"), None, None)
+    inputs = inputs_of(model, str(clus / "model"))
     y = inputs.targets(next(iter(read_blocks(clus / "genes.arff"))), model, {})
     columns = dict(zip(model.label_names, y.T, strict=True))
     assert columns["c/d/e"].any()
@@ -90,9 +77,7 @@ def test_given_labels_say_what_holds_of_others(clus):
 def test_what_is_wrong_is_named(header, row, expected, tmp_path, capsys):
     text = f"{CLUS}@attribute class hierarchical {header}\n@data\n" + f"1,2,red,{row}\n" * 20
     (tmp_path / "a.arff").write_text(text)
-    assert (
-        cli.main(["train", "--arff", str(tmp_path / "a.arff"), "--out", str(tmp_path / "m")]) == 1
-    )
+    assert run("train", arff=tmp_path / "a.arff", out=tmp_path / "m") == 1
     assert expected in capsys.readouterr().err
 
 
@@ -100,6 +85,6 @@ def test_labels_that_contradict_their_ancestors(tmp_path, capsys):
     rows = "".join(f"{i},{int(i % 3 > 0)},{int(i % 3 == 0)}\n" for i in range(20))
     (tmp_path / "a.csv").write_text(f"size,animal,dog\n{rows}")
     (tmp_path / "p.csv").write_text("child,parent\ndog,animal\n")
-    files = ["--csv", str(tmp_path / "a.csv"), "--hierarchy", str(tmp_path / "p.csv")]
-    assert cli.main(["train", *files, "--labels", "animal,dog", "--out", str(tmp_path / "m")]) == 1
+    files = {"csv": tmp_path / "a.csv", "hierarchy": tmp_path / "p.csv"}
+    assert run("train --labels animal,dog", out=tmp_path / "m", **files) == 1
     assert "row 0, in which 'dog' applies and 'animal' above it does not" in capsys.readouterr().err

@@ -3,14 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tg_mlc.cli._inputs import make_inputs
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
+from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 from tg_mlc.cli._training import Run
 
 
-def options(path, **changes):
-    return TrainOptions(
-        **{"csv": str(path / "table.csv"), "labels": "bound", "out": str(path / "model"), **changes}
-    )
+def table(path, labels="bound", **options):
+    return TableOptions(csv=str(path / "table.csv"), labels=labels, **options)
 
 
 @pytest.mark.parametrize(
@@ -23,22 +21,24 @@ def test_what_stands_between_cells(kind, cells, given, mark, tmp_path):
     lines = [f"site{mark}bound", *(f"{cell}{mark}1" for cell in cells.split(",") * 5)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
     columns = InputColumns.declared()(**({kind: "site"} if kind else {}))
-    for file in (FileFlags(), FileFlags(delimiter=given)):
-        assert Run(options(tmp_path), columns, file).dataset.y.tolist() == [[1]] * 10
+    for options in ({}, {"delimiter": given}):
+        run = Run(TrainOptions(out=str(tmp_path / "model")), columns, table(tmp_path, **options))
+        assert run.dataset.y.tolist() == [[1]] * 10
 
 
 @pytest.mark.parametrize("name", ["predicted", "reason", "liver;skin"])
 def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path):
     columns = InputColumns.declared()()
     with pytest.raises(
-        ValueError, match=f"Expected another name for the label '{name}', because 'predict --csv'"
+        ValueError, match=f"Expected another name for the label '{name}' .*'predict --csv'"
     ):
-        make_inputs(options(tmp_path, labels=f"bound,{name}"), columns, FileFlags())
-    listed = FileFlags(label_separator="|")
-    # of a column that lists
-    assert make_inputs(options(tmp_path, labels=name), columns, listed).labels == [name]
+        make_inputs(columns, table(tmp_path, f"bound,{name}"))
+    # A column that lists names may have any name.
+    inputs, _ = make_inputs(columns, table(tmp_path, name, label_separator="|"))
+    assert inputs.labels == [name]
     (tmp_path / "table.csv").write_text(f"x,names\n1,bound|{name}\n" + "2,bound\n" * 9)
-    run = Run(options(tmp_path, labels="names"), columns, listed)
+    listed = table(tmp_path, "names", label_separator="|")
+    run = Run(TrainOptions(out=str(tmp_path / "model")), columns, listed)
     if name == "liver;skin":
         assert run.dataset.label_names == ["bound", name]
     else:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tg_mlc import cli
+from tests.cli.conftest import run
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc.inference import Model
 from tg_mlc.inputs import InputKind
@@ -60,15 +60,14 @@ def test_its_options_are_those_of_a_column_and_of_one_input(toy, tmp_path, monke
     toys = [f"{number:06d}" for number in range(0, 40_000, 997)]
     lines = [f"{each},{int('9' in each)},{int(each.count('0') > 2)}" for each in toys]
     (tmp_path / "toys.csv").write_text("\n".join(["code,nine,zeros", *lines, "none,0,0"]))
-    out, file = str(tmp_path / "model"), str(tmp_path / "toys.csv")
-    command = ["train", "--csv", file, "--toy", "code", "--labels", "nine,zeros", "--seconds", "0"]
-    assert cli.main([*command, "--out", out]) == 0
+    out, file = tmp_path / "model", tmp_path / "toys.csv"
+    assert run("train --toy code --labels nine,zeros --seconds 0", csv=file, out=out) == 0
     capsys.readouterr()
-    assert cli.main(["predict", out, "--toy", "999999", "--json"]) == 0
+    assert run("predict", out, "--json", toy="999999") == 0
     assert {each["label"] for each in json.loads(capsys.readouterr().out)} == {"nine", "zeros"}
-    assert cli.main(["predict", out, "--toy", "nine"]) == 1
+    assert run("predict", out, toy="nine") == 1
     assert "Expected an input that can be read for --toy (got 'nine'" in capsys.readouterr().err
-    assert cli.main(["predict", out, "--csv", file, "--json"]) == 1
+    assert run("predict", out, "--json", csv=file) == 1
     assert "1 row could not be read as a toy" in capsys.readouterr().err
     explained = []
 
@@ -77,22 +76,22 @@ def test_its_options_are_those_of_a_column_and_of_one_input(toy, tmp_path, monke
         raise ValueError("enough")
 
     monkeypatch.setattr(Model, "explain", explain)
-    assert cli.main(["explain", out, "--toy", "123", "--out", str(tmp_path / "report.html")]) == 1
+    assert run("explain", out, toy="123", out=tmp_path / "report.html") == 1
     assert explained == ["123"]
 
 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["train"], "--toy TOY The column of toys."),
-        (["data", "check"], "--toy TOY The column of toys."),
-        (["predict"], "--toy TOY A toy."),
-        (["explain"], "--toy TOY A toy."),
+        ("train", "--toy COLUMN The column of toys."),
+        ("data check", "--toy COLUMN The column of toys."),
+        ("predict", "--toy TOY A toy."),
+        ("explain", "--toy TOY A toy."),
     ],
 )
 def test_its_options_have_help(command, told, toy, capsys):
     with pytest.raises(SystemExit):
-        cli.main([*command, "--help"])
+        run(f"{command} --help")
     assert told in " ".join(capsys.readouterr().out.split())
 
 
@@ -106,8 +105,5 @@ def test_options_are_those_of_kinds():
 
 def test_a_column_may_be_checked_as_of_its_kind(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("site,bound\n" + "ACGT,1\nACCT,0\n" * 6)
-    assert (
-        cli.main(["data", "check", str(tmp_path / "a.csv"), "--dna", "site", "--labels", "bound"])
-        == 0
-    )
+    assert run("data check --dna site --labels bound", csv=tmp_path / "a.csv") == 0
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["site", "dna"]

@@ -5,97 +5,91 @@ import sys
 
 import pytest
 
+from tests.cli.conftest import run
 from tg_mlc import cli
+from tg_mlc.cli import _COMMANDS
 
 
-def error_of(words, capsys):
+def error_of(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(words)
+        run(command)
     assert stop.value.code == 2
     return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("command", "message"),
     [
-        (["prdict"], "'predict'"),
-        (["data", "lst"], "'list'"),
-        (["predict", "model", "--smile", "CCO"], "'--smiles'"),
-        (["train", "--csf=drugs.csv"], "'--csv'"),
+        ("prdict", "(did you mean 'predict'?)"),
+        ("data lst", "(did you mean 'list'?)"),
+        ("predict model --smile CCO", "(did you mean '--smiles'?)"),
+        ("train --cvs=drugs.csv", "(did you mean '--csv'?)"),
+        ("train --csv a.csv", "the following arguments are required: --out"),
+        ("predict model --smiles CCO --smiles=CCN", "argument --smiles: expected once"),
+        ("", "error: "),
+        ("data", "error: "),
+        ("data fetch", "error: "),
+        ("data get", "error: "),
+        ("data info a --no b", "error: "),
     ],
 )
-def test_what_is_like_a_name_is_meant(words, meant, capsys):
-    assert f"(did you mean {meant}?)" in error_of(words, capsys)
+def test_wrong_commands_exit_with_2(command, message, capsys):
+    assert message in error_of(command, capsys)
 
 
-def test_what_is_like_no_name_gets_no_hint(capsys):
-    assert "did you mean" not in error_of(["predict", "model", "--xyz", "1"], capsys)
+def test_unlike_names_give_no_hint(capsys):
+    assert "did you mean" not in error_of("predict model --xyz 1", capsys)
 
 
-@pytest.mark.parametrize(
-    "words", [["train", "--csv", "a.csv"], ["train", "--seed", "x"], ["train", "--no", "1"]]
-)
-def test_errors_show_the_usage_of_the_command(words, capsys):
-    error = error_of(words, capsys)
+@pytest.mark.parametrize("command", ["train --csv a.csv", "train --seed x", "train --no 1"])
+def test_errors_show_the_usage_of_the_command(command, capsys):
+    error = error_of(command, capsys)
     assert error.startswith("usage: tg-mlc [options] train ")
     assert "--label_separator" in error
 
 
-def test_what_is_missing_is_named_as_it_is_given(capsys):
-    assert "the following arguments are required: --out" in error_of(
-        ["train", "--csv", "a.csv"], capsys
-    )
-
-
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("command", "expected"),
     [
-        (["--csv", "a.csv"], "--labels to name"),
-        (["--labels", "x"], "--csv, or --arff"),
-        (["--csv", "a.csv", "--arff", "a.arff"], "one of --csv and --arff"),
-        (["--arff", "a.csv"], "ends in .arff"),
+        ("--csv a.csv", "--labels to name"),
+        ("--labels x", "one of --csv, --sdf and --arff"),
+        ("--csv a.csv --arff a.arff", "one of --csv, --sdf and --arff"),
+        ("--labels x --arff a.csv", "ends in .arff"),
+        ("--labels x --sdf a.csv", "ends in .sdf"),
     ],
 )
-def test_a_file_and_its_labels_are_needed(words, expected, tmp_path, capsys):
-    assert cli.main(["train", "--out", str(tmp_path / "m"), *words]) == 1
+def test_a_file_and_its_labels_are_needed(command, expected, tmp_path, capsys):
+    assert run(f"train {command}", out=tmp_path / "m") == 1
     assert expected in capsys.readouterr().err
 
 
 def test_options_come_from_a_file(tmp_path, capsys):
     with pytest.raises(SystemExit):
-        cli.main(
-            [
-                "train",
-                "--csv",
-                "a.csv",
-                "--labels",
-                "x,y",
-                "--out",
-                str(tmp_path),
-                "--json",
-                "--print_config",
-            ]
-        )
+        run("train --csv a.csv --labels x,y --json --print_config", out=tmp_path)
     printed = capsys.readouterr().out
     assert "labels: x,y" in printed
     assert "json: true" in printed
-    config = tmp_path / "config.yaml"
-    config.write_text(printed)
-    assert cli.main(["train", "--config", str(config)]) == 1
+    (tmp_path / "config.yaml").write_text(printed)
+    assert run("train", config=tmp_path / "config.yaml") == 1
     assert "Expected the file 'a.csv'" in capsys.readouterr().err
 
 
-def test_help_of_flags(capsys):
+@pytest.mark.parametrize("name", [*(n for n in _COMMANDS if n != "data"), "data check", "data get"])
+def test_help_has_groups_words_of_people_and_examples(name, capsys):
     with pytest.raises(SystemExit):
-        cli.main(["train", "--help"])
+        run(f"{name} --help")
     printed = capsys.readouterr().out
-    assert " --force " in printed
-    assert "{true,false}" not in printed
-    assert "The columns of labels, separated by commas" in printed
+    assert f"\nExamples:\n    tg-mlc {name} " in printed
+    assert not [word for word in ("Union", "null", "type:", "list[", "+ ") if word in printed]
+    if name == "train":
+        assert " --force " in printed
+        assert "--labels NAMES  " in printed
+        assert "\nThe columns of inputs:\n" in printed
+        assert "The columns of labels, separated by commas" in " ".join(printed.split())
 
 
-def test_an_interruption_imports_nothing(capsys, monkeypatch):
-    """Packages that were being imported would fail to be imported again, in ways of their own."""
+def test_an_interruption_imports_nothing(monkeypatch):
+    """Packages that are half imported would fail to be imported again, in ways of their own."""
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -105,24 +99,19 @@ def test_an_interruption_imports_nothing(capsys, monkeypatch):
     assert cli.main([]) == 130
 
 
-def test_an_option_that_is_given_twice_is_refused(capsys):
-    error = error_of(["predict", "model", "--smiles", "CCO", "--smiles=CCN"], capsys)
-    assert "argument --smiles: expected once" in error
-
-
 def test_help_does_without_pytorch():
-    code = (
-        "import sys\nfrom tg_mlc import cli\ntry:\n    cli.main(sys.argv[1:])\nexcept SystemExit:\n"
-        "    print(sorted({'torch', 'sklearn', 'pandas'} & sys.modules.keys()))"
+    code = """
+import sys
+from tg_mlc import cli
+for command in sys.argv[1:]:
+    try:
+        cli.main(command.split())
+    except SystemExit:
+        pass
+print(sorted({"torch", "sklearn", "pandas"} & sys.modules.keys()))
+"""
+    commands = ["--help", "predict --help", "tune --help", "data info --help", "trian"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *commands], capture_output=True, text=True, check=True
     )
-    for words in (
-        ["--help"],
-        ["predict", "--help"],
-        ["tune", "--help"],
-        ["data", "info", "--help"],
-        ["trian"],
-    ):
-        printed = subprocess.run(
-            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
-        ).stdout
-        assert printed.splitlines()[-1] == "[]"
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 import tg_mlc
-from tests.cli.conftest import write_rows
+from tests.cli.conftest import run, write_rows
 from tests.quick import train_little
-from tg_mlc import cli
 from tg_mlc.cli._inputs import Predictions
 from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
-# the package's attribute of this name is the function
+# The attribute of the package with this name is the function.
 predicting = import_module("tg_mlc.cli.predict")
 
 
@@ -28,187 +27,142 @@ def read(text):
 
 
 def test_rows_of_a_file(rows, tmp_path, capsys):
-    command = ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv")]
-    assert cli.main(command) == 0
+    paths = {"csv": rows / "rows.csv"}
+    assert run("predict", rows / "model", **paths) == 0
     lines = read(capsys.readouterr().out)
     assert len(lines) == 80
-    values = [
-        [float(line["height"] or "nan"), float(line["width"])]
-        for line in read((rows / "rows.csv").read_text())
-    ]
+    table = read((rows / "rows.csv").read_text())
+    values = [[float(row["height"] or "nan"), float(row["width"])] for row in table]
     frame = tg_mlc.load(rows / "model").predict(np.array(values))
-    assert [float(line["tall"]) for line in lines] == pytest.approx(
-        frame["probability"]["tall"].tolist(), abs=1e-6
-    )
+    expected = frame["probability"]["tall"].tolist()
+    assert [float(line["tall"]) for line in lines] == pytest.approx(expected, abs=1e-6)
     names = [";".join(frame["decision"].columns[row]) for row in frame["decision"].to_numpy()]
     assert [line["predicted"] for line in lines] == names
-    assert cli.main([*command, "--out", str(tmp_path / "predictions.csv")]) == 0
+    assert run("predict", rows / "model", out=tmp_path / "predictions.csv", **paths) == 0
     assert read((tmp_path / "predictions.csv").read_text()) == lines
-    assert cli.main([*command, "--json"]) == 0
+    assert run("predict", rows / "model", "--json", **paths) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[0])
     assert first["tall"] == pytest.approx(float(lines[0]["tall"]))
 
 
-def test_evaluation_of_a_file(rows, capsys):
-    command = ["evaluate", str(rows / "model"), "--csv", str(rows / "rows.csv")]
-    assert cli.main([*command, "--json"]) == 0
+def test_evaluation_of_a_file(rows, write, capsys):
+    paths, picture = {"csv": rows / "rows.csv"}, rows / "reliability.svg"
+    assert run("evaluate", rows / "model", "--json", **paths) == 0
     values = json.loads(capsys.readouterr().out)
-    picture = rows / "reliability.svg"
-    assert cli.main([*command, "--reliability", str(picture)]) == 0
+    assert run("evaluate", rows / "model", reliability=picture, **paths) == 0
     printed = capsys.readouterr().out
-    assert all(
-        f"{values[name]:.4f}" in printed for name in ("roc_auc_macro", "ece_macro", "brier_macro")
-    )
+    for name in ("roc_auc_macro", "ece_macro", "brier_macro"):
+        assert f"{values[name]:.4f}" in printed
     assert "<circle" in picture.read_text()
-
-
-def test_label_sets_of_a_coverage(tmp_path, capsys):
-    file, model = str(write_rows(tmp_path / "rows.csv")), str(tmp_path / "model")
-    train = ["train", "--csv", file, "--labels", "tall,broad", "--seconds", "0", "--out", model]
-    assert cli.main([*train, "--coverage_share", "0.5"]) == 0
-    capsys.readouterr()
-    assert cli.main(["predict", model, "--csv", file, "--coverage", "0.8"]) == 0
-    lines = read(capsys.readouterr().out)
-    inputs = [[float(line["height"] or "nan"), float(line["width"])] for line in lines]
-    expected = tg_mlc.load(model).predict(np.array(inputs), coverage=0.8)["decision"].to_numpy()
-    assert [
-        ["tall" in each["predicted"], "broad" in each["predicted"]] for each in lines
-    ] == expected.tolist()
-    for options in (
-        ["--coverage", "2"],
-        ["--coverage", "0.8", "--given", "all"],
-        ["--coverage", "0.99"],
-    ):
-        assert cli.main(["predict", model, "--csv", file, *options]) == 1
-        assert "coverage" in capsys.readouterr().err
-
-
-def test_metrics_that_are_undefined_are_null(rows, tmp_path, capsys):
-    (tmp_path / "one.csv").write_text("height,width,tall,broad\n9,5,1,1\n")
-    assert (
-        cli.main(["evaluate", str(rows / "model"), "--csv", str(tmp_path / "one.csv"), "--json"])
-        == 0
-    )
+    one = write("one.csv", "height,width,tall,broad\n9,5,1,1\n")
+    assert run("evaluate", rows / "model", "--json", csv=one) == 0
     values = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert values["roc_auc_macro"] is None
     assert values["hamming_accuracy"] is not None
 
 
+def test_label_sets_of_a_coverage(tmp_path, capsys):
+    file, model = write_rows(tmp_path / "rows.csv"), tmp_path / "model"
+    options = "--labels tall,broad --seconds 0 --coverage_share 0.5"
+    assert run(f"train {options}", csv=file, out=model) == 0
+    capsys.readouterr()
+    assert run("predict", model, csv=file, coverage=0.8) == 0
+    lines = read(capsys.readouterr().out)
+    inputs = [[float(line["height"] or "nan"), float(line["width"])] for line in lines]
+    expected = tg_mlc.load(model).predict(np.array(inputs), coverage=0.8)["decision"].to_numpy()
+    predicted = [[name in line["predicted"] for name in ("tall", "broad")] for line in lines]
+    assert predicted == expected.tolist()
+    for options in ("--coverage 2", "--coverage 0.8 --given all", "--coverage 0.99"):
+        assert run(f"predict {model} {options}", csv=file) == 1
+        assert "coverage" in capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def fruit(tmp_path_factory):
-    """The folder with a model of texts and names of labels, of a file with semicolons between its cells."""
+    """The folder with a model of texts and names of labels, of a file with semicolons."""
     home = tmp_path_factory.mktemp("fruit")
-    lines = [
-        f"{text};{'red,green' if i % 3 else 'red'}"
-        for i, text in enumerate(["plums", "a pear", "pears"] * 10)
-    ]
+    texts = ["plums", "a pear", "pears"] * 10
+    lines = [f"{text};{'red,green' if i % 3 else 'red'}" for i, text in enumerate(texts)]
     (home / "train.csv").write_text("\n".join(["body;colours", *lines]))
-    words = [
-        "--csv",
-        str(home / "train.csv"),
-        "--text",
-        "body",
-        "--labels",
-        "colours",
-        "--label_separator",
-        ",",
-    ]
-    assert (
-        cli.main(
-            ["train", *words, "--delimiter", ";", "--seconds", "0", "--out", str(home / "model")]
-        )
-        == 0
-    )
+    options = "--text body --labels colours --label_separator , --delimiter ; --seconds 0"
+    assert run(f"train {options}", csv=home / "train.csv", out=home / "model") == 0
     return home
 
 
-def test_what_stands_between_cells_is_known_and_other_files_may_differ(fruit, tmp_path, capsys):
-    command = ["predict", str(fruit / "model"), "--csv"]
-    assert cli.main([*command, str(fruit / "train.csv")]) == 0
+def test_other_files_may_have_another_delimiter(fruit, tmp_path, capsys):
+    assert run("predict", fruit / "model", csv=fruit / "train.csv") == 0
     expected = capsys.readouterr().out
     assert set(read(expected)[1]["predicted"].split(",")) == {"red", "green"}
-    (tmp_path / "tabs.csv").write_text((fruit / "train.csv").read_text().replace(";", "\t"))
-    for options in ([], ["--delimiter", r"\t"]):
-        assert cli.main([*command, str(tmp_path / "tabs.csv"), *options]) == 0
+    tabs = tmp_path / "tabs.csv"
+    tabs.write_text((fruit / "train.csv").read_text().replace(";", "\t"))
+    for options in ({}, {"delimiter": r"\t"}):
+        assert run("predict", fruit / "model", csv=tabs, **options) == 0
         assert capsys.readouterr().out == expected
-    command = ["evaluate", str(fruit / "model"), "--csv", str(tmp_path / "tabs.csv")]
-    assert cli.main([*command, "--delimiter", r"\t"]) == 0
+    assert run("evaluate", fruit / "model", csv=tabs, delimiter=r"\t") == 0
     assert "30 samples, 2 labels" in capsys.readouterr().out
 
 
 def test_labels_in_lists_need_no_separator(tmp_path, capsys):
-    lists = ("""['red', 'green']""", '["red"]')
-    rows = "".join(
-        f'"{text}";{lists[i % 2]}\n' for i, text in enumerate(["plums", "a pear", "pears"] * 10)
-    )
-    (tmp_path / "train.csv").write_text(f"body;colours\n{rows}")
-    file, out = ["--csv", str(tmp_path / "train.csv")], str(tmp_path / "model")
-    words = ["--text", "body", "--labels", "colours", "--seconds", "0", "--out", out]
-    assert cli.main(["train", *file, *words]) == 0
-    assert cli.main(["evaluate", out, *file]) == 0
+    lists, texts = ("""['red', 'green']""", '["red"]'), ["plums", "a pear", "pears"] * 10
+    lines = [f'"{text}";{lists[i % 2]}' for i, text in enumerate(texts)]
+    file, out = tmp_path / "train.csv", tmp_path / "model"
+    file.write_text("\n".join(["body;colours", *lines]))
+    assert run("train --text body --labels colours --seconds 0", csv=file, out=out) == 0
+    assert run("evaluate", out, csv=file) == 0
     assert "30 samples, 2 labels" in capsys.readouterr().out
-    assert cli.main(["predict", out, *file]) == 0
+    assert run("predict", out, csv=file) == 0
     assert set(read(capsys.readouterr().out)[1]["predicted"].split(";")) <= {"red", "green"}
 
 
-def test_labels_that_the_model_does_not_know_are_reported_and_count_in_no_metric(
-    fruit, tmp_path, capsys, monkeypatch
-):
+def test_unknown_labels_are_reported_and_count_in_no_metric(fruit, write, capsys, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
-    (tmp_path / "known.csv").write_text("\n".join(lines))
-    (tmp_path / "others.csv").write_text("\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
-    command = ["evaluate", str(fruit / "model"), "--csv"]
-    assert cli.main([*command, str(tmp_path / "known.csv")]) == 0
+    known = write("known.csv", "\n".join(lines))
+    others = write("others.csv", "\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
+    assert run("evaluate", fruit / "model", csv=known) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert cli.main([*command, str(tmp_path / "others.csv")]) == 0
-    assert capsys.readouterr() == (
-        printed.out,
-        f"tg-mlc: labels that the model does not know count in no metric: ['blue', 'pink'] (in 1 of the rows of "
-        f"'{tmp_path / 'others.csv'}', first in row 2 (line 5))\n",
-    )
+    assert run("evaluate", fruit / "model", csv=others) == 0
+    out, error = capsys.readouterr()
+    assert out == printed.out
+    assert "count in no metric: ['blue', 'pink'] (in 1 of the rows" in error
+    assert "first in row 2 (line 5)" in error
 
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory):
-    """The folder with a file of DNA, of which two rows cannot be read, and a model of the others."""
+    """The folder with a file of DNA, two rows of which cannot be read, and a model."""
     home = tmp_path_factory.mktemp("dna")
     lines = [f"{'ACGT' * (3 + i % 3)}{'TTTT' if i % 2 else 'GGGG'},{i % 2}" for i in range(20)]
     (home / "train.csv").write_text("\n".join(["site,bound", *lines]))
     (home / "new.csv").write_text("\n".join(["site,bound", lines[0], "AC4T,1", lines[1], '"",0']))
     (home / "strange.csv").write_text("site,bound\nAC4T,1\n")
-    words = [
-        "--csv",
-        str(home / "train.csv"),
-        "--dna",
-        "site",
-        "--labels",
-        "bound",
-        "--seconds",
-        "0",
-    ]
-    assert cli.main(["train", *words, "--out", str(home / "model")]) == 0
+    options = "--dna site --labels bound --seconds 0"
+    assert run(f"train {options}", csv=home / "train.csv", out=home / "model") == 0
     return home
 
 
-def test_rows_that_cannot_be_read_are_reported_and_stay_blank(pieces, capsys):
-    command = ["predict", str(pieces / "model"), "--csv"]
-    assert cli.main([*command, str(pieces / "new.csv")]) == 1
-    printed = capsys.readouterr()
-    assert [bool(line["bound"]) for line in read(printed.out)] == [True, False, True, False]
-    assert "cannot read row 1 (line 3): Expected letters of DNA" in printed.err
-    assert [bool(line["reason"]) for line in read(printed.out)] == [False, True, False, True]
-    assert printed.err.endswith("tg-mlc: 2 rows could not be read as DNA and are left blank\n")
-    assert cli.main([*command, str(pieces / "strange.csv"), "--json"]) == 1
-    printed = capsys.readouterr()
-    line = json.loads(printed.out)
-    assert (line["predicted"], line["bound"], "letters of DNA" in line["reason"]) == (
-        "",
-        None,
-        True,
-    )
-    assert printed.err.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
+def test_rows_that_cannot_be_read_are_reported(pieces, capsys):
+    assert run("predict", pieces / "model", csv=pieces / "new.csv") == 1
+    out, error = capsys.readouterr()
+    assert [bool(line["bound"]) for line in read(out)] == [True, False, True, False]
+    assert [bool(line["reason"]) for line in read(out)] == [False, True, False, True]
+    assert "cannot read row 1 (line 3): Expected letters of DNA" in error
+    assert error.endswith("tg-mlc: 2 rows could not be read as DNA and are left blank\n")
+    assert run("predict", pieces / "model", "--json", csv=pieces / "strange.csv") == 1
+    out, error = capsys.readouterr()
+    line = json.loads(out)
+    assert (line["predicted"], line["bound"]) == ("", None)
+    assert "letters of DNA" in line["reason"]
+    assert error.endswith("tg-mlc: 1 row could not be read as DNA and is left blank\n")
+    assert run("evaluate", pieces / "model", csv=pieces / "new.csv") == 1
+    out, error = capsys.readouterr()
+    assert "2 samples, 1 labels" in out
+    assert "2 rows could not be read as DNA and are skipped" in error
+    assert run("evaluate", pieces / "model", csv=pieces / "strange.csv") == 1
+    assert "Expected at least one row that can be evaluated" in capsys.readouterr().err
+    assert run("predict --on_error raise", pieces / "model", csv=pieces / "new.csv") == 1
+    assert "got row 1 (line 3): Expected letters of DNA" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
@@ -217,8 +171,8 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     monkeypatch.setattr(tables, "_BLOCK", 2)
     path, out = tmp_path / "new.csv", tmp_path / "out.csv"
     path.write_bytes((pieces / "new.csv").read_bytes() + b"\nACGT,1" * 5)
-    command = ["predict", str(pieces / "model"), "--csv", str(path), *form, "--out"]
-    assert cli.main([*command, str(tmp_path / "straight.csv")]) == 1
+    command = ["predict", pieces / "model", *form]
+    assert run(*command, csv=path, out=tmp_path / "straight.csv") == 1
     capsys.readouterr()
     straight, of_rows, blocks = (tmp_path / "straight.csv").read_bytes(), Predictions.of_rows, []
 
@@ -231,30 +185,30 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
 
     monkeypatch.setattr(Predictions, "of_rows", stops)
     for _ in range(2):
-        assert cli.main([*command, str(out)]) == 130
+        assert run(*command, csv=path, out=out) == 130
         assert "run it again" in capsys.readouterr().err
         assert not out.exists()
-    for changed in (["--metric", "f1_macro"], ["--keep", "none"]):
-        assert cli.main([*command, str(out), *changed]) == 1
-        assert f"(got another {changed[0][2:]}); run that command again" in capsys.readouterr().err
+    for changed in ({"metric": "f1_macro"}, {"keep": "none"}):
+        assert run(*command, csv=path, out=out, **changed) == 1
+        assert (
+            f"(got another {next(iter(changed))}); run that command again"
+            in capsys.readouterr().err
+        )
     before = path.read_bytes()
     path.write_bytes(before + b"\nACGT,0")
-    assert cli.main([*command, str(out)]) == 1
+    assert run(*command, csv=path, out=out) == 1
     assert "(got another csv)" in capsys.readouterr().err
     path.write_bytes(before)
-    assert cli.main([*command, str(out)]) == 1
+    assert run(*command, csv=path, out=out) == 1
     assert "2 rows could not be read" in capsys.readouterr().err
     assert out.read_bytes() == straight
     assert len(blocks) == 7  # 5 blocks, two of which were begun twice
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
-        "new.csv",
-        "out.csv",
-        "straight.csv",
-    ]
+    files = sorted(each.name for each in tmp_path.iterdir())
+    assert files == ["new.csv", "out.csv", "straight.csv"]
 
 
 @pytest.mark.parametrize("error", [ValueError, MemoryError])
-def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monkeypatch, capsys):
+def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
 
     def refuse(table, *_):
@@ -262,17 +216,10 @@ def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monke
             raise error
         return {}
 
-    monkeypatch.setattr(predicting, "_kept", refuse)
-    command = [
-        "predict",
-        str(pieces / "model"),
-        "--csv",
-        str(pieces / "new.csv"),
-        "--out",
-        str(tmp_path / "out.csv"),
-    ]
+    monkeypatch.setattr(predicting, "_file_columns", refuse)
+    paths = {"csv": pieces / "new.csv", "out": tmp_path / "out.csv"}
     with nullcontext() if error is ValueError else pytest.raises(error):
-        assert cli.main(command) == 1
+        assert run("predict", pieces / "model", **paths) == 1
     left = {each.name for each in tmp_path.iterdir()}
     assert left == (set() if error is ValueError else {".out.csv.partial", ".out.csv.notes"})
 
@@ -280,213 +227,156 @@ def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monke
 def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
     out = tmp_path / "out.csv"
     with resumable(str(out), {}):
-        command = [
-            "predict",
-            str(rows / "model"),
-            "--csv",
-            str(rows / "rows.csv"),
-            "--out",
-            str(out),
-        ]
-        assert cli.main(command) == 1
+        assert run("predict", rows / "model", csv=rows / "rows.csv", out=out) == 1
     assert f"no other command that writes to --out (got '{out}'" in capsys.readouterr().err
 
 
 def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     loaded = tg_mlc.load(fruit / "model")
     loaded.decision.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # whatever the scores are
-    model = str(loaded.save(tmp_path / "model"))
-    command = ["predict", model, "--metric", "subset_accuracy"]
-    assert cli.main([*command, "--text", "plums", "--json"]) == 0
+    model = loaded.save(tmp_path / "model")
+    command = ["predict --metric subset_accuracy", model]
+    assert run(*command, "--json", text="plums") == 0
     shown = json.loads(capsys.readouterr().out)
     assert [(each["decision"], each["threshold"]) for each in shown] == [(True, None)] * 2
-    assert cli.main([*command, "--text", "plums"]) == 0
-    assert all(
-        "label sets" in line and line.endswith("yes")
-        for line in capsys.readouterr().out.splitlines()[-2:]
-    )
-    assert cli.main([*command, "--csv", str(fruit / "train.csv")]) == 0
+    assert run(*command, text="plums") == 0
+    for line in capsys.readouterr().out.splitlines()[-2:]:
+        assert re.search("label sets +yes$", line)
+    assert run(*command, csv=fruit / "train.csv") == 0
     assert {line["predicted"] for line in read(capsys.readouterr().out)} == {"green,red"}
-    assert cli.main(["evaluate", model, "--csv", str(fruit / "train.csv")]) == 0
+    assert run("evaluate", model, csv=fruit / "train.csv") == 0
     assert "0.6667  label sets" in capsys.readouterr().out
 
 
-def test_labels_that_are_given(rows, fruit, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("height,width,tall,broad\n9,5,0,\n9,5,,\n9,5,1,0\n")
-    command = ["predict", str(rows / "model"), "--csv", str(tmp_path / "new.csv")]
-    assert cli.main(command) == 0
+def test_given_labels_of_rows(rows, write, capsys):
+    new = write("new.csv", "height,width,tall,broad\n9,5,0,\n9,5,,\n9,5,1,0\n")
+    assert run("predict", rows / "model", csv=new) == 0
     plain = read(capsys.readouterr().out)
     for columns in ("all", "tall,broad"):
-        assert cli.main([*command, "--given", columns]) == 0
+        assert run("predict", rows / "model", csv=new, given=columns) == 0
         given = read(capsys.readouterr().out)
         assert [line["tall"] for line in given] == ["0.0", plain[1]["tall"], "1.0"]
         assert [given[1]["broad"], given[2]["broad"]] == [plain[1]["broad"], "0.0"]
         assert "tall" not in given[0]["predicted"]
         assert given[2]["predicted"] == "tall"
     for cells in ("much,5,1,\n9,5,1,", "much,5,1,\n9,5,1,0", "much,5,1,0\n9,5,1,0"):
-        (tmp_path / "new.csv").write_text(f"height,width,tall,broad\n{cells}\n")
-        assert cli.main([*command, "--given", "all"]) == 1
-        # unread, then known
+        new.write_text(f"height,width,tall,broad\n{cells}\n")
+        assert run("predict", rows / "model", csv=new, given="all") == 1
+        # The first row cannot be read, and labels of the second are known.
         assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]
-    command = ["predict", str(fruit / "model")]
-    (tmp_path / "new.csv").write_text("body;colours\nplums;green\nplums;\n")
-    assert cli.main([*command, "--csv", str(tmp_path / "new.csv"), "--given", "all"]) == 0
+
+
+def test_given_labels_of_names(fruit, write, capsys):
+    new = write("new.csv", "body;colours\nplums;green\nplums;\n")
+    assert run("predict", fruit / "model", csv=new, given="all") == 0
     lines = read(capsys.readouterr().out)
     assert lines[0]["green"] == "1.0"
     assert lines[1]["green"] != "1.0"
-    assert cli.main([*command, "--text", "plums", "--given", "green=0", "--json"]) == 0
+    command = ["predict --text plums --given green=0", fruit / "model"]
+    assert run(*command, "--json") == 0
     shown = {each["label"]: each for each in json.loads(capsys.readouterr().out)}
     assert (shown["green"]["probability"], shown["green"]["decision"]) == (0.0, False)
     assert [name for name, each in shown.items() if each.get("given")] == ["green"]
-    assert cli.main([*command, "--text", "plums", "--given", "green=0"]) == 0
+    assert run(*command) == 0
     assert re.search(r"green +0\.000 +given +no", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("model", "options", "message"),
     [
-        (["--text", "plums", "--given", "green"], "Expected --given as in nausea=1,rash=0"),
-        (["--text", "plums", "--given", "blue=1"], "'given' to name labels of the model"),
-        (["--text", "plums", "--given", "green=1,red=0"], "all 2 labels given"),
-        (
-            ["--csv", "{}/train.csv", "--given", "body"],
-            "Expected --given to name columns of labels, such as ['colours']",
-        ),
-        (
-            ["--csv", "{}/train.csv", "--given", "green=1"],
-            "write the values into such columns of the file",
-        ),
+        ("fruit", "--text plums --given green", "Expected --given as in nausea=1,rash=0"),
+        ("fruit", "--text plums --given blue=1", "'given' to name labels of the model"),
+        ("fruit", "--text plums --given green=1,red=0", "all 2 labels given"),
+        ("fruit", "--csv {}/train.csv --given body", "columns of labels, such as ['colours']"),
+        ("fruit", "--csv {}/train.csv --given green=1", "write the values into such columns"),
+        ("pieces", "--csv {}/new.csv --on_error skip", "'--on_error'"),
+        ("pieces", "--dna ACGT --out x.csv", "Expected --csv with --out"),
+        ("pieces", "--dna AC4T", "an input that can be read for --dna (got 'AC4T': "),
+        ("rows", "", "Expected --csv for a model of rows"),
+        ("rows", "--smiles CCO", "Expected --csv for a model of rows"),
+        ("rows", "--csv a.csv --text b", "Expected --csv for a model of rows"),
     ],
 )
-def test_wrong_given_labels_are_named(options, message, fruit, capsys):
-    assert (
-        cli.main(["predict", str(fruit / "model"), *[each.format(fruit) for each in options]]) == 1
-    )
+def test_wrong_options_are_named(model, options, message, request, capsys):
+    home = request.getfixturevalue(model)
+    assert run(f"predict {home / 'model'} {options.format(home)}") == 1
     assert message in capsys.readouterr().err
 
 
-def test_rows_that_cannot_be_read_are_left_out_of_an_evaluation(pieces, capsys):
-    assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "new.csv")]) == 1
-    printed = capsys.readouterr()
-    assert "2 samples, 1 labels" in printed.out
-    assert "2 rows could not be read as DNA and are left out" in printed.err
-
-
-def test_a_file_without_a_row_that_can_be_read_has_no_evaluation(pieces, capsys):
-    assert cli.main(["evaluate", str(pieces / "model"), "--csv", str(pieces / "strange.csv")]) == 1
-    assert "Expected at least one row that can be evaluated" in capsys.readouterr().err
-
-
-def test_one_input_is_printed_alone(pieces, tmp_path, capsys):
-    command = ["predict", str(pieces / "model"), "--dna"]
-    assert cli.main([*command, "ACGT", "--out", str(tmp_path / "x.csv")]) == 1
-    assert "Expected --csv with --out" in capsys.readouterr().err
-    assert cli.main([*command, "AC4T"]) == 1
-    assert "Expected an input that can be read for --dna (got 'AC4T': " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("options", [[], ["--smiles", "CCO"], ["--csv", "a.csv", "--text", "b"]])
-def test_other_inputs_than_the_model_takes_are_refused(rows, options, capsys):
-    assert cli.main(["predict", str(rows / "model"), *options]) == 1
-    assert "Expected --csv for a model of rows" in capsys.readouterr().err
-
-
-def test_a_model_that_does_not_say_what_its_inputs_are(plain_model, capsys):
-    assert cli.main(["predict", str(plain_model), "--text", "a pear"]) == 1
+def test_folders_without_a_model_of_the_command_line(plain_model, tmp_path, capsys):
+    assert run("predict", plain_model, text="a pear") == 1
     assert "to be trained by 'tg-mlc train'" in capsys.readouterr().err
-
-
-def test_no_model(tmp_path, capsys):
-    assert cli.main(["predict", str(tmp_path), "--text", "a"]) == 1
+    assert run("predict", tmp_path, text="a") == 1
     assert "to be the folder of a saved model" in capsys.readouterr().err
 
 
-def test_the_columns_of_the_file_stand_beside_its_predictions(rows, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("Width,name,HEIGHT,tall\n5,ann,9,1\n5,bob,tall,\n3,cy,,0\n")
-    command = ["predict", str(rows / "model"), "--csv", str(tmp_path / "new.csv")]
-    assert cli.main(command) == 1
-    printed = capsys.readouterr()
-    lines = read(printed.out)
+def test_the_columns_of_the_file_stand_beside_its_predictions(rows, write, capsys):
+    new = write("new.csv", "Width,name,HEIGHT,tall\n5,ann,9,1\n5,bob,tall,\n3,cy,,0\n")
+    command = ["predict", rows / "model"]
+    assert run(*command, csv=new) == 1
+    out, error = capsys.readouterr()
+    lines = read(out)
     own = ["Width", "name", "HEIGHT", "tall (in the file)"]
     assert list(lines[0]) == [*own, "predicted", "tall", "broad", "reason"]
-    assert [(line["name"], line["tall (in the file)"]) for line in lines] == [
-        ("ann", "1"),
-        ("bob", ""),
-        ("cy", "0"),
-    ]
+    assert [line["name"] for line in lines] == ["ann", "bob", "cy"]
+    assert [line["tall (in the file)"] for line in lines] == ["1", "", "0"]
     assert [bool(line["tall"]) for line in lines] == [True, False, True]
     assert "column 'height' (got 'tall', text)" in lines[1]["reason"]
-    assert "cannot read row 1 (line 3)" in printed.err
-    assert cli.main([*command, "--keep", "name"]) == 1
+    assert "cannot read row 1 (line 3)" in error
+    assert run(*command, csv=new, keep="name") == 1
     assert list(read(capsys.readouterr().out)[0])[:2] == ["name", "predicted"]
-    assert cli.main([*command, "--keep", "none"]) == 1
+    assert run(*command, csv=new, keep="none") == 1
     assert [line["line"] for line in read(capsys.readouterr().out)] == ["2", "3", "4"]
-    assert cli.main([*command, "--keep", "nme"]) == 1
+    assert run(*command, csv=new, keep="nme") == 1
     assert "is 'name' meant?" in capsys.readouterr().err
 
 
-def test_blank_lines_of_texts_keep_their_place(fruit, tmp_path, capsys):
-    (tmp_path / "new.csv").write_text("body\nplums\n\npears\n")
-    assert cli.main(["predict", str(fruit / "model"), "--csv", str(tmp_path / "new.csv")]) == 0
+def test_blank_lines_of_texts_keep_their_place(fruit, write, capsys):
+    assert run("predict", fruit / "model", csv=write("new.csv", "body\nplums\n\npears\n")) == 0
     assert [line["body"] for line in read(capsys.readouterr().out)] == ["plums", "", "pears"]
-
-
-def test_rows_that_cannot_be_read_may_stop_a_prediction(pieces, capsys):
-    command = ["predict", str(pieces / "model"), "--csv", str(pieces / "new.csv")]
-    assert cli.main([*command, "--on_error", "raise"]) == 1
-    assert "got row 1 (line 3): Expected letters of DNA" in capsys.readouterr().err
-    assert cli.main([*command, "--on_error", "skip"]) == 1
-    assert "'--on_error'" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
 def with_lamp(tmp_path_factory):
-    """A model of the rows that has LaMP among its parts, however busy the machine is."""
+    """A model of the rows with LaMP, however busy the machine is."""
     home = tmp_path_factory.mktemp("rows")
     path = write_rows(home / "rows.csv")
     with pytest.MonkeyPatch.context() as patched:
         train_little(patched, max_epochs=1)
-        words = ["train", "--labels", "tall,broad", "--seconds", "60", "--csv", str(path)]
-        assert cli.main([*words, "--out", str(home / "model")]) == 0
+        assert run("train --labels tall,broad --seconds 60", csv=path, out=home / "model") == 0
     assert tg_mlc.load(home / "model").networks
-    return home
+    return home / "model"
 
 
 @pytest.mark.parametrize("size", ["1e300", "-1e39", "3e38"])
-def test_numbers_too_large_to_compute_with_are_left_blank(
-    size, with_lamp, tmp_path, monkeypatch, capsys
-):
+def test_too_large_numbers_are_left_blank(size, with_lamp, write, monkeypatch, capsys):
     monkeypatch.setattr(tables, "_BLOCK", 2)
-    (tmp_path / "new.csv").write_text(
-        f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n"
-    )
-    for name, found in (("predict", "is left blank"), ("evaluate", "3 samples, 2 labels")):
-        assert cli.main([name, str(with_lamp / "model"), "--csv", str(tmp_path / "new.csv")]) == 1
-        printed = capsys.readouterr()
-        assert "cannot read row 2 (line 4): Expected " in printed.err
-        assert found in printed.out + printed.err
+    text = f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n"
+    file = write("new.csv", text)
+    for name, outcome in (("predict", "is left blank"), ("evaluate", "3 samples, 2 labels")):
+        assert run(name, with_lamp, csv=file) == 1
+        out, error = capsys.readouterr()
+        assert "cannot read row 2 (line 4): Expected " in error
+        assert outcome in out + error
         if name == "predict":
-            assert [bool(line["tall"]) for line in read(printed.out)] == [True, True, False, True]
+            assert [bool(line["tall"]) for line in read(out)] == [True, True, False, True]
+
+
+HEADER = "height,width,tall,broad\n"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "header and at least one row"),
-        ("height,width,tall,broad\n", "header and at least one row"),
+        (HEADER, "header and at least one row"),
         (b"\x8f\x03" * 99, "a text file in UTF-8"),
         ("height,width\n" + "1,2\n" * 20, "the columns ['tall', 'broad']"),
         ("width,tall,broad\n" + "1,1,0\n" * 20, "['height"),
-        (
-            "height,width,tall,broad\n" + "1,2,3,1\n" * 20,
-            "to be 0, 1 or blank (unknown) in row 0 (line 2)",
-        ),
-        ("height,width,tall,broad\n" + "1,2,nan,\n2,1,,?\n" * 20, "a label that is known"),
-        ('height,width,tall,broad\n1,"2,1,1\n' + "1,2,0,1\n" * 20, "is a quote not closed"),
-        (
-            "height,width,tall,broad\n" + "1,2,0,1\n" * 20 + "1,2\n",
-            "4 cells, as in the header, in row 20 (line 22)",
-        ),
+        (HEADER + "1,2,3,1\n" * 20, "to be 0, 1 or blank (unknown) in row 0 (line 2)"),
+        (HEADER + "1,2,nan,\n2,1,,?\n" * 20, "a label that is known"),
+        (f'{HEADER}1,"2,1,1\n' + "1,2,0,1\n" * 20, "is a quote not closed"),
+        (HEADER + "1,2,0,1\n" * 20 + "1,2\n", "4 cells, as in the header, in row 20 (line 22)"),
         ("folder", "a folder"),
         ("pipe", "no regular file"),
         ("device", "no regular file"),
@@ -496,7 +386,7 @@ def test_numbers_too_large_to_compute_with_are_left_blank(
 def test_files_that_cannot_be_used_are_named(name, content, message, rows, tmp_path, capsys):
     if name == "tune":
         pytest.importorskip("optuna")
-    path = tmp_path / "table.csv"
+    path, out = tmp_path / "table.csv", tmp_path / "model"
     special = {
         "folder": path.mkdir,
         "pipe": lambda: os.mkfifo(path),
@@ -506,17 +396,12 @@ def test_files_that_cannot_be_used_are_named(name, content, message, rows, tmp_p
         special[content]()
     else:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    columns = [
-        "--features",
-        "height,width",
-        "--labels",
-        "tall,broad",
-        "--out",
-        str(tmp_path / "model"),
-    ]
-    words = [str(rows / "model")] if name == "evaluate" else [*columns, "--seconds", "0"]
-    assert cli.main([name, *words, "--csv", str(path)]) == 1
+    if name == "evaluate":
+        assert run("evaluate", rows / "model", csv=path) == 1
+    else:
+        options = "--features height,width --labels tall,broad --seconds 0"
+        assert run(f"{name} {options}", csv=path, out=out) == 1
     error = capsys.readouterr().err
     assert message in error
     assert str(path) in error
-    assert not (tmp_path / "model").exists()
+    assert not out.exists()

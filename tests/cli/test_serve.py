@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tg_mlc.cli import main
+from tests.cli.conftest import run
 
 
 @pytest.fixture
@@ -33,26 +33,20 @@ def is_ready(url):
 def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_path):
     (tmp_path / "tokens").write_text("secret\n")
     options = ["--port", str(port), "--token_file", str(tmp_path / "tokens")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tg_mlc", "serve", str(plain_model), *options]
-    )
+    command = [sys.executable, "-m", "tg_mlc", "serve", str(plain_model), *options]
+    process = subprocess.Popen(command)
+    url, headers = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}
     try:
-        url, headers, end = (
-            f"http://127.0.0.1:{port}",
-            {"authorization": "Bearer secret"},
-            time.monotonic() + 120,
-        )
+        end = time.monotonic() + 120
         while not is_ready(url) and time.monotonic() < end:
             time.sleep(0.1)
         body, path = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}, f"{url}/models/model/predict"
         with ThreadPoolExecutor(4) as threads:
-            asked = [
-                threads.submit(httpx.post, path, json=body, headers=headers, timeout=60)
-                for _ in range(4)
-            ]
+            options = {"json": body, "headers": headers, "timeout": 60}
+            requests = [threads.submit(httpx.post, path, **options) for _ in range(4)]
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
-            assert [each.result().status_code for each in asked] == [200] * 4
+            assert [request.result().status_code for request in requests] == [200] * 4
         assert process.wait(timeout=30) == 0
     finally:
         process.kill()
@@ -61,23 +55,20 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--also", "{}"], "Expected folders of models with different names"),
-        (
-            ["--token_file", __file__.replace("test_serve", "__init__")],
-            "Expected a token in each line",
-        ),
-        (["--also", "nothing"], "Expected 'nothing' to be the folder of a saved model"),
+        ("--also {0}", "Expected folders of models with different names"),
+        ("--token_file {1}", "Expected a token in each line"),
+        ("--also nothing", "Expected 'nothing' to be the folder of a saved model"),
     ],
 )
-def test_refusals(options, message, plain_model, capsys):
-    options = [each.format(plain_model) for each in options]
-    assert main(["serve", str(plain_model), *options]) == 1
+def test_refusals(options, message, plain_model, write, capsys):
+    options = options.format(plain_model, write("tokens", ""))
+    assert run(f"serve {plain_model} {options}") == 1
     assert message in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_told(plain_model, capsys):
+def test_a_port_in_use_is_named(plain_model, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert main(["serve", str(plain_model), "--port", str(taken.getsockname()[1])]) == 1
+        assert run("serve", plain_model, port=taken.getsockname()[1]) == 1
     assert "a port in use" in capsys.readouterr().err

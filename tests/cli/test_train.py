@@ -8,33 +8,23 @@ import pandas as pd
 import pytest
 
 import tg_mlc
-from tests.cli.conftest import write_drugs, write_rows
+from tests.cli.conftest import run, write_drugs, write_rows
 from tests.quick import train_little
-from tg_mlc import cli
 from tg_mlc.stacking import StackingFeatures
 
-ROWS = ["--labels", "tall,broad"]
+ROWS = "train --labels tall,broad --seconds 0"
+DRUGS = "train --smiles smiles --labels liver,skin --seconds 0"
 
 
 @pytest.fixture
 def train(tmp_path, capsys):
     """Trains on a file and returns the printed result."""
 
-    def run(file, *words, seconds="0"):
-        command = [
-            "train",
-            "--csv",
-            str(file),
-            "--out",
-            str(tmp_path / "model"),
-            "--seconds",
-            seconds,
-            *words,
-        ]
-        assert cli.main(command) == 0
+    def train_on(file, options, seconds=0):
+        assert run(f"train {options}", csv=file, out=tmp_path / "model", seconds=seconds) == 0
         return capsys.readouterr().out
 
-    return run
+    return train_on
 
 
 def files(folder):
@@ -44,22 +34,16 @@ def files(folder):
 def test_the_folder_holds_the_model_alone(rows):
     assert files(rows / "model") == ["model.json", "weights"]
     facts = tg_mlc.load(rows / "model").facts
-    assert facts["inputs"] == {
-        "kind": "rows",
-        "columns": ["height", "width"],
-        "labels": ["tall", "broad"],
-        "separator": None,
-        "delimiter": None,
-        "encoding": None,
-    }
+    names = {"columns": ["height", "width"], "labels": ["tall", "broad"]}
+    unknown = dict.fromkeys(("separator", "delimiter", "encoding"))
+    assert facts["inputs"] == {"kind": "rows", **names, **unknown}
     assert facts["test"]["roc_auc_macro"] > 0.8
 
 
 def fruit(path):
     texts = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
-    rows = [
-        f'{text},"{";".join(word for word in ("red", "green") if word in text)}"' for text in texts
-    ]
+    colours = [";".join(word for word in ("red", "green") if word in text) for text in texts]
+    rows = [f'{text},"{names}"' for text, names in zip(texts, colours, strict=True)]
     path.write_text("\n".join(["body,colours", *rows]))
     return path
 
@@ -71,211 +55,187 @@ def sites(path):
 
 
 @pytest.mark.parametrize(
-    ("write", "words", "new", "labels"),
+    ("write", "options", "new", "labels"),
     [
-        (
-            write_drugs,
-            ["--smiles", "smiles", "--labels", "liver,skin"],
-            ["--smiles", "CCO"],
-            ["liver", "skin"],
-        ),
+        (write_drugs, "--smiles smiles --labels rest", {"smiles": "CCO"}, ["liver", "skin"]),
         (
             fruit,
-            ["--text", "body", "--labels", "colours", "--label_separator", ";"],
-            ["--text", "red"],
+            "--text body --labels colours --label_separator ;",
+            {"text": "red"},
             ["green", "red"],
         ),
-        (sites, ["--dna", "site", "--labels", "bound"], ["--dna", "ACGTACGTACGTTTTT"], ["bound"]),
+        (sites, "--dna site --labels b*", {"dna": "ACGTACGTACGTTTTT"}, ["bound"]),
     ],
 )
-def test_from_file_to_named_predictions(write, words, new, labels, train, tmp_path, capsys):
-    if "--smiles" in words:
+def test_from_file_to_named_predictions(write, options, new, labels, train, tmp_path, capsys):
+    if "smiles" in new:
         pytest.importorskip("rdkit")
-    file, out = write(tmp_path / "table.csv"), str(tmp_path / "model")
-    result = json.loads(train(file, *words, "--json"))
-    assert result["model"] == out
+    file, out = write(tmp_path / "table.csv"), tmp_path / "model"
+    result = json.loads(train(file, f"{options} --json"))
+    assert result["model"] == str(out)
     assert result["without_lamp"] == "the time was too short to train it"
     assert 0 <= result["test"]["f1_micro"] <= 1
-    assert cli.main(["predict", out, *new]) == 0
+    assert run("predict", out, **new) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split() == ["label", "probability", "threshold", "predicted"]
     assert sorted(line.split()[0] for line in lines) == labels
-    assert cli.main(["evaluate", out, "--csv", str(file), "--json"]) == 0
+    assert run("evaluate", out, "--json", csv=file) == 0
     assert json.loads(capsys.readouterr().out)["roc_auc_macro"] > 0.6
 
 
+def test_an_sdf_becomes_a_model_that_predicts_sdf_and_csv(tmp_path, capsys):
+    chem = pytest.importorskip("rdkit.Chem")
+    drugs, sdf, out = tmp_path / "drugs.csv", tmp_path / "drugs.sdf", tmp_path / "model"
+    lines = write_drugs(drugs).read_text().splitlines()
+    with chem.SDWriter(str(sdf)) as writer:
+        for number, line in enumerate(lines[1:]):
+            smiles, liver, skin = line.split(",")
+            mol = chem.MolFromSmiles(smiles)
+            for name, value in {"liver": liver, "skin": skin, "number": f"d{number}"}.items():
+                mol.SetProp(name, value)
+            writer.write(mol)
+    assert run("train --labels rest --id number --seconds 0", sdf=sdf, out=out) == 0
+    assert tg_mlc.load(out).label_names == ["liver", "skin"]
+    capsys.readouterr()
+    drugs.write_text(drugs.read_text().replace("smiles,", "structure,"))
+    probabilities = []
+    for file in ({"sdf": sdf}, {"csv": drugs}):
+        assert run("predict", out, "--json", **file) == 0
+        rows = map(json.loads, capsys.readouterr().out.splitlines())
+        probabilities.append([row["liver"] for row in rows])
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=1e-5)
+    sdf.write_text(sdf.read_text().replace("V2000", "Vxxxx", 1))
+    assert run("predict", out, sdf=sdf) == 1
+    assert "cannot read row 0: not a valid molblock" in capsys.readouterr().err
+    assert run("evaluate", out, sdf=sdf) == 1
+
+
 def test_columns_of_words(train, tmp_path, capsys):
+    file, out = tmp_path / "fruit.csv", tmp_path / "model"
     rows = [f"{('red', 'green', 'blue')[i % 3]},{i % 5},{int(i % 3 == 0)}" for i in range(60)]
-    (tmp_path / "fruit.csv").write_text("\n".join(["colour,size,ripe", *rows]))
-    train(file := tmp_path / "fruit.csv", "--labels", "ripe", "--json")
-    out = str(tmp_path / "model")
-    assert cli.main(["evaluate", out, "--csv", str(file), "--json"]) == 0
+    file.write_text("\n".join(["colour,size,ripe", *rows]))
+    train(file, "--labels ripe --json")
+    assert run("evaluate", out, "--json", csv=file) == 0
     assert json.loads(capsys.readouterr().out)["roc_auc_macro"] == 1.0
     frame = pd.read_csv(file)[["size", "colour"]]
-    assert (tg_mlc.load(out).predict(frame)["decision"]["ripe"] == (frame["colour"] == "red")).all()
-    frame[["size"]].to_csv(tmp_path / "new.csv", index=False)
-    assert cli.main(["predict", out, "--csv", str(tmp_path / "new.csv")]) == 1
+    decisions = tg_mlc.load(out).predict(frame)["decision"]["ripe"]
+    assert (decisions == (frame["colour"] == "red")).all()
+    frame[["size"]].to_csv(file, index=False)
+    assert run("predict", out, csv=file) == 1
     assert "Expected the columns ['colour'] in" in capsys.readouterr().err
 
 
 def test_an_interruption_leaves_no_model(tmp_path, monkeypatch, capsys):
-    file, out = write_rows(tmp_path / "rows.csv"), tmp_path / "model"
-    words = ["train", *ROWS, "--csv", str(file), "--seconds", "0", "--out", str(out)]
+    paths = {"csv": write_rows(tmp_path / "rows.csv"), "out": tmp_path / "model"}
     with monkeypatch.context() as patched:
         interrupt = Mock(side_effect=KeyboardInterrupt)
         patched.setattr(StackingFeatures, "fit_transform", interrupt)
-        assert cli.main(words) == 130
+        assert run(ROWS, **paths) == 130
     error = capsys.readouterr().err
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again"
     assert "Traceback" not in error
-    assert files(out) == []
-    assert cli.main(words) == 0
-    assert files(out) == ["model.json", "weights"]
+    assert files(tmp_path / "model") == []
+    assert run(ROWS, **paths) == 0
+    assert files(tmp_path / "model") == ["model.json", "weights"]
 
 
 @pytest.mark.parametrize(
     ("seconds", "end"),
     [
-        ("0", r"; LaMP is left out, because the time was too short to train it\.$"),
-        ("12", r", LaMP \d\.\d\d\.$"),
+        (0, r"; LaMP is left out, because the time was too short to train it\.$"),
+        (12, r", LaMP \d\.\d\d\.$"),
     ],
 )
-def test_the_parts_of_a_model_are_told(seconds, end, train, tmp_path, monkeypatch):
+def test_the_parts_of_a_model_are_printed(seconds, end, train, tmp_path, monkeypatch):
     train_little(monkeypatch, max_epochs=1)
-    printed = train(write_rows(tmp_path / "rows.csv"), *ROWS, seconds=seconds)
+    printed = train(write_rows(tmp_path / "rows.csv"), "--labels tall,broad", seconds)
     [line] = [line for line in printed.splitlines() if line.startswith("Weights")]
     assert line.startswith("Weights of its parts: linear SVM ")
     assert re.search(end, line)
 
 
-def test_metrics_that_are_undefined_are_null(train, tmp_path):
-    (tmp_path / "rows.csv").write_text(
-        "height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10))
-    )
-    printed = json.loads(
-        train(tmp_path / "rows.csv", "--labels", "tall", "--json"), parse_constant=pytest.fail
-    )
+def test_metrics_that_are_undefined_are_null(train, write, tmp_path):
+    file = write("rows.csv", "height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10)))
+    printed = json.loads(train(file, "--labels tall --json"), parse_constant=pytest.fail)
     assert printed["test"]["roc_auc_macro"] is None
-    content = json.loads(
-        (tmp_path / "model" / "model.json").read_text(), parse_constant=pytest.fail
-    )["content"]
+    text = (tmp_path / "model" / "model.json").read_text()
+    content = json.loads(text, parse_constant=pytest.fail)["content"]
     assert content["facts"]["test"] == printed["test"]
 
 
 def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
-    command = [
-        "train",
-        *ROWS,
-        "--seconds",
-        "0",
-        "--csv",
-        str(write_rows(tmp_path / "rows.csv")),
-        "--out",
-        str(tmp_path / "model"),
-    ]
-    assert cli.main([*command, "--features", "heihgt,width"]) == 1  # and may be corrected
+    paths = {"csv": write_rows(tmp_path / "rows.csv"), "out": tmp_path / "model"}
+    assert run(f"{ROWS} --features heihgt,width", **paths) == 1  # and may be corrected
     assert "heihgt" in capsys.readouterr().err
-    assert cli.main(command) == 0
-    assert cli.main(command) == 1
+    assert run(ROWS, **paths) == 0
+    assert run(ROWS, **paths) == 1
     assert "Expected no model in" in capsys.readouterr().err
-    assert cli.main([*command, "--force"]) == 0
+    assert run(f"{ROWS} --force", **paths) == 0
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--smiles", "a", "--text", "b"],
-            "Expected one of --smiles, --text, --dna and --features",
-        ),
-        (["--smiles", "a", "--label_separator", ";"], "Expected --label_separator with one column"),
-        (["--split", "scaffold"], "Expected '--split' to be one of random, stratified"),
-        (["--text", "nothing"], "Expected the columns ['nothing']"),
-        (
-            ["--csv", "none.csv", "--seconds", "-1"],
-            "'--seconds' to be a finite number of at least 0 (got -1.0)",
-        ),
-        (
-            ["--csv", "few.csv", "--labels", "tall"],
-            "Expected at least 10 rows to train and to test with",
-        ),
+        ({"smiles": "a", "text": "b"}, "one of --smiles, --inchi, --text, --dna and --features"),
+        ({"smiles": "a", "label_separator": ";"}, "Expected --label_separator with one column"),
+        ({"split": "scaffold"}, "Expected '--split' to be one of random, stratified"),
+        ({"text": "nothing"}, "Expected the columns ['nothing']"),
+        ({"csv": "none.csv", "seconds": -1}, "'--seconds' to be a finite number of at least 0"),
+        ({"csv": "few.csv", "labels": "tall"}, "at least 10 rows to train and to test with"),
+        ({"labels": "rest"}, "--labels take the rest (got none)"),
+        ({"labels": "tall-*"}, "'tall-*' (got none; near: 'tall'"),
+        ({"labels": "height"}, "pass --label_separator ';' if its cells are names of labels"),
     ],
 )
 def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "rows.csv")
     (tmp_path / "few.csv").write_text("height,tall\n1,0\n2,1\n")
-    words = {"--csv": "rows.csv", "--labels": "tall,broad", "--out": "model", "--seconds": "1"}
-    words |= dict(zip(options[::2], options[1::2], strict=True))
-    assert cli.main(["train", *(word for pair in words.items() for word in pair)]) == 1
-    assert message in capsys.readouterr().err
+    usual = {"csv": "rows.csv", "labels": "tall,broad", "out": "model", "seconds": 1}
+    assert run("train", **{**usual, **options}) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert f"--labels {options.get('labels')}" not in error
 
 
-def test_what_is_read_is_printed_before_training(tmp_path, capsys):
+def test_what_is_read_is_printed_before_training(write, tmp_path, capsys):
     rows = [f"s{i},${i % 7}.50,{('red', 'blue')[i % 2]},{i % 3 == 0}" for i in range(60)]
-    (tmp_path / "a.csv").write_text("\n".join(["name,price,colour,ripe", *rows]))
-    words = ["--labels", "ripe", "--seconds", "0", "--out", str(tmp_path / "model")]
-    assert cli.main(["train", "--csv", str(tmp_path / "a.csv"), *words]) == 0
+    file, out = write("a.csv", "\n".join(["name,price,colour,ripe", *rows])), tmp_path / "model"
+    assert run("train --labels ripe --seconds 0", csv=file, out=out) == 0
     printed = capsys.readouterr().err
     assert "Left out: 'name' (another text in each row)." in printed
     assert "'price' (numbers in '$'), 'colour' (2 values: blue, red)" in printed
-    (tmp_path / "new.csv").write_text("Colour,price\nRED,$3.25\ngreen,3\n")
-    assert (
-        cli.main(["predict", str(tmp_path / "model"), "--csv", str(tmp_path / "new.csv"), "--json"])
-        == 1
-    )
+    new = write("new.csv", "Colour,price\nRED,$3.25\ngreen,3\n")
+    assert run("predict", out, "--json", csv=new) == 1
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first["ripe"] is not None
     assert "numbers in '$'" in second["reason"]
 
 
-def test_a_column_that_may_be_the_inputs_is_named(tmp_path, capsys):
+def test_a_column_that_may_be_the_inputs_is_named(write, tmp_path, capsys):
     pytest.importorskip("rdkit")
     lines = [f"{'C' * (1 + i % 9)}{'N' * (i // 9)}O,{20 + i},{i % 2}" for i in range(40)]
-    (tmp_path / "drugs.csv").write_text("\n".join(["smiles,weight,liver", *lines]))
-    command = [
-        "train",
-        "--csv",
-        str(tmp_path / "drugs.csv"),
-        "--labels",
-        "liver",
-        "--seconds",
-        "0",
-        "--force",
-    ]
-    for more, is_named in (
-        ((), True),
-        (("--ignore", "smiles"), False),
-        (("--features", "weight"), False),
-    ):
-        assert cli.main([*command, *more, "--out", str(tmp_path / "model")]) == 0
+    file = write("drugs.csv", "\n".join(["smiles,weight,liver", *lines]))
+    for options, is_named in (("", True), ("--ignore smiles", False), ("--features weight", False)):
+        command = f"train --labels liver --seconds 0 --force {options}"
+        assert run(command, csv=file, out=tmp_path / "model") == 0
         assert ("pass --smiles 'smiles'" in capsys.readouterr().err) is is_named
 
 
 def test_molecules_that_cannot_be_read_are_named(tmp_path, capsys):
     pytest.importorskip("rdkit")
-    lines = write_drugs(tmp_path / "drugs.csv").read_text().splitlines()
+    file = write_drugs(tmp_path / "drugs.csv")
+    lines = file.read_text().splitlines()
     lines[3], lines[5] = "C1CC,1,0", "nothing,1,0"
-    (tmp_path / "drugs.csv").write_text("\n".join(lines))
-    words = [
-        "train",
-        "--csv",
-        str(tmp_path / "drugs.csv"),
-        "--smiles",
-        "smiles",
-        "--labels",
-        "liver,skin",
-    ]
-    assert cli.main([*words, "--seconds", "0", "--out", str(tmp_path / "model")]) == 0
-    told = capsys.readouterr().err
-    assert (
-        "tg-mlc: 2 of 80 rows cannot be read and are left out, the first of them row 2 (line 4): 'C1CC': "
-        in told
-    )
-    assert told.count("cannot be read") == 1
+    file.write_text("\n".join(lines))
+    assert run(DRUGS, csv=file, out=tmp_path / "model") == 0
+    error = capsys.readouterr().err
+    assert error.count("cannot be read") == 1
+    assert "tg-mlc: 2 of 80 rows cannot be read" in error
+    assert "row 2 (line 4): 'C1CC': " in error
     lines[10:40] = ["nothing,1,0"] * 30
-    (tmp_path / "drugs.csv").write_text("\n".join(lines))
-    assert cli.main([*words, "--out", str(tmp_path / "other")]) == 1
-    assert (
-        "at most 10% of the rows to be left out (got more: 32 of 80 rows" in capsys.readouterr().err
-    )
+    file.write_text("\n".join(lines))
+    assert run(DRUGS, csv=file, out=tmp_path / "other") == 1
+    error = capsys.readouterr().err
+    assert "(got more: 32 of 80 rows" in error
+    assert "--max_lost '0.4'" in error

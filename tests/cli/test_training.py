@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
-from tests.cli.conftest import write_rows
-from tg_mlc import cli
+from tests.cli.conftest import run, write_rows
 from tg_mlc._optional import is_installed
 from tg_mlc.cli._training import time_left
 from tg_mlc.stacking import StackingFeatures
@@ -37,27 +36,24 @@ def test_nothing_is_shown_without_a_terminal(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def command(tmp_path, *words, seconds="0"):
+def command(tmp_path, options="", seconds=0):
     file = tmp_path / "rows.csv"
     if not file.exists():
         write_rows(file)
-    out = ["--out", str(tmp_path / "model"), "--seconds", seconds]
-    return ["train", "--labels", "tall,broad", "--csv", str(file), *out, *words]
+    paths = f"--csv {file} --out {tmp_path / 'model'}"
+    return f"train --labels tall,broad {paths} --seconds {seconds} {options}"
 
 
-def started(tmp_path, *words, seconds="300"):
-    """The same in a process of its own, on more rows, with a folder for what passes."""
+def started(tmp_path):
+    """Trains in a process of its own, on more rows, with a folder for temporary files."""
     (tmp_path / "passing").mkdir()
     file = tmp_path / "rows.csv"
     rows = [f"{i % 97},{i % 7},{i % 13},{int(i % 97 > 50)},{int(i % 7 > 3)}" for i in range(200)]
     file.write_text("\n".join(["height,width,depth,tall,broad", *rows]) + "\n")
-    return subprocess.Popen(
-        [sys.executable, "-m", "tg_mlc", *command(tmp_path, *words, seconds=seconds)],
-        env={**os.environ, "TMPDIR": str(tmp_path / "passing")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    words = [sys.executable, "-m", "tg_mlc", *command(tmp_path, seconds=300).split()]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "passing")}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
 def wait_for(process, path, pattern):
@@ -83,12 +79,12 @@ def test_a_signal_to_terminate_ends_a_training_like_an_interruption(tmp_path):
 
 def test_handlers_of_signals_are_put_back(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    assert cli.main(["data", "list"]) == 0
+    assert run("data list") == 0
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_nothing_is_left_of_a_training_that_did_not_begin(tmp_path, capsys):
-    assert cli.main(command(tmp_path, "--text", "nothing")) == 1
+    assert run(command(tmp_path, "--text nothing")) == 1
     assert "nothing" in capsys.readouterr().err
     assert not (tmp_path / "model").exists()
 
@@ -100,30 +96,27 @@ def test_a_model_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, c
 
     usual = tg_mlc.auto
     monkeypatch.setattr(tg_mlc, "auto", auto)
-    assert cli.main(command(tmp_path)) == 1
+    assert run(command(tmp_path)) == 1
     assert "another program saved it meanwhile" in capsys.readouterr().err
     assert (tmp_path / "model" / "model.json").read_text() == "of another one"
     monkeypatch.setattr(StackingFeatures, "fit", pytest.fail)
     (tmp_path / "model" / "model.json").unlink()
     monkeypatch.setattr(tg_mlc, "auto", usual)
-    assert cli.main(command(tmp_path)) == 0
+    assert run(command(tmp_path)) == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("option", "value", "message"),
     [
-        (
-            ["--out", "rows.csv"],
-            "to be a folder, or a name for a new one (got the file 'rows.csv')",
-        ),
-        (["--out", "rows.csv/model"], "got the file 'rows.csv'"),
-        (["--out", "closed/model"], "'closed/model"),
-        (["--seconds", ".nan"], "'--seconds' to be a finite number of at least 0 (got nan)"),
-        (["--seconds", ".inf"], "'--seconds' to be a finite number of at least 0 (got inf)"),
+        ("out", "rows.csv", "to be a folder, or a name for a new one (got the file 'rows.csv')"),
+        ("out", "rows.csv/model", "got the file 'rows.csv'"),
+        ("out", "closed/model", "'closed/model"),
+        ("seconds", ".nan", "'--seconds' to be a finite number of at least 0 (got nan)"),
+        ("seconds", ".inf", "'--seconds' to be a finite number of at least 0 (got inf)"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_fitted(
-    words, message, tmp_path, monkeypatch, capsys
+    option, value, message, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tg_mlc, "auto", pytest.fail)
@@ -135,17 +128,10 @@ def test_wrong_options_are_refused_before_anything_is_fitted(
         return mkdir(path, *args, **options)
 
     monkeypatch.setattr(Path, "mkdir", refusing)  # permissions do not keep the user root out
-    given = dict(zip(words[::2], words[1::2], strict=True))
-    options = {
-        "--csv": "rows.csv",
-        "--labels": "tall,broad",
-        "--out": "model",
-        "--seconds": "0",
-        **given,
-    }
+    options = {"csv": "rows.csv", "out": "model", "seconds": 0, option: value}
     write_rows(tmp_path / "rows.csv")
     for name in ("train", "tune") if is_installed("optuna") else ("train",):
-        assert cli.main([name, *(word for pair in options.items() for word in pair)]) == 1
+        assert run(f"{name} --labels tall,broad", **options) == 1
         assert message in capsys.readouterr().err
 
 
@@ -169,23 +155,19 @@ def test_predictions_do_not_replace_what_is_read(out, message, rows, tmp_path, m
     [weights] = Path("model").glob("weights-*")
     out = out.format(folder.name, weights=weights)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert cli.main(["predict", "model", "--csv", "rows.csv", "--out", out]) == 1
+    assert run("predict model --csv rows.csv", out=out) == 1
     assert message in capsys.readouterr().err
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert cli.main(["predict", "model", "--csv", "rows.csv", "--out", "model/new.csv"]) == 0
+    assert run("predict model --csv rows.csv --out model/new.csv") == 0
 
 
-def test_a_full_disk_is_told_by_path(rows, tmp_path, capsys):
-    limits, before = (
-        resource.getrlimit(resource.RLIMIT_FSIZE),
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-    )
+def test_a_full_disk_is_named_by_path(rows, tmp_path, capsys):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
         out = tmp_path / "out.csv"
-        status = cli.main(
-            ["predict", str(rows / "model"), "--csv", str(rows / "rows.csv"), "--out", str(out)]
-        )
+        status = run("predict", rows / "model", csv=rows / "rows.csv", out=out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)

@@ -18,7 +18,7 @@ PAGE = "docs/command_line.md"
 
 
 def without_numbers(text):
-    """Words and signs alone, as the digits differ between machines, and the widths of columns with them."""
+    """Returns words and signs alone, as digits and widths of columns differ between machines."""
     return re.sub(r"-?\d[\d.]*(e-?\d+)?", "#", " ".join(text.split()))
 
 

@@ -6,9 +6,8 @@ import sys
 import pytest
 
 import tg_mlc
-from tests.cli.conftest import write_rows
+from tests.cli.conftest import run, write_rows
 from tests.quick import train_little
-from tg_mlc import cli
 from tg_mlc.stacking import folds as _folds
 
 
@@ -17,17 +16,8 @@ def command(tmp_path, monkeypatch):
     """A command that takes seconds, as its trainings have two epochs."""
     train_little(monkeypatch, max_epochs=2)
     table = write_rows(tmp_path / "rows.csv")
-    options = ["--seconds", "10", "--trials", "3", "--json"]
-    return [
-        "tune",
-        "--csv",
-        str(table),
-        "--labels",
-        "tall,broad",
-        "--out",
-        str(tmp_path / "model"),
-        *options,
-    ]
+    options = "--labels tall,broad --seconds 10 --trials 3 --json"
+    return f"tune --csv {table} --out {tmp_path / 'model'} {options}"
 
 
 def test_the_best_settings_train_the_model(command, tmp_path, capsys, monkeypatch):
@@ -43,7 +33,7 @@ def test_the_best_settings_train_the_model(command, tmp_path, capsys, monkeypatc
 
     monkeypatch.setattr(_folds, "_train", diverging)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert cli.main(command) == 0
+    assert run(command) == 0
     assert len(trials) == 3
     assert trials[0]["channels"] == 64
     printed = capsys.readouterr()
@@ -51,29 +41,17 @@ def test_the_best_settings_train_the_model(command, tmp_path, capsys, monkeypatc
     settings = json.loads(printed.out)["settings"]
     assert settings["lr"] in (trials[0]["lr"], trials[2]["lr"])
     assert tg_mlc.load(tmp_path / "model").facts["settings"] == settings
-    files = sorted((tmp_path / "model").iterdir())
-    assert [path.name.split("-")[0] for path in files] == ["model.json", "weights"]
+    names = sorted(path.name.split("-")[0] for path in (tmp_path / "model").iterdir())
+    assert names == ["model.json", "weights"]
 
 
 def test_trials_are_counted_before_the_file_is_read(tmp_path, capsys):
-    words = [
-        "tune",
-        "--labels",
-        "tall",
-        "--csv",
-        "none.csv",
-        "--out",
-        str(tmp_path / "model"),
-        "--trials",
-        "0",
-    ]
-    assert cli.main(words) == 1
-    assert (
-        "Expected '--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
-    )
+    command = "tune --labels tall --csv none.csv --trials 0"
+    assert run(command, out=tmp_path / "model") == 1
+    assert "'--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
 
 
 def test_without_the_extra(command, capsys, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    assert cli.main(command) == 1
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    assert run(command) == 1
     assert 'pip install "tg_mlc[tune]"' in capsys.readouterr().err

@@ -193,7 +193,7 @@ def test_columns_that_may_be_the_inputs_are_named(write):
     )
     with pytest.warns(
         UserWarning,
-        match=r"Column 'note' is left out, but .* pass --text 'note'; if .* ignore=\['note'\]",
+        match=r"Column 'note' is left out, but .* pass text_column='note'; if .* ignore=\['note'\]",
     ):
         from_csv(write(text), ["calm"])
     for told in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):

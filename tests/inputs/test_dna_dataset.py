@@ -94,31 +94,18 @@ def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
 
 
 def test_parts_without_overlap_are_not_warned_of(write, caplog):
+    test = write(b">d\nGGG\n", "test.fa")
     with caplog.at_level(logging.INFO):
-        DNADataset.from_fasta(
-            write(FASTA), write(TABLE, "x.csv"), test=write(b">d\nGGG\n", "test.fa")
-        )
+        DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=test)
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
     ("fasta", "table", "message"),
     [
-        (
-            b">a\nA\n>e f\nA\n",
-            TABLE,
-            r"a row in '.*' for every sequence \(got none for 'e', line 3 of '.*'\)",
-        ),
-        (
-            b">a\nA\n>a\nC\n",
-            TABLE,
-            r"a name of its own \(got 'a' in line 1 of '.*' and in line 3 of '.*'\)",
-        ),
-        (
-            FASTA,
-            TABLE + b"a,1,1\n",
-            r"one row for every sequence in '.*' \(got 'a' in lines 3 and 6\)",
-        ),
+        (b">a\nA\n>e f\nA\n", TABLE, r"a row in .*\(got none for 'e', line 3 of '.*'\)"),
+        (b">a\nA\n>a\nC\n", TABLE, r"'a' in line 1 of '.*' and in line 3 of '.*'\)"),
+        (FASTA, TABLE + b"a,1,1\n", r"one row for every .*\(got 'a' in lines 3 and 6\)"),
         (FASTA, TABLE.replace(b"0", b"2"), r"0, 1 or blank"),
         (FASTA, b"name,CTCF\na,1\n", r"\['id'\]"),
         (FASTA, b"id\na\nb\nc\n", "at least one column of labels"),
@@ -158,22 +145,14 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monk
 
 def test_copies_parts_and_pickles(write):
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    copies = [
-        dataset.copy(),
-        pickle.loads(pickle.dumps(dataset)),
-        dataset[torch.tensor([2, 0, 1])][[1, 2, 0]],
-    ]
-    for copy in copies:
+    again = pickle.loads(pickle.dumps(dataset))
+    for copy in (dataset.copy(), again, dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]):
         assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
         assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
         assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
         assert copy.headers == ["a chr1", "b", "c"]
-    for part in (
-        dataset[1:],
-        dataset[1:].copy(),
-        dataset.copy([1, 2]),
-        pickle.loads(pickle.dumps(dataset.copy([1, 2]))),
-    ):
+    last = dataset.copy([1, 2])
+    for part in (dataset[1:], dataset[1:].copy(), last, pickle.loads(pickle.dumps(last))):
         assert part.headers == ["b", "c"]
         assert np.array_equal(part.sparse_y().toarray(), [[1, 1], [1, np.nan]], equal_nan=True)
     single = dataset.copy([2])
@@ -183,22 +162,18 @@ def test_copies_parts_and_pickles(write):
 def test_labels_as_a_sparse_matrix(write):
     rng = np.random.default_rng(0)
     cells = rng.choice(["0", "1", ""], (60, 4))
-    table = "id,a,b,c,d\n" + "".join(
-        f"{number},{','.join(row)}\n" for number, row in enumerate(cells)
-    )
-    fasta = "".join(f">{number}\nA\n" for number in range(50)).encode()
-    test = "".join(f">{number}\nC\n" for number in range(50, 60)).encode()
-    dataset = DNADataset.from_fasta(
-        write(fasta), write(table.encode(), "x.csv"), test=write(test, "test.fa")
-    )
+    rows = [f"{number},{','.join(row)}" for number, row in enumerate(cells)]
+    table = write("\n".join(["id,a,b,c,d", *rows]).encode(), "x.csv")
+    fasta = write("".join(f">{number}\nA\n" for number in range(50)).encode())
+    test = write("".join(f">{number}\nC\n" for number in range(50, 60)).encode(), "test.fa")
+    dataset = DNADataset.from_fasta(fasta, table, test=test)
     expected = [[{"0": 0, "1": 1, "": 2}[cell] for cell in row] for row in cells]
     assert dataset.y.nan_to_num(2).tolist() == expected
     assert np.nan_to_num(dataset.sparse_y().toarray(), nan=2).tolist() == expected
     assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
     split = dataset.official_split(seed=3)
-    assert (
-        split.val.tolist() == stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3).val.tolist()
-    )
+    expected = stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3)
+    assert split.val.tolist() == expected.val.tolist()
     statistics = DatasetCard.of(dataset)
     assert statistics.missing == pytest.approx((cells == "").mean())
     assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
@@ -245,12 +220,8 @@ def test_memory_of_a_sequence(tmp_path):
 def test_labels_of_header():
     assert labels_of_header("A_1,B_0, C::9:1-2") == ["A", "C"]
     assert labels_of_header("") == []
-    assert labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"]) == [
-        "A_1",
-        "A",
-        "B_0",
-        "C",
-    ]
+    labels = labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"])
+    assert labels == ["A_1", "A", "B_0", "C"]
 
 
 def test_names_of_labels_may_end_as_values_do(write):
@@ -282,6 +253,9 @@ def test_files_of_labels_that_are_wrong(write):
         DNADataset.from_files({"x": good}, test={"y": good})
 
 
+EDITS = st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3))
+
+
 def outcome(read):
     """The value that is read, or the message of the error."""
     try:
@@ -291,13 +265,7 @@ def outcome(read):
 
 
 @settings(max_examples=100)
-@given(
-    edits=st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3)),
-        min_size=1,
-        max_size=3,
-    )
-)
+@given(edits=st.lists(EDITS, min_size=1, max_size=3))
 def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, edits):
     content, folder = TABLE, tmp_path_factory.getbasetemp()
     for place, dropped, put in edits:

@@ -225,7 +225,7 @@ def test_views_of_kinds_are_found_by_name_and_have_names_of_their_own():
     for kind in KINDS:
         for name, make in kind.views.items():
             assert isinstance(find("view", name)(), type(make()))
-    with pytest.raises(ValueError, match=r"Expected a view among \[.*'words'.*\] \(got 'pixels'\)"):
+    with pytest.raises(ValueError, match=r"Expected a view among .*words.* \(got 'pixels'\)"):
         find("view", "pixels")
     with pytest.raises(ValueError, match=r"to have a name of its own.*vectors\.Scaled"):
         type("Other", (Digits,), {"views": {"standard": Digits.Counts}})

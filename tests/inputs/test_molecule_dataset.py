@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
-from tg_mlc.data import DuplicateMolecule, InvalidMolecule, MoleculeDataset, MoleculeReport
+from tg_mlc.data import MoleculeDataset, MoleculeReport
 from tg_mlc.inputs import molecule_dataset as module
+from tg_mlc.inputs.molecule_dataset import DuplicateMolecule, InvalidMolecule
 
 TABLE = """name,smiles,toxic,bitter
 ethanol,CCO,0,1
@@ -31,38 +32,18 @@ def read(table, **options):
     return MoleculeDataset.from_csv(table, "smiles", ["toxic", "bitter"], **options)
 
 
-def test_from_csv(table):
-    dataset = read(table)
-    assert len(dataset) == 4
+def test_samples_labels_and_report_of_a_table(table):
+    with pytest.warns(UserWarning, match=r"1 of 5 rows cannot be read .* row 1 .*'C1CC': "):
+        dataset = read(table)
     assert dataset.label_names == ["toxic", "bitter"]
     assert dataset.num_labels == dataset.num_classes == 2
-    assert dataset[0].y.shape == (1, 2)
     assert dataset[0].smiles == "CCO"
     assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [0, -1], [1, 0], [-1, -1]]
-
-
-def test_molecules_that_are_left_out_are_counted():
-    with pytest.warns(UserWarning, match=r"1 of 2 rows cannot be read .* row 1: 'C1CC': "):
-        MoleculeDataset.from_smiles(["CC", "C1CC"], [[1], [0]])
-
-
-def test_the_report_lists_invalid_and_duplicate_rows(table):
-    report = read(table).report
+    report = dataset.report
     assert report.num_rows == 5
     assert [(entry.row, entry.smiles) for entry in report.invalid] == [(1, "C1CC")]
     assert report.duplicates == [DuplicateMolecule(4, 0, "CCO")]
     assert report.kept_rows == [0, 2, 3, 4]
-
-
-def test_on_error_raise_names_the_row(table):
-    with pytest.raises(
-        ValueError, match=r"row 1 \(got 'C1CC': not a valid SMILES.*on_error='skip'"
-    ):
-        read(table, on_error="raise")
-
-
-def test_y_follows_a_selection(table):
-    dataset = read(table)
     assert torch.equal(dataset[[2, 0]].y, dataset.y[[2, 0]])
     assert dataset[1:3].label_names == dataset.label_names
     assert dataset[torch.tensor([True, False, False, True])].y.shape == (2, 2)
@@ -70,17 +51,16 @@ def test_y_follows_a_selection(table):
 
 def test_single_atoms_and_fragments_can_be_batched(table):
     batch = next(iter(DataLoader(read(table), batch_size=4)))
-    assert batch.num_graphs == 4
-    assert batch.y.shape == (4, 2)
-    assert batch.edge_index.shape[0] == 2
+    assert (batch.num_graphs, batch.y.shape, batch.edge_index.shape[0]) == (4, (4, 2), 2)
     assert batch.batch.bincount().tolist() == [3, 2, 1, 3]
 
 
-def test_a_data_set_of_one_molecule():
-    dataset = MoleculeDataset.from_smiles(["C"], [[1.0, math.nan]])
-    assert len(dataset) == 1
-    assert dataset.y.shape == (1, 2)
-    assert dataset.label_names == ["label_0", "label_1"]
+def test_a_data_set_of_one_molecule_in_any_notation():
+    for text in ("CCO", "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3"):
+        dataset = MoleculeDataset.from_smiles([text], [[1.0, math.nan]])
+        assert dataset.y.shape == (1, 2)
+        assert dataset.label_names == ["label_0", "label_1"]
+        assert dataset[0].smiles == "CCO"
 
 
 def test_transforms_and_filter(table):
@@ -106,31 +86,23 @@ def test_root_keeps_the_graphs(table, tmp_path, monkeypatch):
     assert torch.equal(second[1].x, first[1].x)
 
 
-@pytest.mark.parametrize("change", ["file", "columns", "on_error", "force_reload"])
-def test_root_makes_the_graphs_again_when_something_changed(table, tmp_path, monkeypatch, change):
+def test_root_makes_the_graphs_again_when_something_changed(table, tmp_path, monkeypatch):
     table.write_text(TABLE.replace("C1CC", "C1CC1"))
     read(table, root=tmp_path)
-    made = []
-    monkeypatch.setattr(module, "molecule_samples", spy(made, module.molecule_samples))
-    if change == "file":
-        table.write_text(TABLE)
-        assert len(read(table, root=tmp_path)) == 4
-    elif change == "columns":
-        dataset = MoleculeDataset.from_csv(table, "smiles", ["bitter"], root=tmp_path)
-        assert dataset.label_names == ["bitter"]
-    elif change == "on_error":
-        read(table, root=tmp_path, on_error="raise")
-    else:
-        read(table, root=tmp_path, force_reload=True)
-    assert len(made) == 1
+    made, make = [], module.molecule_samples
 
+    def record(*args, **options):
+        made.append(args)
+        return make(*args, **options)
 
-def spy(calls, function):
-    def call(*args, **kwargs):
-        calls.append(args)
-        return function(*args, **kwargs)
-
-    return call
+    monkeypatch.setattr(module, "molecule_samples", record)
+    dataset = MoleculeDataset.from_csv(table, "smiles", ["bitter"], root=tmp_path)
+    assert dataset.label_names == ["bitter"]
+    read(table, root=tmp_path, on_error="raise")
+    read(table, root=tmp_path, force_reload=True)
+    table.write_text(TABLE)
+    assert len(read(table, root=tmp_path)) == 4
+    assert len(made) == 4
 
 
 def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
@@ -147,28 +119,14 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
     [
         (["C", "CC"], [[1.0]], {}, r"shape \[2, 1\].*got \[1, 1\]"),
         (["C"], [[0.5]], {}, r"got 0.5 in row 0, column 0: label 'label_0'"),
-        (
-            ["C"],
-            [[1.0]],
-            {"label_names": ["a", "b"]},
-            r"name each of the 1 columns \(got 2 names\)",
-        ),
-        (
-            ["C"],
-            [[1.0, 0.0]],
-            {"label_names": ["a", "a"]},
-            r"'label_names' to be unique \(got \['a'\]",
-        ),
+        (["C"], [[1.0]], {"label_names": ["a", "b"]}, r"each of the 1 columns \(got 2 names\)"),
+        (["C"], [[1.0, 0.0]], {"label_names": ["a", "a"]}, r"to be unique \(got \['a'\]"),
         (["C"], [[1.0]], {"label_names": "a"}, "list of names"),
         (None, [[1.0]], {}, r"'smiles' to be a list of strings \(got NoneType\)"),
         ("CCO", [[1.0]], {}, r"'smiles' to be a list of strings \(got str\)"),
-        (
-            pd.DataFrame({"smiles": ["C"]}),
-            [[1.0]],
-            {},
-            r"list of strings \(got DataFrame\); choose a column",
-        ),
+        (pd.DataFrame({"smiles": ["C"]}), [[1.0]], {}, r"\(got DataFrame\); choose a column"),
         ([None], [[1.0]], {"on_error": "raise"}, r"row 0 \(got 'None': not a string"),
+        (["C", "C("], [[1.0]] * 2, {"on_error": "raise"}, r"row 1 .*valid SMILES.*on_error='skip'"),
         (["C"], [[1.0]], {"on_error": "ignore"}, "'on_error' to be one of skip, raise"),
         (["C1", ""], [[1.0], [0.0]], {}, "at least one molecule"),
         ([], [], {}, "Expected"),
@@ -180,16 +138,13 @@ def test_wrong_arguments(smiles, y, options, message):
 
 
 def test_frames_and_missing_cells():
-    frame = pd.DataFrame(
-        {"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]}
-    )
+    columns = {"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]}
+    frame = pd.DataFrame(columns)
     dataset = MoleculeDataset.from_smiles(frame["smiles"], frame[["b", "a"]])
     assert dataset.label_names == ["b", "a"]
     assert dataset.y.nan_to_num(-1).tolist() == [[1, 0], [0, -1]]
-    assert [(entry.row, entry.reason) for entry in dataset.report.invalid] == [
-        (1, "not a string"),
-        (3, "not a string"),
-    ]
+    reasons = {entry.row: entry.reason for entry in dataset.report.invalid}
+    assert reasons == {1: "not a string", 3: "not a string"}
     with pytest.raises(ValueError, match="rows in one order"):
         MoleculeDataset.from_smiles(frame["smiles"], frame[["b"]].iloc[::-1])
 
@@ -231,7 +186,7 @@ def test_clintox(real_file):
 
 def test_tox21(real_file, tmp_path):
     path = real_file("tox21/raw/tox21.csv.xz")
-    with pytest.raises(ValueError, match=r"'mol_id'.*label_columns"):
+    with pytest.raises(ValueError, match=r"'mol_id'.*choose other columns"):
         MoleculeDataset.from_csv(path, "smiles")
     smiles, y, names = module.read_molecules(path, "smiles", ["NR-AR", "NR-AhR", "SR-p53"])
     dataset = MoleculeDataset.from_smiles(smiles[:1500], y[:1500], names)
@@ -242,9 +197,8 @@ def test_tox21(real_file, tmp_path):
 
 
 def test_reports_say_which_rows_are_left_out_and_come_back():
-    report = MoleculeReport(
-        6, [InvalidMolecule(1, "C1C", "not a valid SMILES")], [DuplicateMolecule(3, 0, "CC")], [4]
-    )
+    invalid, again = InvalidMolecule(1, "C1C", "not a valid SMILES"), DuplicateMolecule(3, 0, "CC")
+    report = MoleculeReport(6, [invalid], [again], [4])
     assert report.kept_rows == [0, 2, 3, 5]
     assert MoleculeReport.from_dict(report.to_dict()) == report
     assert all(type(entry) is list for entry in report.to_dict()["invalid"])

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from rdkit import Chem
+from rdkit import Chem, RDLogger
 from rdkit.Chem import Descriptors, MACCSkeys, rdFingerprintGenerator
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
@@ -15,6 +15,10 @@ from tg_mlc.inputs import Fingerprint, MoleculeDescriptors, Molecules
 from tg_mlc.inputs import smiles as module
 
 SMILES = "CC(=O)Nc1ccc(O)cc1"
+PYG_SMILES = (
+    "CC(=O)Oc1ccccc1C(=O)O F[C@H](Cl)Br C/C=C/C [Na+].[Cl-] O=C([O-])C.[K+] "
+    "N->[Pt](Cl)(Cl)<-N [235U] *CC*"
+)
 GENERATORS = {
     "morgan": rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=512),
     "atom_pair": rdFingerprintGenerator.GetAtomPairGenerator(fpSize=512),
@@ -22,19 +26,7 @@ GENERATORS = {
 }
 
 
-@pytest.mark.parametrize(
-    "smiles",
-    [
-        "CC(=O)Oc1ccccc1C(=O)O",
-        "F[C@H](Cl)Br",
-        "C/C=C/C",
-        "[Na+].[Cl-]",
-        "O=C([O-])C.[K+]",
-        "N->[Pt](Cl)(Cl)<-N",
-        "[235U]",
-        "*CC*",
-    ],
-)
+@pytest.mark.parametrize("smiles", PYG_SMILES.split())
 def test_the_features_are_those_of_pyg(smiles):
     data, expected = molecule_from_smiles(smiles), from_smiles(smiles)
     assert data.smiles == smiles
@@ -64,6 +56,12 @@ def test_fragments_become_components_of_one_graph():
         ("hello", "not a valid SMILES"),
         ("CN(C)(C)(C)C", "Explicit valence for atom # 1 N, 5"),
         ("c1cccc1", "kekulize"),
+        ("[Fe-9]", "no category"),
+        ("CCO>>CC=O", "a reaction; pass its reactants or its products"),
+        ("CCO>[Na+]>CC=O", "a reaction"),
+        ("[C][=C][Branch1][C][O]", "SELFIES; turn it into SMILES with 'selfies.decoder'"),
+        ("BSYNRYMUTXBXSQ-UHFFFAOYSA-N", "an InChIKey.*pass the InChI or the SMILES"),
+        ("InChI=1S/nothing", "not a valid InChI"),
     ],
 )
 def test_refusals_come_with_their_reason(smiles, reason):
@@ -71,14 +69,7 @@ def test_refusals_come_with_their_reason(smiles, reason):
         molecule_from_smiles(smiles)
 
 
-def test_what_pyg_has_no_category_for_is_refused():
-    with pytest.raises(MoleculeError, match="no category"):
-        molecule_from_smiles("[Fe-9]")
-
-
-def test_rdkit_is_quiet_here_and_loud_again_afterwards(capfd, monkeypatch):
-    from rdkit import RDLogger
-
+def test_rdkit_is_quiet_here_and_loud_again_afterwards(capfd):
     RDLogger.EnableLog("rdApp.*")
     with pytest.raises(MoleculeError):
         molecule_from_smiles("C1CC")
@@ -89,7 +80,10 @@ def test_rdkit_is_quiet_here_and_loud_again_afterwards(capfd, monkeypatch):
 
 def test_an_unknown_sanitization_problem_still_has_a_reason(monkeypatch):
     monkeypatch.setattr(Chem, "DetectChemistryProblems", lambda mol: [])
-    assert module._why_refused("CC") == "RDKit cannot sanitize the molecule"
+    assert (
+        module.why_refused(Chem.MolFromSmiles("CC"), "a molecule")
+        == "RDKit cannot sanitize the molecule"
+    )
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
@@ -104,9 +98,8 @@ def test_counts(kind):
 def test_maccs_keys():
     data = Fingerprint("maccs")(Data(smiles=SMILES))
     assert data.maccs.shape == (1, 167)
-    assert data.maccs[0].nonzero().flatten().tolist() == list(
-        MACCSkeys.GenMACCSKeys(Chem.MolFromSmiles(SMILES)).GetOnBits()
-    )
+    keys = MACCSkeys.GenMACCSKeys(Chem.MolFromSmiles(SMILES)).GetOnBits()
+    assert data.maccs[0].nonzero().flatten().tolist() == list(keys)
 
 
 def test_descriptors_are_those_of_rdkit_without_the_slow_two():
@@ -193,11 +186,9 @@ def test_no_message_quotes_a_long_smiles_whole(wrong):
     ],
 )
 def test_a_bond_that_is_cut_leaves_dummies(smiles, expected):
-    found = {
-        module.without_bond(smiles, bond)
-        for bond in range(Chem.MolFromSmiles(smiles).GetNumBonds())
-    }
-    assert found == {Chem.CanonSmiles(each) for each in expected}
+    bonds = range(Chem.MolFromSmiles(smiles).GetNumBonds())
+    cut = {module.without_bond(smiles, bond) for bond in bonds}
+    assert cut == {Chem.CanonSmiles(each) for each in expected}
 
 
 def test_bonds_of_a_ring_that_is_cut_elsewhere_stay_aromatic():

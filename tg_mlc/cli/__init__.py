@@ -13,7 +13,8 @@ from typing import Any
 
 import tg_mlc
 from tg_mlc._memory import keep_heap
-from tg_mlc.cli._output import with_options
+from tg_mlc._options import SPELLING
+from tg_mlc.cli._output import option
 from tg_mlc.cli._parser import parse
 from tg_mlc.cli.compare import compare_
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
@@ -31,7 +32,7 @@ _COMMANDS = {
     "evaluate": evaluate,
     "explain": explain_,
     "tune": tune,
-    "compare": compare_,  # jsonargparse would import what has its name at the top
+    "compare": compare_,  # "compare" is a name of the package.
     "export": export_,
     "serve": serve,
     "data": {"check": check, "get": get, "info": info, "list": list_},
@@ -39,49 +40,51 @@ _COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``tg-mlc`` and returns its exit status: 0; 1 if something went wrong; 2 if the command is not one; 130 if it
-    was interrupted, 141 if its output is no longer read, and 143 if it was terminated.
+    """Runs ``tg-mlc`` and returns its exit status: 0; 1 after an error; 2 if the command is none;
+    130 if interrupted, 141 if the output is no longer read, and 143 if terminated.
     """
     warnings.showwarning = _show_warning
+    spelling = SPELLING.set(option)
     _SHOWN.clear()
+    description = tg_mlc.__doc__.splitlines()[0]
     if argv is None:  # the process is this command alone
         keep_heap()
     try:
         with _terminable():
             words = sys.argv[1:] if argv is None else argv
             try:
-                return parse(
-                    words, _COMMANDS, "tg-mlc", tg_mlc.__doc__.splitlines()[0], tg_mlc.__version__
-                )()
+                return parse(words, _COMMANDS, "tg-mlc", description, tg_mlc.__version__)()
             finally:
-                # else Python notices only at its exit that the output is no longer read
+                # Python would notice only at its exit that the output is no longer read.
                 sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it exits, see the note on SIGPIPE in the documentation of its module signal.
+        # Python flushes once more when it exits: see SIGPIPE in the documentation of signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (
-        KeyboardInterrupt
-    ):  # before others, whose names need PyTorch, which may be imported by half
+    # It comes before other errors, whose names need PyTorch, which may be half imported.
+    except KeyboardInterrupt:
         return _ended("interrupted", 130)
     except _Terminated:
         return _ended("terminated", 143)
     except SystemExit as stop:
-        if isinstance(stop.__context__, KeyboardInterrupt):  # as Lightning makes of one
+        # Lightning exits after an interruption.
+        if isinstance(stop.__context__, KeyboardInterrupt):
             return _ended("interrupted", 130)
         raise
     except _expected() as error:
-        print(f"tg-mlc: {with_options(str(error))}", file=sys.stderr)  # noqa: T201
+        print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
         return 1
+    finally:
+        SPELLING.reset(spelling)
 
 
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any
 ) -> None:
-    """Prints a warning of ours as a line for people, once; those of others stay as they are."""
+    """Prints a warning of this package as a line, once; other warnings as usual."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
-        if str(message) not in _SHOWN:  # as where a part of a file is read twice
-            print(f"tg-mlc: {with_options(str(message))}", file=sys.stderr)  # noqa: T201
+        if str(message) not in _SHOWN:  # A part of a file may be read twice.
+            print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
         _SHOWN.add(str(message))
     else:
         _USUAL(message, category, filename, *rest, **others)
@@ -92,7 +95,7 @@ _SHOWN = set[str]()
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """Errors that a person can mend, as the message says; any other is a mistake of ours and shows its traceback."""
+    """Errors that users can mend; any other is a mistake of this package and shows a traceback."""
     from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
@@ -104,25 +107,24 @@ def _ended(how: str, status: int) -> int:
 
 
 class _Terminated(SystemExit):
-    """The signal SIGTERM, which a system sends before it shuts down or ends a job; Lightning would exit with 0."""
+    """The signal SIGTERM; Lightning would exit with 0."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Lets SIGTERM end a command as an interruption does, where nothing else has been told to."""
+    """Lets SIGTERM end a command as an interruption does, if it has no other handler."""
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    process = os.getpid()
-    seen: list[int] = []
+    process, received = os.getpid(), list[int]()
 
     def terminate(number: int, _: Any) -> None:
-        if os.getpid() != process:  # a worker, which inherits this function
+        if os.getpid() != process:  # A worker inherits this handler.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        elif not seen:  # a second signal is not to disturb what the first one has begun
-            seen.append(number)
+        elif not received:  # A second signal does not disturb what the first one has begun.
+            received.append(number)
             raise _Terminated(143)
 
     signal.signal(signal.SIGTERM, terminate)

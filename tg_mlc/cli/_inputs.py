@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from tg_mlc._optional import require
-from tg_mlc.cli._options import FileFlags, InputColumns, SingleInput, TrainOptions
+from tg_mlc.cli._options import InputColumns, RowsFile, SingleInput, TableOptions
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inference import Model, Prediction, Query
 from tg_mlc.inference.decisions import Calibration, Coherence
@@ -22,20 +22,22 @@ from tg_mlc.inputs import InputKind
 from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
+from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
+from tg_mlc.inputs.sdf import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
-_TAB = (r"\t", "\t")  # Users write \t for a tab.
+MAX_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
 
 
 class Inputs(NamedTuple):
-    """The places of inputs and labels in a file; a saved model knows those of the file that it was trained on."""
+    """The inputs and labels of a file; a saved model knows those that it was trained on."""
 
     kind: str  #: the option that names the kind
     columns: list[str]  #: of inputs
     labels: list[str]  #: the columns of labels, or the one that lists names
     separator: str | None  #: the mark between names
-    delimiter: str | None = None  #: the mark between cells
+    delimiter: str | None = None  #: the delimiter of cells
     encoding: str | None = None  #: how characters are stored
 
     @property
@@ -43,14 +45,18 @@ class Inputs(NamedTuple):
         """The kind of input."""
         return kind_of_option(self.kind)
 
-    def targets(self, table: Table, model: Model, others: dict[str, set[str]]) -> np.ndarray:
-        """Returns the targets :math:`(N, L)` of some rows; where names are listed, all labels above them in a hierarchy
-        apply, too.
+    def blocks(self, path: str | Path) -> Iterator[Table]:
+        """Yields the rows of a file, some at a time."""
+        return read_blocks(path, self.delimiter, self.encoding)
+
+    def targets(self, table: Table, model: Model, unknown: dict[str, set[str]]) -> np.ndarray:
+        """Returns the targets :math:`(N, L)` of some rows. Where names are listed, all labels above
+        them in a hierarchy apply, too.
 
         Args:
             table (Table): The rows.
             model (Model): The model, whose labels they are.
-            others (dict): Gets the listed names that the model does not know, by row.
+            unknown (dict): Gets the listed names that the model does not know, by row.
         """
         label_names = model.label_names
         if self.separator is None and table.arff is not None:  # An attribute may be several labels.
@@ -59,64 +65,62 @@ class Inputs(NamedTuple):
         if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
-        unknown = [(names or set()).difference(label_names, ROOTS) for names in sets]
-        others.update((table.where(row), names) for row, names in enumerate(unknown) if names)
-        y = read_labels([names and names.intersection(label_names) for names in sets], label_names)[
-            0
-        ]
+        for row, names in enumerate(sets):
+            if others := (names or set()).difference(label_names, ROOTS):
+                unknown[table.where(row)] = others
+        known = [names and names.intersection(label_names) for names in sets]
+        y, _ = read_labels(known, label_names)
         coherence = model.stage(Coherence)
         return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
-        """The labels :math:`(N, L)` that the named columns of labels give, NaN for others and where a cell is blank; of
-        a column that lists names, these alone.
+        """Returns the labels :math:`(N, L)` in the named columns, NaN for all others and in blank
+        cells. A column that lists names gives these alone.
         """
         wanted = label_names if self.separator is None else self.labels
-        chosen = (
-            [name for name in wanted if name in table.header]
-            if names == "all"
-            else split_names(names)
-        )
+        present = [name for name in wanted if name in table.header]
+        chosen = present if names == "all" else split_names(names)
         if not chosen or not {*chosen} <= {*wanted}:
             got = f"{chosen or 'none'} among the columns of '{table.path}'"
             hint = "; write the values into such columns of the file" if "=" in names else ""
-            raise ValueError(
-                f"Expected --given to name columns of labels, such as {wanted[:5]} (got {got}){hint}"
-            )
+            expected = f"--given to name columns of labels, such as {wanted[:5]}"
+            raise ValueError(f"Expected {expected} (got {got}){hint}")
         values = np.full((len(table), len(label_names)), np.nan)
         if self.separator is None:
-            found = table.labels(match_names(chosen, table.header, f"'{table.path}'"))
-            values[:, [label_names.index(name) for name in chosen]] = found
+            columns = match_names(chosen, table.header, f"'{table.path}'")
+            values[:, [label_names.index(name) for name in chosen]] = table.labels(columns)
             return values
         for row, listed in enumerate(table.label_sets(chosen[0], self.separator)):
             if unknown := sorted((listed or set()).difference(label_names)):
-                raise ValueError(
-                    f"Expected labels that the model knows in {table.where(row)} (got {unknown[:5]})"
-                )
+                where = table.where(row)
+                raise ValueError(f"Expected labels of the model in {where} (got {unknown[:5]})")
             values[row, [label_names.index(name) for name in listed or ()]] = 1.0
         return values
 
     def raw(self, table: Table) -> Any:
-        """The raw inputs of some rows."""
+        """Returns the raw inputs of some rows."""
+        source = f"'{table.path}'"
         if not self.input_kind.reads_columns:
-            return table.inputs(self.columns[:1], single=True)
+            column = STRUCTURE if is_sdf(table.path) else self.columns[0]
+            return table.inputs(match_names([column], table.header, source), single=True)
         schema = Schema.of_names(self.columns, table.header)
         return table.inputs([column.name for column in schema.inputs])
 
 
 class Predictions:
-    """The predictions of the rows of a file, some rows at a time, with a bar that shows the time left.
+    """The predictions of a file, some rows at a time, with a progress bar.
 
     Rows that cannot be read are reported and counted.
 
     Args:
         model (Model): The model.
-        inputs (Inputs): The places of inputs and labels in the file.
+        inputs (Inputs): The inputs and labels of the file.
         path (str): The file.
         query (Query): The question about all rows.
         given (str, optional): Columns of labels whose values are given, as of :meth:`Inputs.given`.
             (default: :obj:`None`)
-        stops (bool, optional): If set to :obj:`True`, a row that cannot be read is an error. (default: :obj:`False`)
+        stops (bool, optional): If set to :obj:`True`, a row that cannot be read is an error.
+            (default: :obj:`False`)
     """
 
     def __init__(
@@ -137,10 +141,9 @@ class Predictions:
         model.answer([], query)
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
-        with tqdm(
-            total=self._num_lines(), desc="Predicting", unit="row", disable=None, leave=False
-        ) as bar:
-            tables = read_blocks(self.path, self.inputs.delimiter, self.inputs.encoding)
+        total = self._num_lines()
+        with tqdm(total=total, desc="Predicting", unit="row", disable=None, leave=False) as bar:
+            tables = self.inputs.blocks(self.path)
             for table in islice(tables, self.num_done):
                 bar.update(len(table))
             for table in tables:
@@ -157,11 +160,8 @@ class Predictions:
         given = self.inputs.given(table, self.model.label_names, self.given)
         query, reading = replace(self.query, given=given), self.model.read(raw)
         is_open = np.isnan(given if reading.rows is None else given[reading.rows]).any()
-        return (
-            self.model.answer(reading, query)
-            if is_open
-            else self.model.answer_given(reading, query)
-        )
+        answer = self.model.answer if is_open else self.model.answer_given
+        return answer(reading, query)
 
     def _num_lines(self) -> int | None:
         """The number of lines of the file, if it can be counted."""
@@ -171,172 +171,150 @@ class Predictions:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
 
     def _report(self, table: Table, prediction: Prediction) -> None:
-        """Tells warnings and rows that cannot be read."""
+        """Prints warnings and rows that cannot be read."""
         show_warnings(prediction)
         for row, reason in prediction.reasons.items():
             if self.stops:
-                raise ValueError(
-                    f"Expected rows that can be read (got {table.where(row)}: {reason})"
-                )
-            if self.num_refused < MOST_SHOWN:
+                where = table.where(row)
+                raise ValueError(f"Expected rows that can be read (got {where}: {reason})")
+            if self.num_refused < MAX_SHOWN:
                 tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
             self.num_refused += 1
 
-    def status(self, what_became: str) -> int:
-        """Says how many rows were refused and what became of them, and returns the exit status: 1 if there are any."""
+    def status(self, outcome: str) -> int:
+        """Prints how many rows were refused, and returns the exit status: 1 if there are any."""
         if self.num_refused:
             rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
-            message = (
-                f"{self.num_refused} {rows} could not be read as {self.inputs.input_kind.noun}"
-            )
-            print(f"tg-mlc: {message} and {are} {what_became}", file=sys.stderr)  # noqa: T201
+            message = f"{rows} could not be read as {self.inputs.input_kind.noun} and {are}"
+            print(f"tg-mlc: {self.num_refused} {message} {outcome}", file=sys.stderr)  # noqa: T201
         return int(self.num_refused > 0)
 
 
 def given_values(given: str) -> dict[str, str]:
     """The labels of ``nausea=1,rash=0``."""
-    pairs = [pair.rpartition("=") for pair in given.split(",")]
-    if wrong := [
-        name + mark + value
-        for name, mark, value in pairs
-        if not name or value.strip() not in ("0", "1")
-    ]:
-        raise ValueError(
-            f"Expected --given as in nausea=1,rash=0, with 1 or 0 for each label (got '{wrong[0]:.60}')"
-        )
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    values = {}
+    for pair in given.split(","):
+        name, _, value = pair.rpartition("=")
+        if not name or value.strip() not in ("0", "1"):
+            expected = "--given as in nausea=1,rash=0, with 1 or 0 for each label"
+            raise ValueError(f"Expected {expected} (got '{pair:.60}')")
+        values[name.strip()] = value.strip()
+    return values
 
 
 def show_warnings(prediction: Prediction) -> None:
-    """Tells the warnings of a prediction, each once in a command."""
+    """Prints the warnings of a prediction, each once in a command."""
     for message in prediction.warnings:
         warnings.warn(message, stacklevel=2)
 
 
 def calibration_of(model: Model) -> str:
-    """Says whether probabilities are calibrated for each label, and by what."""
+    """Says whether probabilities are calibrated for each label, and by which methods."""
     calibration = model.stage(Calibration)
     if calibration is None:
         return "not calibrated for each label"
-    numbers = calibration.methods.items()
     methods = [
         f"{number} as it was" if name == "identity" else f"{number} by {name}"
-        for name, number in numbers
+        for name, number in calibration.methods.items()
     ]
     return f"calibrated for each label ({', '.join(methods)})"
 
 
-MOST_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
-
-
-def one_file(csv: str | None, arff: str | None) -> str:
-    """The file of --csv or --arff."""
-    if csv is None and arff is None:
-        raise ValueError("Expected --csv, or --arff, with the file (got none)")
-    if csv is not None and arff is not None:
-        raise ValueError(f"Expected one of --csv and --arff (got --csv {csv}, --arff {arff})")
-    if arff is not None and ".arff" not in map(str.lower, Path(arff).suffixes):
-        raise ValueError(
-            f"Expected a name that ends in .arff, perhaps compressed, for --arff (got '{arff}')"
-        )
-    return str(csv or arff)
-
-
-def resolve(options: TrainOptions, file: FileFlags) -> tuple[TrainOptions, FileFlags]:
-    """Options with the file and the labels that an ARFF file names itself."""
-    options = replace(options, csv=one_file(options.csv, options.arff))
-    if options.labels is None:
-        if options.arff is None:
-            raise ValueError("Expected --labels to name the columns of labels (got none)")
-        labels, are_paths = labels_of_arff(options.arff)
-        if not labels:
-            hint = "write '-C' and their number into the relation, as MEKA does, or name them: --labels"
-            raise ValueError(
-                f"Expected '{options.arff}' to say which attributes are labels (got none); {hint}"
-            )
-        options = replace(options, labels=labels)
-        file = replace(file, label_separator="@") if are_paths else file
-    return options, file
-
-
-def make_inputs(options: TrainOptions, columns: InputColumns, file: FileFlags) -> Inputs:
-    """Checks the options that say where inputs and labels are."""
+def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, TableOptions]:
+    """Returns the inputs and labels of a file for training, and its options with what an ARFF file
+    says itself.
+    """
+    path, table = table.path, _with_labels(table)
     kinds = kinds_by_columns()
-    if len(columns.given) > 1:
+    given = columns.given or ({"smiles": STRUCTURE} if is_sdf(path) else {})
+    if len(given) > 1:
         *first, last = (f"--{option}" for option in vars(columns))
-        raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*columns.given]})")
+        raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*given]})")
     default = next(name for name, each in kinds.items() if each.reads_columns)
-    option, value = next(iter(columns.given.items()), (default, list[str]()))
-    kind, names = kinds[option], split_names(options.labels or [])
+    option, value = next(iter(given.items()), (default, list[str]()))
+    kind, labels = kinds[option], split_names(table.labels)
     inputs = split_names(value) if kind.reads_columns else [str(value)]
-    if file.label_separator is not None and (len(names) != 1 or not kind.lists_labels):
-        expected = "--label_separator with one column of names in --labels, and texts or numbers"
-        raise ValueError(f"Expected {expected} (got {option}, {names})")
-    if file.label_separator is None:
-        check_label_names(names, None)
-    return Inputs(kind.option, inputs, names, file.label_separator)
+    if table.label_separator is not None and len(labels) != 1:
+        expected = "--label_separator with one column of names in --labels"
+        raise ValueError(f"Expected {expected} (got {labels})")
+    if has_patterns(labels):
+        header = next(read_blocks(path, table.delimiter, table.encoding)).header
+        others = (table.ignore, table.id, table.categorical)
+        used = [name for names in others for name in split_names(names)]
+        labels = find_labels(labels, header, [*inputs, *used])
+    if table.label_separator is None:
+        check_label_names(labels, None)
+    return Inputs(kind.option, inputs, labels, table.label_separator), table
 
 
-def file_options(file: FileFlags) -> FileOptions:
+def _with_labels(table: TableOptions) -> TableOptions:
+    """Options with the labels that an ARFF file names itself."""
+    if table.labels is not None:
+        return table
+    if table.arff is None:
+        raise ValueError("Expected --labels to name the columns of labels (got none)")
+    labels, are_paths = labels_of_arff(table.arff)
+    if not labels:
+        hint = "write '-C' and their number into the relation, as MEKA does, or name them: --labels"
+        expected = f"'{table.arff}' to say which attributes are labels"
+        raise ValueError(f"Expected {expected} (got none); {hint}")
+    separator = "@" if are_paths else table.label_separator
+    return replace(table, labels=labels, label_separator=separator)
+
+
+def file_options(table: TableOptions) -> FileOptions:
     """How a file is to be read."""
-    left, ids, names = (
-        split_names(value or []) for value in (file.ignore, file.id, file.categorical)
-    )
     schema = None
-    if file.schema is not None:
+    if table.schema is not None:
         yaml = require("yaml", extra="data")
         try:
-            schema = Schema.from_dict(yaml.safe_load(Path(file.schema).read_text(encoding="utf-8")))
+            text = Path(table.schema).read_text(encoding="utf-8")
+            schema = Schema.from_dict(yaml.safe_load(text))
         except (OSError, yaml.YAMLError, TypeError, KeyError, ValueError) as error:
-            expected = f"'{file.schema}' to be a schema of 'tg-mlc data check --write'"
+            expected = f"'{table.schema}' to be a schema of 'tg-mlc data check --write'"
             raise ValueError(f"Expected {expected} (got {error})") from error
-    hints = Hints(left, names, ids, file.decimal, schema=schema)
-    delimiter = None if file.delimiter is None else file.delimiter.replace(*_TAB)
+    ignore, categorical, ids = map(split_names, (table.ignore, table.categorical, table.id))
     return FileOptions(
-        file.label_separator,
-        file.label_paths,
-        delimiter,
-        file.encoding,
-        file.max_lost,
-        hints,
-        file.hierarchy,
+        table.label_separator,
+        table.label_paths,
+        table.delimiter,
+        table.encoding,
+        table.max_lost,
+        Hints(ignore, categorical, ids, table.decimal, schema=schema),
+        table.hierarchy,
     )
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:
-    """Refuses names that would leave open what "predict --csv" writes."""
+    """Refuses names of labels that "predict --csv" cannot write without ambiguity."""
     mark = separator or ";"
     for name in names:
         if name in ("predicted", "reason") or mark in name:
-            why = f"'predict --csv' writes the columns 'predicted', with '{mark}' between names, and 'reason'"
-            raise ValueError(
-                f"Expected another name for the label '{name}', because {why}; rename it in the file"
-            )
+            expected = f"another name for the label '{name}'"
+            columns = f"'predicted', with '{mark}' between names, and 'reason'"
+            got = f"one of the columns of 'predict --csv', {columns}"
+            raise ValueError(f"Expected {expected} (got {got}); rename it in the file")
 
 
-def inputs_of(model: Model, folder: str, delimiter: str | None, encoding: str | None) -> Inputs:
-    """Where a model that the command line trained found its inputs; other files may have another delimiter."""
+def inputs_of(model: Model, folder: str, file: RowsFile | None = None) -> Inputs:
+    """The inputs and labels of a model that the command line trained, in a file of its own."""
     if "inputs" not in model.facts:
-        expected = (
-            f"'{folder}' to be trained by 'tg-mlc train', which writes down what its inputs are"
-        )
-        raise ValueError(
-            f"Expected {expected} (got a model that does not say so); use it with tg_mlc.load"
-        )
+        expected = f"'{folder}' to be trained by 'tg-mlc train', which saves what its inputs are"
+        got = "a model that does not say so"
+        raise ValueError(f"Expected {expected} (got {got}); use it with tg_mlc.load")
     inputs = Inputs(**model.facts["inputs"])
-    return inputs._replace(
-        delimiter=None if delimiter is None else delimiter.replace(*_TAB), encoding=encoding
-    )
+    file = file or RowsFile()
+    return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
 
 
-def one_input(inputs: Inputs, csv: str | None, single: SingleInput) -> str | None:
-    """Returns the input that an option holds, which the model has to take; :obj:`None` if there is a file."""
-    options = [*single.given, *(["csv"] if csv is not None else [])]
+def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:
+    """Returns the input that an option holds; :obj:`None` if there is a file."""
+    options = [*single.given, *(["csv"] if file.is_given else [])]
     if len(options) != 1 or not {*options} <= {inputs.kind, "csv"}:
         expected = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
         got = ", ".join(f"--{name}" for name in options) or "none"
         raise ValueError(f"Expected --{expected} for a model of {inputs.kind} (got {got})")
-    if csv is not None:
+    if file.is_given:
         return None
     value: str = single.given[inputs.kind]
     try:
@@ -347,6 +325,8 @@ def one_input(inputs: Inputs, csv: str | None, single: SingleInput) -> str | Non
     return value
 
 
-def split_names(names: str | list[str]) -> list[str]:
-    """Names between commas."""
-    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+def split_names(names: str | list[str] | None) -> list[str]:
+    """Names between commas, or in a list."""
+    if isinstance(names, str):
+        return [name.strip() for name in names.split(",")]
+    return list(names or ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,74 +13,61 @@ from typing import Any, TextIO
 
 from tg_mlc._optional import require
 
-_ARGUMENT = re.compile(
-    r"\b(ignore|categorical|encoding|delimiter|decimal|label_separator|label_paths)="
-    r"""(\[?)(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]?|\bmax_lost=([0-9]+(?:\.[0-9]+)?)"""
-)
-_NAMED = re.compile(r"'(label_columns|feature_columns|delimiter|categorical|encoding)'")
+#: Options whose names differ from those in Python by more than the end "_column".
+_OPTIONS = {"label_columns": "labels", "feature_columns": "features", "drop": "ignore"}
 
 
-def with_options(message: str) -> str:
-    """A message that names the options of the command line, not the arguments of functions."""
-
-    def option(found: re.Match[str]) -> str:
-        name, is_list, *texts = found.groups(default="")
-        # as Python writes quotes within quotes
-        text = re.sub(r"\\(['\"\\])", r"\1", "".join(texts))
-        # which stands between several columns, if they are no list of JSON
-        if is_list and "," in text:
-            text = json.dumps([text], ensure_ascii=False)
-        return f"--{name or 'max_lost'} " + "'{}'".format(text.replace("'", "'\"'\"'"))
-
-    message = _ARGUMENT.sub(option, message)
-    names = {"label_columns": "--labels", "feature_columns": "--features"}
-    return _NAMED.sub(lambda found: names.get(found[1], f"--{found[1]}"), message)
+def option(name: str, *value: Any) -> str:
+    """An option by its name in Python, and its value, as a shell takes them."""
+    text = f"--{_OPTIONS.get(name, name.removesuffix('_column'))}"
+    for values in value:
+        names = values if isinstance(values, list) else [str(values)]
+        # A comma stands between names, unless these are a list of JSON.
+        is_plain = values is not names or not any("," in each for each in names)
+        word = ",".join(names) if is_plain else json.dumps(names, ensure_ascii=False)
+        text += " '{}'".format(word.replace("'", "'\"'\"'"))
+    return text
 
 
 def show(result: Any, text: str, as_json: bool) -> None:
     """Prints a result for programs or for people."""
-    # NaN and infinity, which JSON has not
+    # JSON has neither NaN nor infinity.
     finite = json.loads(json.dumps(result), parse_constant=lambda _: None)
     print(json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text)  # noqa: T201
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is aligned to the left, the others to the right."""
+def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose first column is aligned to the left, and the others to the right."""
     lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            [
-                first.ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)),
-            ]
-        )
-        for first, *rest in lines
-    )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = []
+    for first, *rest in lines:
+        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        texts.append("  ".join([first.ljust(widths[0]), *cells]))
+    return "\n".join(texts)
 
 
 def check_output(out: str, csv: str, model: str) -> None:
-    """Refuses a file for results that a command reads, or that cannot be one, before anything that takes long."""
+    """Refuses a file for results that the command reads, or that cannot be written."""
     from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
     path, folder = Path(out), Path(model)
     if path.is_dir() or not path.absolute().parent.is_dir():
-        wanted = "the name of a file in a folder that there is"
-        raise ValueError(
-            f"Expected --out to be {wanted} (got '{out}', {'a folder' if path.is_dir() else 'in none'})"
-        )
+        got = f"'{out}', {'a folder' if path.is_dir() else 'in none'}"
+        raise ValueError(f"Expected --out to be a file in a folder that there is (got {got})")
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
         other = "--csv" if is_csv else "a file of the model"
-        raise ValueError(
-            f"Expected another --out than {other} (got '{out}', which the command reads)"
-        )
+        got = f"'{out}', which the command reads"
+        raise ValueError(f"Expected another --out than {other} (got {got})")
 
 
 @dataclass
 class RowWriter:
-    """Writes rows to a file, block by block, and counts them; a file of notes keeps the counts, if it has a path."""
+    """A file of rows, with the numbers of written blocks and refused rows, and a file of notes that
+    keeps these numbers.
+    """
 
     file: TextIO
     num_blocks: int = 0
@@ -90,7 +76,7 @@ class RowWriter:
     command: Mapping[str, Any] = field(default_factory=dict)
 
     def note(self, num_refused: int) -> None:
-        """Counts a block, which a command that goes on later passes over."""
+        """Counts a block, which the same command will skip if it goes on later."""
         self.num_blocks, self.num_refused = self.num_blocks + 1, num_refused
         if self.notes is not None:
             from tg_mlc._files import replace_when_done
@@ -98,16 +84,15 @@ class RowWriter:
             self.file.flush()
             os.fsync(self.file.fileno())
             done = [os.fstat(self.file.fileno()).st_size, self.num_blocks, self.num_refused]
+            text = json.dumps({"command": self.command, "done": done})
             with replace_when_done(self.notes) as unfinished:
-                unfinished.write_text(
-                    json.dumps({"command": self.command, "done": done}), encoding="utf-8"
-                )
+                unfinished.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
-    """A file that is there once all of it is written; the same command goes on with what an earlier one has left beside
-    it, if that was stopped. Errors of the input leave nothing.
+    """Writes a file that appears when all rows are written. After an interruption, the same
+    command goes on with the rows that are kept beside the file. Errors of the input leave nothing.
     """
     from tg_mlc._files import named_if_full
 
@@ -119,20 +104,17 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
     try:
         held = locks.FileLock(lock, blocking=False).acquire()
     except locks.Timeout:
-        raise ValueError(
-            f"Expected no other command that writes to --out (got '{out}', which one does)"
-        ) from None
+        expected = "no other command that writes to --out"
+        raise ValueError(f"Expected {expected} (got '{out}', which one does)") from None
     with held:
         size, num_blocks, num_refused = 0, 0, 0
         if notes.exists() and partial.exists():
             before = json.loads(notes.read_text(encoding="utf-8"))
-            if changed := [
-                name for name, value in command.items() if before["command"].get(name) != value
-            ]:
+            old = before["command"]
+            if changed := [name for name, value in command.items() if old.get(name) != value]:
+                expected, got = f"the command that began '{partial}'", ", ".join(changed)
                 hint = f"run that command again, or delete '{notes}' to start anew"
-                raise ValueError(
-                    f"Expected the command that '{partial}' was begun with (got another {', '.join(changed)}); {hint}"
-                )
+                raise ValueError(f"Expected {expected} (got another {got}); {hint}")
             if before["done"][0] <= partial.stat().st_size:
                 size, num_blocks, num_refused = before["done"]
         try:

@@ -1,9 +1,10 @@
-"""Parser of the command line: commands are functions, whose signatures and docstrings say what they take."""
+"""Parser of the command line, made of the signatures and docstrings of functions."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -13,83 +14,92 @@ from typing import Any, get_type_hints
 from tg_mlc._optional import require
 
 _MISSING = "the following arguments are required: "
+_CONFIG = "A YAML file of options, as --print_config prints it."
 
 
 def parse(
     words: Sequence[str], commands: Mapping[str, Any], prog: str, description: str, version: str
 ) -> Callable[[], int]:
-    """The function that a command line names, of functions or dictionaries of them by name, with its arguments.
-    Parameters that can be given by position are so on the command line; those that are ``bool`` are flags. The fields
-    of data classes are options of their own.
+    """Returns the function that a command line names, with its arguments.
+
+    Parameters that can be given by position are so on the command line, and those of type ``bool``
+    are flags. Data classes are groups of options.
+
+    Args:
+        words (Sequence[str]): The command line.
+        commands (Mapping): Functions by name, or mappings of them for subcommands.
+        prog (str): The name of the program.
+        description (str): Its description.
+        version (str): Its version.
     """
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
-    found = parser.parse_args(list(words))
-    options = [
-        word.partition("=")[0] for word in words if word.startswith("--") and word != "--config"
-    ]
-    if several := [option for option in options if options.count(option) > 1]:
-        parser.error(
-            f"argument {several[0]}: expected once, as only the last of several would count"
-        )
+    values = parser.parse_args(list(words))
+    options = [word.partition("=")[0] for word in words if word.startswith("--")]
+    repeated = [name for name in options if name != "--config" and options.count(name) > 1]
+    if repeated:
+        parser.error(f"argument {repeated[0]}: expected once, as only the last would count")
     command: Any = commands
     while not callable(command):
-        name = found.subcommand
-        command, found = command[name], found[name]
+        name = values.subcommand
+        command, values = command[name], values[name]
 
-    def given(source: Callable[..., Any]) -> dict[str, Any]:
-        return {name: found[name] for name in _parameters(source)}
+    def arguments(source: Callable[..., Any]) -> dict[str, Any]:
+        return {name: values[name] for name in _parameters(source)}
 
-    shared = {name: source(**given(source)) for name, source in _shared(command).items()}
-    return partial(command, **shared, **given(command))
+    groups = {name: source(**arguments(source)) for name, source in _groups(command).items()}
+    return partial(command, **groups, **arguments(command))
 
 
 def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
     subcommands = parser.add_subcommands(required=True)
     for name, command in commands.items():
-        what = (
-            f"{', '.join(command)}."
-            if isinstance(command, dict)
-            else inspect.cleandoc(command.__doc__)
-        )
-        child = type(parser)(description=what.splitlines()[0])
-        subcommands.add_subcommand(name, child, help=what.splitlines()[0])
+        is_command = callable(command)
+        text = inspect.cleandoc(command.__doc__) if is_command else f"{', '.join(command)}."
+        body, _, examples = text.partition("\n\nExamples:\n")
+        epilog = f"Examples:\n{examples}" if examples else None
+        child = type(parser)(description=body.partition("\n\nArgs:")[0], epilog=epilog)
+        subcommands.add_subcommand(name, child, help=text.splitlines()[0])
         parser.children[name] = child
-        if isinstance(command, dict):
+        if not is_command:
             _add_commands(child, command)
             continue
-        sources = [*_shared(command).values(), command]  # what has its options as parameters
+        sources = [command, *_groups(command).values()]
         if any(map(_parameters, sources)):
-            child.add_argument(
-                "--config",
-                action="config",
-                help="A YAML file of options, as --print_config prints it.",
-            )
+            child.add_argument("--config", action="config", metavar="FILE", help=_CONFIG)
         for source in sources:
             _add_parameters(child, source)
 
 
 def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
-    documented = require("docstring_parser", extra="data").parse(source.__doc__).params
-    told = {entry.arg_name: entry.description for entry in documented}
-    by_place = [
-        name
-        for name, each in _parameters(source).items()
-        if each.kind is each.POSITIONAL_OR_KEYWORD
-    ]
-    for name in by_place:
-        parser.add_argument(name, type=str, help=told[name])
-    flags = [
-        name for name, each in _parameters(source).items() if each.annotation in (bool, "bool")
-    ]
-    for name in flags:
-        parser.add_argument(f"--{name}", action="store_true", help=told[name])
-    add = parser.add_class_arguments if inspect.isclass(source) else parser.add_function_arguments
-    add(source, as_group=False, as_positional=False, skip={*by_place, *flags, *_shared(source)})
+    """Adds the parameters of a command, or those of a data class as a group of their own."""
+    parse_docstring = require("docstring_parser", extra="data").parse
+    classes = reversed(source.__mro__) if inspect.isclass(source) else [source]
+    described = [entry for each in classes for entry in parse_docstring(each.__doc__ or "").params]
+    texts = {entry.arg_name: entry for entry in described}
+    if inspect.isclass(source):
+        parser = parser.add_argument_group(inspect.cleandoc(source.__doc__ or "").split(".")[0])
+    hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
+    for name, parameter in _parameters(source).items():
+        text, default = texts[name].description, parameter.default
+        metavar = texts[name].type_name or name.upper()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            parser.add_argument(name, type=str, metavar=metavar, help=text)
+        elif hints[name] is bool:
+            parser.add_argument(f"--{name}", action="store_true", help=text)
+        elif default is parameter.empty:
+            parser.add_argument(
+                f"--{name}", type=hints[name], metavar=metavar, required=True, help=text
+            )
+        else:
+            text += "" if default is None else f" (default: {default})"
+            parser.add_argument(
+                f"--{name}", type=hints[name], metavar=metavar, default=default, help=text
+            )
 
 
-def _shared(command: Callable[..., Any]) -> dict[str, Any]:
-    """The data classes of options that a command takes; those of kinds of input are made of what kinds declare."""
+def _groups(command: Callable[..., Any]) -> dict[str, Any]:
+    """The data classes of options of a command; kinds of input declare the fields of some."""
     hints = {} if inspect.isclass(command) else get_type_hints(command)
     sources = {
         name: hint.declared() if hasattr(hint, "declared") else hint for name, hint in hints.items()
@@ -98,20 +108,24 @@ def _shared(command: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    shared = _shared(source)
-    return {
-        name: each
-        for name, each in inspect.signature(source).parameters.items()
-        if name not in shared
-    }
+    groups = _groups(source)
+    parameters = inspect.signature(source).parameters.items()
+    return {name: parameter for name, parameter in parameters if name not in groups}
+
+
+class _Help(RawDescriptionHelpFormatter):
+    def _format_action_invocation(self, action: Any) -> str:
+        # The parser adds "--labels+", which appends to a list.
+        action.option_strings = [name for name in action.option_strings if name[-1] != "+"]
+        return super()._format_action_invocation(action)
 
 
 def _parser_class() -> Any:
     class Parser(require("jsonargparse", extra="data").ArgumentParser):  # type: ignore[misc]
-        """Parser whose errors show the usage of the command that was meant, and names like those that it lacks."""
+        """A parser whose errors show the usage of the command, and names similar to wrong ones."""
 
         def __init__(self, **options: Any) -> None:
-            super().__init__(allow_abbrev=False, **options)
+            super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
             self.children: dict[str, Parser] = {}
 
         def error(self, message: str, ex: Exception | None = None) -> None:
@@ -130,15 +144,10 @@ def _parser_class() -> Any:
 
 
 def _similar(message: str, names: Sequence[str]) -> str:
-    """The names like those that a message says to be unknown."""
-    unknown = re.findall(r"invalid choice: '([^']*)'|(?<!\S)(--[^\s=]+)", message)
+    """The names similar to those that a message calls unknown."""
     if not message.startswith(("unrecognized arguments", "argument subcommand")):
         return ""
-    close = [
-        match
-        for pair in unknown
-        for word in pair
-        if word
-        for match in get_close_matches(word, names, 1)
-    ]
-    return " or ".join(f"'{match}'" for match in close)
+    unknown = re.findall(r"invalid choice: '([^']*)'|(?<!\S)(--[^\s=]+)", message)
+    words = [word for pair in unknown for word in pair if word]
+    matches = [match for word in words for match in get_close_matches(word, names, 1)]
+    return " or ".join(f"'{match}'" for match in matches)

@@ -14,8 +14,8 @@ from typing import Any
 from tqdm import tqdm
 
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs, resolve
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
+from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs
+from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 from tg_mlc.cli._output import show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.inference import Model
@@ -29,23 +29,27 @@ SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for test
 
 
 class Run:
-    """A training on a CSV file: its samples, and what becomes of the model.
+    """A training on a file: its samples, and the evaluation and folder of its model.
 
-    A model in --out is replaced with :obj:`force` only.
+    Args:
+        options (TrainOptions): The options of training.
+        columns (InputColumns): The columns of inputs.
+        table (TableOptions): The file, its labels, and how it is read.
+        force (bool, optional): If set to :obj:`True`, replaces a model. (default: :obj:`False`)
+        json (bool, optional): If set to :obj:`True`, prints JSON. (default: :obj:`False`)
     """
 
     def __init__(
         self,
         options: TrainOptions,
         columns: InputColumns,
-        file: FileFlags,
+        table: TableOptions,
         *,
         force: bool = False,
         json: bool = False,
     ) -> None:
-        options, file = resolve(options, file)
-        self.options, self.columns, self.file, self.path = options, columns, file, str(options.csv)
-        self.inputs = make_inputs(options, columns, file)
+        self.options, self.columns, self.path = options, columns, table.path
+        self.inputs, self.table = make_inputs(columns, table)
         self.out, self.force, self.json = check_folder(options.out), force, json
         check_number("--seconds", options.seconds)
         check_choice("--split", options.split, self.inputs.input_kind.splits)
@@ -57,25 +61,18 @@ class Run:
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
-        how, path = file_options(self.file), Path(self.path)
-        dataset = self.inputs.input_kind.from_csv(
-            path, self.inputs.columns, self.inputs.labels, how
-        )
+        options, path, inputs = file_options(self.table), Path(self.path), self.inputs
+        kind = inputs.input_kind
+        dataset = kind.from_csv(path, inputs.columns, inputs.labels, options)
         for line in [] if dataset.schema is None else dataset.schema.summary():
             print(line, file=sys.stderr)  # noqa: T201
-        if (
-            dataset.schema is not None
-            and self.inputs.input_kind.reads_columns
-            and not self.inputs.columns
-        ):
-            cells = read_table(path, how.delimiter, how.encoding).cells()
-            warn_of_claimed(dataset.schema, cells, {*how.hints.ignore, *how.hints.ids})
-        check_label_names(dataset.label_names, self.inputs.separator)
+        if dataset.schema is not None and kind.reads_columns and not inputs.columns:
+            cells = read_table(path, options.delimiter, options.encoding).cells()
+            warn_of_claimed(dataset.schema, cells, {*options.hints.ignore, *options.hints.ids})
+        check_label_names(dataset.label_names, inputs.separator)
         if len(dataset) < MIN_ROWS:
-            expected = f"at least {MIN_ROWS} rows to train and to test with"
-            raise ValueError(
-                f"Expected {expected} in '{self.path}' (got {len(dataset)} that can be read)"
-            )
+            expected = f"at least {MIN_ROWS} rows to train and to test with in '{self.path}'"
+            raise ValueError(f"Expected {expected} (got {len(dataset)} that can be read)")
         if dataset.y.isnan().all():
             raise ValueError(f"Expected a label that is known in '{self.path}' (got none)")
         return dataset
@@ -85,9 +82,8 @@ class Run:
         """Nine tenths for training, one for testing."""
         y, names, seed = self.dataset.y, self.dataset.label_names, self.options.seed
         if self.options.split == "scaffold":
-            return scaffold_split(
-                [sample.smiles for sample in self.dataset], y, SHARES, seed=seed, label_names=names
-            )
+            smiles = [sample.smiles for sample in self.dataset]
+            return scaffold_split(smiles, y, SHARES, seed=seed, label_names=names)
         if self.options.split == "stratified":
             return stratified_split(y, SHARES, seed, label_names=names)
         return random_split(len(y), SHARES, seed)
@@ -102,17 +98,16 @@ class Run:
         return train
 
     def finish(self, model: Model, **facts: Any) -> None:
-        """Evaluates a model on the test samples, saves it with all that is known of it, and prints the results."""
+        """Evaluates a model on the test samples, saves it with further facts, and prints them."""
         evaluation = model.evaluate(self.dataset[self.split.test])
-        several = self.inputs.input_kind.reads_columns
-        columns = (
-            [each.name for each in self.dataset.schema.inputs] if several else self.inputs.columns
-        )
+        inputs = self.inputs
+        if inputs.input_kind.reads_columns:
+            columns = [column.name for column in self.dataset.schema.inputs]
+            inputs = inputs._replace(columns=columns)
         combination, reason = model.stage(Combination), model.report["without_lamp"]
         assert combination is not None
-        weights = dict(
-            zip(combination.names, combination.weight.mean(axis=0).tolist(), strict=True)
-        )
+        means = combination.weight.mean(axis=0).tolist()
+        weights = dict(zip(combination.names, means, strict=True))
         results = {
             "test": evaluation.to_dict()["values"],
             "validation": model.report["validation"],
@@ -120,33 +115,25 @@ class Run:
             "without_lamp": reason,
             **facts,
         }
-        inputs = self.inputs._replace(columns=columns)._asdict()
-        known = {
-            "inputs": inputs,
-            "split": self.split.hash,
-            "split_name": self.split.name,
-            **results,
-        }
+        split = {"split": self.split.hash, "split_name": self.split.name}
         self._refuse_model(
             "another program saved it meanwhile: move it away, and run this command again"
         )
-        model.facts |= known
+        model.facts |= {"inputs": inputs._asdict(), **split, **results}
         model.save(self.out)
         lines = [str(evaluation)]
         for name, fact in facts.items():
-            several_facts = fact.items() if isinstance(fact, dict) else ()
-            lines.append(
-                f"{name}: {', '.join(f'{key} {value}' for key, value in several_facts) or fact}"
-            )
+            pairs = fact.items() if isinstance(fact, dict) else ()
+            lines.append(f"{name}: {', '.join(f'{key} {value}' for key, value in pairs) or fact}")
         parts = ", ".join(f"{title} {weight:.2f}" for title, weight in weights.items())
-        left_out = f"; LaMP is left out, because {reason}" if reason else ""
-        lines += [f"Weights of its parts: {parts}{left_out}.", f"The model is in '{self.out}'."]
+        without = f"; LaMP is left out, because {reason}" if reason else ""
+        lines += [f"Weights of its parts: {parts}{without}.", f"The model is in '{self.out}'."]
         show({"model": str(self.out), **results}, "\n".join(lines), self.json)
 
 
 @contextmanager
 def time_left(seconds: float) -> Iterator[None]:
-    """Shows, on a terminal, how much is left of the time that a training may take, above the bars of its parts."""
+    """Shows, on a terminal, the time that a training may still take, above its progress bars."""
     done, end = Event(), time.monotonic() + seconds
     with tqdm(bar_format="{desc}", disable=None, leave=False) as line:
 

@@ -5,29 +5,33 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
+from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 
 
 def compare_(
     options: TrainOptions,
     columns: InputColumns,
-    file: FileFlags,
+    table: TableOptions,
     *,
     graphs: str | list[str] = "edgeless,complete,prior,learned",
     seeds: int = 5,
     metric: str = "average_precision_macro",
     json: bool = False,
 ) -> int:
-    """Tells whether messages along label graphs help, by comparison with classifiers alone on splits of a CSV file.
+    """Compares label graphs with classifiers alone on splits of a file.
 
-    The folder --out gets the results as comparison.json, comparison.csv and, with the extra plot, comparison.png. A
-    seed that would not end within --seconds is not begun.
+    The folder --out gets the results as comparison.json, comparison.csv and, with the extra plot,
+    comparison.png. A seed that would not end within --seconds is not begun.
 
     Args:
-        graphs: Label graphs, separated by commas: edgeless, complete, prior, learned, and files of edges by name.
-        seeds: The number of splits; the first has the seed --seed.
-        metric: The metric to compare by.
+        graphs (NAMES): Label graphs, separated by commas: edgeless, complete, prior, learned, and
+            files of edges.
+        seeds (NUMBER): The number of splits; the first has the seed --seed.
+        metric (NAME): The metric to compare by.
         json: Prints the result as JSON.
+
+    Examples:
+        tg-mlc compare --csv songs.csv --labels calm,sad --graphs edgeless,prior --out comparison
     """
     from tg_mlc.cli._inputs import split_names
     from tg_mlc.cli._output import show
@@ -39,11 +43,9 @@ def compare_(
         raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
     out, named = Path(options.out), split_names(graphs)
     if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
-        raise ValueError(
-            f"Expected '--graphs' to name files that there are (got {missing}, which there are not)"
-        )
+        raise ValueError(f"Expected '--graphs' to name files that there are (got {missing})")
     comparison = compare(
-        Run(options, columns, file).dataset,
+        Run(options, columns, table).dataset,
         named,
         seeds=seeds,
         seconds=options.seconds,

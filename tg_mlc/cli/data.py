@@ -1,4 +1,4 @@
-"""The commands ``tg-mlc data``: published data sets."""
+"""The commands ``tg-mlc data``: published data sets, and checks of files."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tg_mlc.cli._options import FileFlags, InputColumn
+from tg_mlc.cli._options import InputColumns, TableOptions
 
 
 class DamagedError(Exception):
-    """A data set that was processed before cannot be used."""
+    """A processed data set that cannot be used."""
 
 
 def get(name: str, *, root: str = "data", force: bool = False) -> int:
     """Downloads a data set if needed, and processes it.
 
     Args:
-        name: The data set, one of those that "tg-mlc data list" shows.
-        root: The folder of all data sets; this one gets a folder of its own in it.
+        name (NAME): The data set, one of those that "tg-mlc data list" shows.
+        root (FOLDER): The folder of all data sets; this one gets a folder of its own in it.
         force: Processes it again, even if it is there.
+
+    Examples:
+        tg-mlc data get yeast
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     _count(name, root, force=force)
@@ -32,9 +35,12 @@ def info(name: str, *, root: str | None = None) -> int:
     """Prints the card of a data set.
 
     Args:
-        name: The data set, one of those that "tg-mlc data list" shows.
-        root: Counts the data set in this folder of all data sets again, and fails if it is not there or anything
-            differs from what is recorded; nothing is downloaded.
+        name (NAME): The data set, one of those that "tg-mlc data list" shows.
+        root (FOLDER): Counts the data set in this folder of all data sets again, and fails if it is
+            not there or anything differs from what is recorded; nothing is downloaded.
+
+    Examples:
+        tg-mlc data info yeast
     """
     from tg_mlc.datasets import registry
 
@@ -42,75 +48,90 @@ def info(name: str, *, root: str | None = None) -> int:
         print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
-        raise ValueError(
-            f"Expected '--root' to be the folder of all data sets (got '{root}', which is none)"
-        )
+        got = f"'{root}', which is none"
+        raise ValueError(f"Expected '--root' to be the folder of all data sets (got {got})")
     return int(bool(_count(name, root, download=False)))
 
 
-def check(
-    csv: str, file: FileFlags, column: InputColumn, *, labels: str = "", write: str | None = None
-) -> int:
-    """Prints the inferred role of each column of a file; the exit status is 1 if one is refused.
+def check(columns: InputColumns, table: TableOptions, *, write: str | None = None) -> int:
+    """Prints the inferred role of each column of a file.
+
+    It takes the options of "train" for the file. The exit status is 1 if a column is refused. For
+    ARFF, --labels may be Mulan's XML file.
 
     Args:
-        csv: The file, which may be ARFF.
-        labels: The columns of labels, separated by commas; for ARFF also Mulan's XML file.
-        write: A YAML file for the result, to be changed by hand and passed to "tg-mlc train" as --schema.
+        write (FILE): A YAML file for the result, to be edited and passed to "train" as --schema.
+
+    Examples:
+        tg-mlc data check --csv drugs.csv
+        tg-mlc data check --csv drugs.csv --smiles smiles --labels rest --write schema.yaml
     """
     from tg_mlc._files import replace_when_done
     from tg_mlc._optional import require
+
+    path = table.path
+    is_arff = ".arff" in map(str.lower, Path(path).suffixes)
+    schema, text = _arff_schema(columns, table) if is_arff else _schema(columns, table)
+    print(text)  # noqa: T201
+    if write is not None:
+        yaml = require("yaml", extra="data")
+        text = yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
+        with replace_when_done(write) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
+    return int(any(column.role == "refused" for column in schema.columns))
+
+
+def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     from tg_mlc.cli._inputs import file_options, split_names
-    from tg_mlc.cli._output import with_options
     from tg_mlc.inputs._arff_table import read_arff
     from tg_mlc.inputs.arff import read_label_xml
-    from tg_mlc.inputs.kinds import claim_texts, kinds_by_columns
+
+    allowed = {"csv", "arff", "labels", "encoding", "ignore"}
+    defaults = vars(TableOptions())
+    others = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
+    others = [name for name in others if name[2:] not in allowed]
+    others += [f"--{option} {name}" for option, name in columns.given.items()]
+    if others:
+        expected = "--labels, --ignore, --encoding and --write alone for ARFF"
+        raise ValueError(f"Expected {expected} (got {others})")
+    names: Any = split_names(options.labels) or None
+    if names is not None and names[0].endswith(".xml"):
+        names = read_label_xml(names[0]).names
+    encoding = options.encoding or "utf-8"
+    attributes = read_arff(options.path, labels=names, encoding=encoding, keep_text=True)
+    schema = attributes.schema(file_options(options).hints, strict=False)
+    rows = attributes.matrix.shape[0]
+    return schema, f"{rows:,} rows of {len(schema.columns):,} attributes.\n{schema}"
+
+
+def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
+    from tg_mlc._names import few
+    from tg_mlc.cli._inputs import file_options, make_inputs
+    from tg_mlc.inputs.kinds import claim_texts
+    from tg_mlc.inputs.label_columns import likely_labels
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
-    options = file_options(file)
-    if ".arff" in Path(csv).suffixes:
-        usual = FileFlags(encoding=file.encoding, ignore=file.ignore)
-        others = [
-            f"--{name}" for name, value in vars(file).items() if value != getattr(usual, name)
-        ]
-        others += [f"--{option} {name}" for option, name in column.given.items()]
-        if others:
-            raise ValueError(
-                f"Expected --labels, --ignore, --encoding and --write alone for ARFF (got {others})"
-            )
-        named: Any = (
-            read_label_xml(labels).names
-            if labels.endswith(".xml")
-            else split_names(labels)
-            if labels
-            else None
-        )
-        encoding = file.encoding or "utf-8"
-        attributes = read_arff(csv, labels=named, encoding=encoding, keep_text=True)
-        schema = attributes.schema(options.hints, strict=False)
-        size = f"{attributes.matrix.shape[0]:,} rows of {len(schema.columns):,} attributes"
-    else:
-        table = read_table(csv, options.delimiter, options.encoding)
-        roles: Any = dict.fromkeys(split_names(labels) if labels else [], "label")
-        kinds = kinds_by_columns()
-        roles |= {name: kinds[option].role for option, name in column.given.items()}
-        hints = replace(options.hints, delimiter=table.delimiter)
-        schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
-        schema = claim_texts(schema, table.cells()) if hints.schema is None else schema
-        if roles:
-            check_columns(list(roles), table.header, f"'{csv}'")
-            targets = [name for name, role in roles.items() if role == "label"]
-            table.targets(targets, options.label_separator, options.label_paths)
-        size = f"{len(table):,} rows of {len(table.header):,} columns"
-    print(with_options(f"{size}.\n{schema}"))  # noqa: T201
-    if write is not None:
-        with replace_when_done(write) as unfinished:
-            yaml = require("yaml", extra="data")
-            unfinished.write_text(
-                yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
-            )
-    return int(any(column.role == "refused" for column in schema.columns))
+    reading, source = file_options(options), f"'{options.path}'"
+    table = read_table(options.path, reading.delimiter, reading.encoding)
+    inputs, _ = make_inputs(columns, replace(options, labels=options.labels or []))
+    roles: Any = dict.fromkeys(inputs.labels, "label")
+    is_matrix = inputs.input_kind.reads_columns
+    roles |= {} if is_matrix else dict.fromkeys(inputs.columns, inputs.input_kind.role)
+    check_columns([*inputs.columns, *inputs.labels], table.header, source)
+    hints = replace(reading.hints, delimiter=table.delimiter)
+    if is_matrix and inputs.columns and hints.schema is None:
+        others = set(table.header).difference(inputs.columns, inputs.labels)
+        hints = replace(hints, ignore=[*{*hints.ignore, *others}])
+    schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
+    if hints.schema is None:
+        schema = claim_texts(schema, table.cells())
+    text = f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"
+    if inputs.labels:
+        table.targets(inputs.labels, reading.label_separator, reading.label_paths)
+    elif names := likely_labels(schema, table.cells()):
+        text += f"\nPerhaps --labels, as all cells are 0, 1 or blank: {few(names)}."
+    return schema, text
 
 
 def list_() -> int:
@@ -120,12 +141,13 @@ def list_() -> int:
     width = max(map(len, registry.names()))
     for name in registry.names():
         card = registry.card(name)
-        print(f"{name:<{width}} {card.samples:>9,} x {card.labels:<4} {card.kind:<9} {card.title}")  # noqa: T201
+        size = f"{card.samples:>9,} x {card.labels:<4}"
+        print(f"{name:<{width}} {size} {card.kind:<9} {card.title}")  # noqa: T201
     return 0
 
 
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
-    """Prints the card of a data set as it is counted, and returns what is not as recorded."""
+    """Prints the card of a counted data set, and returns the differences from the recorded one."""
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
@@ -140,11 +162,10 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
     card = DatasetCard.of(dataset, registry.published(name))
     print(card)  # noqa: T201
     if not dataset.has_process:
-        print(
-            "These samples are made anew whenever they are loaded: no file is downloaded or written."
-        )  # noqa: T201
+        text = "These samples are made anew when they are loaded: no file is downloaded or written."
+        print(text)  # noqa: T201
     if recorded.origin != "computed":
-        print("Recorded is only what papers report, so that there is nothing to compare with.")  # noqa: T201
+        print("Only what papers report is recorded: there is nothing to compare with.")  # noqa: T201
         return []
     differences = card.differences(recorded)
     print("\n".join(["Not as recorded:", *differences]) if differences else "As recorded.")  # noqa: T201

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tg_mlc.cli._options import SingleInput
+from tg_mlc.cli._options import RowsFile, SingleInput
 from tg_mlc.cli._output import check_output
 
 if TYPE_CHECKING:
     import numpy as np
 
-MEASURED_ROWS = 5  #: of a file, by which faithfulness is measured at least
+MEASURED_ROWS = 5  #: minimum number of rows of a file by which faithfulness is measured
 
 
 def explain_(
     model: str,
     single: SingleInput,
+    file: RowsFile,
     *,
     out: str,
-    csv: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     rows: int = 5,
     names: str | None = None,
     labels: str | list[str] | None = None,
@@ -30,43 +28,45 @@ def explain_(
     title: str | None = None,
     device: str = "cpu",
 ) -> int:
-    """Writes a report of why labels were predicted, or not, for one input or the first rows of a CSV file.
+    """Writes a report of why labels are predicted, or not, for one input or rows of a file.
 
-    It is one HTML file that works without a network. Where --csv has the columns of labels, it shows which apply, and
-    metrics per label of the first 4,096 rows.
+    It is one HTML file that works without a network. If the file has the columns of labels, the
+    report shows which labels apply, and metrics per label of the first 4,096 rows.
 
     Args:
-        model: The folder of the model.
-        out: The HTML file.
-        csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
-        delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
-        encoding: The encoding of characters of --csv; by default, what the first bytes say, else UTF-8.
-        rows: The number of rows of --csv to explain.
-        names: The column of --csv that names the rows.
-        labels: The labels to explain, separated by commas; by default, all.
-        given: Known labels, such as nausea=1,rash=0 for one input; with --csv, the columns of labels that are known,
-            separated by commas, or all; blank cells stay unknown.
-        method: The method that scores parts of the input: attention, integrated gradients, alone, occlusion or
-            group occlusion; auto tries all and chooses the most faithful.
-        metric: The metric decisions are tuned for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
-        title: The headline of the report.
-        device: The device to compute on, such as cpu or cuda.
+        model (MODEL): The folder of the model.
+        out (FILE): The HTML file.
+        rows (NUMBER): The number of rows of the file to explain.
+        names (COLUMN): The column of the file that names the rows.
+        labels (NAMES): The labels to explain, separated by commas; by default, all.
+        given (LABELS): Known labels, such as nausea=1,rash=0 for one input; with a file, the
+            columns of labels that are known, separated by commas, or all; blank cells stay unknown.
+        method (NAME): The method that scores parts of the input: attention, integrated gradients,
+            alone, occlusion or group occlusion; auto tries all and chooses the most faithful.
+        metric (NAME): The metric that decisions are tuned for: subset_accuracy, hamming_accuracy,
+            f1_samples, f1_micro or f1_macro.
+        title (TEXT): The headline of the report.
+        device (NAME): The device to compute on, such as cpu or cuda.
+
+    Examples:
+        tg-mlc explain model --smiles CCO --out report.html
+        tg-mlc explain model --csv new.csv --rows 3 --out report.html
     """
     from tg_mlc.cli._inputs import given_values, inputs_of, one_input, split_names
     from tg_mlc.inference import load
 
-    check_output(out, csv or "", model)
+    check_output(out, file.path if file.is_given else "", model)
     loaded = load(model, device=device)
-    inputs = inputs_of(loaded, model, delimiter, encoding)
-    value = one_input(inputs, csv, single)
-    if csv is None:
+    inputs = inputs_of(loaded, model, file)
+    value = one_input(inputs, file, single)
+    if value is not None:
         raw: Any = [value]
         options: dict[str, Any] = {"given": None if given is None else given_values(given)}
         facts: dict[str, Any] = {}
     else:
         if rows < 1:
             raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
-        raw, options, facts = _first_rows(loaded, inputs, csv, rows, names, given, metric)
+        raw, options, facts = _first_rows(loaded, inputs, file.path, rows, names, given, metric)
     wanted = None if labels is None else split_names(labels)
     explanation = loaded.explain(raw, wanted, method, metric=metric, **options)
     if per_label := facts.pop("per_label", None):
@@ -77,59 +77,59 @@ def explain_(
     explanation.facts.update(facts)
     explanation.to_html(out, title)
     areas = explanation.faithfulness.get(explanation.method)
-    how = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
-    print(f"The report is in '{out}': {_counted(len(explanation))}, by {explanation.method}{how}.")  # noqa: T201
+    gain = "" if areas is None else f", whose faithfulness is {areas.gain:.2f}"
+    samples = "1 sample" if len(explanation) == 1 else f"{len(explanation)} samples"
+    print(f"The report is in '{out}': {samples}, by {explanation.method}{gain}.")  # noqa: T201
     return 0
 
 
 def _first_rows(
     model: Any,
     inputs: Any,
-    csv: str,
+    path: str,
     rows: int,
     names: str | None,
     columns: str | None,
     metric: str,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Returns the inputs of the first rows of which something is left to predict, options of their explanation, and
-    facts about all rows of the first block: metrics per label, if the file has labels.
+    """Returns the inputs of the first rows with labels to predict, options of their explanation,
+    and metrics per label of all rows of the first block, if the file has labels.
     """
     import numpy as np
 
     from tg_mlc.cli._inputs import show_warnings
     from tg_mlc.inference import Query
     from tg_mlc.inputs.schema import match_names
-    from tg_mlc.inputs.tables import read_blocks
 
-    table = next(iter(read_blocks(csv, inputs.delimiter, inputs.encoding)))
+    table = next(inputs.blocks(path))
     raw = inputs.raw(table)
     given = None if columns is None else inputs.given(table, model.label_names, columns)
     prediction = model.answer(raw, Query(given, metric))
     show_warnings(prediction)
     is_open = np.ones(len(table), bool) if given is None else np.isnan(given).any(axis=1)
-    kept = [row for row in np.flatnonzero(is_open).tolist() if row not in prediction.reasons]
-    if not kept:
-        raise ValueError(f"Expected at least one row that can be read in '{csv}' (got none)")
-    chosen, facts = kept[:rows], dict[str, Any]()
+    usable = [row for row in np.flatnonzero(is_open).tolist() if row not in prediction.reasons]
+    if not usable:
+        raise ValueError(f"Expected at least one row that can be read in '{path}' (got none)")
+    chosen, facts = usable[:rows], dict[str, Any]()
     options: dict[str, Any] = {"given": None if given is None else given[chosen]}
     if inputs.input_kind.reads_columns:
         options["names"] = [table.where(row) for row in chosen]
     if names is not None:
-        cells = table.texts(match_names([names], table.header, f"'{csv}'")[0])
+        cells = table.texts(match_names([names], table.header, f"'{path}'")[0])
         options["names"] = [cells[row] for row in chosen]
     if {*inputs.labels} <= {*table.header}:
         y = inputs.targets(table, model, {})
         options["y"] = y[chosen]
-        # A given list has all labels that apply, so that metrics of the others would tell nothing.
+        # A given list has all labels that apply, so that metrics of the others say nothing.
         if given is None or inputs.separator is None:
-            facts = _metrics(y, prediction, kept)
+            facts = _metrics(y, prediction, usable)
     if rows < MEASURED_ROWS and given is None:
-        options["validation"] = _taken(raw, kept[rows : rows + MEASURED_ROWS] or kept)
-    return _taken(raw, chosen), options, facts
+        options["validation"] = _take(raw, usable[rows : rows + MEASURED_ROWS] or usable)
+    return _take(raw, chosen), options, facts
 
 
 def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
-    """Metrics of every label over rows where it is neither given nor follows from given labels."""
+    """Metrics of each label over rows where it neither is given nor follows from given labels."""
     import numpy as np
 
     from tg_mlc.metrics.per_label import metrics_per_label
@@ -148,9 +148,5 @@ def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
     }
 
 
-def _counted(number: int) -> str:
-    return "1 sample" if number == 1 else f"{number} samples"
-
-
-def _taken(raw: Any, rows: list[int]) -> Any:
+def _take(raw: Any, rows: list[int]) -> Any:
     return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]

@@ -11,19 +11,15 @@ from typing import Any, cast
 from tg_mlc import __version__
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.cli._options import SingleInput
-from tg_mlc.cli._output import RowWriter, check_output, resumable, show
-from tg_mlc.cli._output import table as table_of
+from tg_mlc.cli._options import RowsFile, SingleInput
+from tg_mlc.cli._output import RowWriter, aligned, check_output, resumable, show
 
 
 def predict(
     model: str,
     single: SingleInput,
+    file: RowsFile,
     *,
-    csv: str | None = None,
-    arff: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     keep: str = "all",
     out: str | None = None,
     given: str | None = None,
@@ -36,78 +32,74 @@ def predict(
     coverage_per: str = "label",
     json: bool = False,
 ) -> int:
-    """Predicts the labels of one input, or of all rows of a CSV file.
+    """Predicts the labels of one input, or of all rows of a file.
 
-    Rows whose molecule or DNA cannot be read are reported, and get no probabilities; the exit status is then 1.
-    Files are read and written some rows at a time: if a command with --out was stopped, run it again to go on.
+    The file has the columns of inputs that the model was trained on. Rows that cannot be read are
+    reported, and get no probabilities; the exit status is then 1. Files are read and written some
+    rows at a time: if a command with --out is stopped, run it again to go on.
 
     Args:
-        model: The folder of the model.
-        csv: A file with the columns of inputs that the model was trained on, of any format that training takes.
-        arff: The same, if it is ARFF.
-        delimiter: The mark between cells of --csv; by default, the one that occurs most in the header.
-        encoding: The encoding of characters of --csv; by default, what the first bytes say, else UTF-8.
-        keep: The columns of --csv to repeat beside the predictions, separated by commas; or all; or none, which gives
-            the numbers of lines instead.
-        out: The file for the predictions of --csv; by default, they are printed.
-        given: Known labels, such as nausea=1,rash=0 for one input; with --csv, the columns of labels that are known,
-            separated by commas, or all; blank cells stay unknown.
-        metric: The metric decisions are tuned for: subset_accuracy, hamming_accuracy, f1_samples, f1_micro or f1_macro.
-        on_error: How to treat rows that cannot be read: blank leaves them without predictions, raise stops.
-        batch_size: The number of samples at a time.
-        device: The device to compute on, such as cpu or cuda.
-        coherent: Whether labels agree with their hierarchy; by default, true if the hierarchy came with the data.
-        coverage: The share of true labels that label sets hold, such as 0.9; needs a model of "train --coverage_share".
-        coverage_per: The unit of --coverage: label, for each label, or sample, for the labels of a sample together.
+        model (MODEL): The folder of the model.
+        keep (NAMES): The columns of the file to repeat beside the predictions, separated by commas;
+            or all; or none, which gives the numbers of lines instead.
+        out (FILE): The file for the predictions of rows; by default, they are printed.
+        given (LABELS): Known labels, such as nausea=1,rash=0 for one input; with a file, the
+            columns of labels that are known, separated by commas, or all; blank cells stay unknown.
+        metric (NAME): The metric that decisions are tuned for: subset_accuracy, hamming_accuracy,
+            f1_samples, f1_micro or f1_macro.
+        on_error (NAME): How to treat rows that cannot be read: blank gives them no predictions,
+            raise stops.
+        batch_size (NUMBER): The number of samples at a time.
+        device (NAME): The device to compute on, such as cpu or cuda.
+        coherent (BOOL): Whether labels agree with their hierarchy, true or false; by default, true
+            if the hierarchy came with the data.
+        coverage (FRACTION): The fraction of true labels that label sets hold, such as 0.9; needs a
+            model of "train --coverage_share".
+        coverage_per (NAME): The unit of --coverage: label, for each label, or sample, for the
+            labels of a sample together.
         json: Prints JSON, a line for each row of a file.
+
+    Examples:
+        tg-mlc predict model --smiles CCO --given liver=1
+        tg-mlc predict model --csv new.csv --out predictions.csv
     """
     from tg_mlc._files import file_sha256
-    from tg_mlc.cli._inputs import (
-        Predictions,
-        calibration_of,
-        given_values,
-        inputs_of,
-        one_file,
-        one_input,
-    )
+    from tg_mlc.cli._inputs import Predictions, calibration_of, given_values, inputs_of, one_input
     from tg_mlc.inference import Query, load
     from tg_mlc.inference.folder import CONTENT
     from tg_mlc.metrics.coverage import Per
 
-    csv = None if csv is None and arff is None else one_file(csv, arff)
-    if out is not None and csv is None:
-        raise ValueError(f"Expected --csv with --out (got --out {out} alone); one input is printed")
-    if out is not None and csv is not None:
-        check_output(out, csv, model)
+    path = file.path if file.is_given else None
+    if out is not None:
+        if path is None:
+            got = f"--out {out} alone"
+            raise ValueError(f"Expected --csv with --out (got {got}); one input is printed")
+        check_output(out, path, model)
     loaded = load(model, device=device)
-    values = None if given is None or csv is not None else given_values(given)
+    values = None if given is None or path is not None else given_values(given)
     query = Query(values, metric, coverage, cast("Per", coverage_per), coherent, batch_size)
-    inputs = inputs_of(loaded, model, delimiter, encoding)
-    value = one_input(inputs, csv, single)
-    if csv is None:
+    inputs = inputs_of(loaded, model, file)
+    value = one_input(inputs, file, single)
+    if path is None:
         _show_one(loaded, value, query, json)
         return 0
     check_choice("--on_error", on_error, ("blank", "raise"))
-    blocks = Predictions(loaded, inputs, csv, query, given=given, stops=on_error == "raise")
+    blocks = Predictions(loaded, inputs, path, query, given=given, stops=on_error == "raise")
     command: dict[str, Any] = {
         "keep": keep,
         "given": given,
         "metric": str(query.decides),
         "on_error": on_error,
-    }
-    command |= {
         "json": json,
-        "delimiter": delimiter,
-        "encoding": encoding,
+        "delimiter": file.delimiter,
+        "encoding": file.encoding,
         "coherent": coherent,
         "device": device,
-    }
-    command |= {
         "batch_size": batch_size,
         "version": __version__,
         "model": file_sha256(Path(model) / CONTENT),
+        "csv": file_sha256(Path(path)) if out is not None and Path(path).is_file() else path,
     }
-    command["csv"] = file_sha256(Path(csv)) if out is not None and Path(csv).is_file() else csv
     with nullcontext(RowWriter(sys.stdout)) if out is None else resumable(out, command) as writer:
         blocks.num_done, blocks.num_refused = writer.num_blocks, writer.num_refused
         for table, prediction in blocks:
@@ -122,35 +114,32 @@ def predict(
 
 
 def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
-    """A data frame of some rows: columns of the file, names of predicted labels, probabilities and reasons."""
-    lines = require("pandas", extra="train").DataFrame(
-        prediction.probabilities.round(6), columns=prediction.label_names
-    )
+    """A data frame of some rows: columns of the file, predicted labels, probabilities, reasons."""
+    pandas, probabilities = require("pandas", extra="train"), prediction.probabilities.round(6)
+    lines = pandas.DataFrame(probabilities, columns=prediction.label_names)
     names = [separator.join(lines.columns[row]) for row in prediction.decisions]
     lines.insert(0, "predicted", names)
     lines["reason"] = [prediction.reasons.get(row, "") for row in range(len(lines))]
-    for index, (name, cells) in enumerate(_kept(table, keep, set(lines.columns)).items()):
+    for index, (name, cells) in enumerate(_file_columns(table, keep, set(lines.columns)).items()):
         lines.insert(index, name, cells)
     return lines
 
 
-def _kept(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
-    """The columns of a file to repeat: labels that are known there stand beside as ``name (in the file)``."""
+def _file_columns(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
+    """The columns of a file to repeat; those of labels are called ``name (in the file)``."""
     from tg_mlc.inputs.tables import check_columns
 
     if keep == "none":
         return {"line": table.lines or [table.first + row for row in range(len(table))]}
-    names = (
-        list(dict.fromkeys(table.header))
-        if keep == "all"
-        else [name.strip() for name in keep.split(",")]
-    )
-    check_columns(names if keep != "all" else [], table.header, f"'{table.path}'")
+    names = list(dict.fromkeys(table.header))
+    if keep != "all":
+        names = [name.strip() for name in keep.split(",")]
+        check_columns(names, table.header, f"'{table.path}'")
     return {f"{name} (in the file)" if name in taken else name: table.texts(name) for name in names}
 
 
 def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
-    """Prints the labels of one input, the most probable ones first."""
+    """Prints the labels of one input, the most probable first."""
     from tg_mlc.cli._inputs import show_warnings
 
     prediction = model.answer([value], query, on_error="raise")
@@ -160,14 +149,18 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     values = (prediction.probabilities[0], prediction.decisions[0], prediction.thresholds)
     columns = zip(prediction.label_names, *(each.tolist() for each in values), strict=True)
     for name, probability, applies, threshold in sorted(columns, key=lambda column: -column[1]):
-        by_sets = isnan(threshold)
-        number = None if by_sets else threshold
-        limit = "given" if name in given else "label sets" if by_sets else f"{threshold:.3f}"
-        result.append(
-            {"label": name, "probability": probability, "decision": applies, "threshold": number}
-        )
+        number, limit = threshold, f"{threshold:.3f}"
+        if isnan(threshold):
+            number, limit = None, "label sets"
+        entry = {
+            "label": name,
+            "probability": probability,
+            "decision": applies,
+            "threshold": number,
+        }
         if name in given:
-            result[-1]["given"] = True
+            entry["given"], limit = True, "given"
+        result.append(entry)
         rows.append((name, f"{probability:.3f}", limit, "yes" if applies else "no"))
     title = "calibrated probability" if prediction.calibrated else "probability"
-    show(result, table_of(("label", title, "threshold", "predicted"), rows), as_json)
+    show(result, aligned(("label", title, "threshold", "predicted"), rows), as_json)

@@ -1,17 +1,17 @@
-"""The command ``tg-mlc train``: a CSV file becomes the folder of a model."""
+"""The command ``tg-mlc train``: a file becomes the folder of a model."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import tg_mlc
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
+from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 
 
 def train(
     options: TrainOptions,
     columns: InputColumns,
-    file: FileFlags,
+    table: TableOptions,
     *,
     given_masks: Literal["both", "present"] = "both",
     coverage_share: float = 0.0,
@@ -19,20 +19,26 @@ def train(
     force: bool = False,
     json: bool = False,
 ) -> int:
-    """Trains a model on a CSV file and evaluates it on a tenth of the rows, which are kept out of training.
+    """Trains a model on a file, and evaluates it on a tenth of the rows that it is not trained on.
 
     Args:
-        given_masks: The labels that "predict --given" will get: both (present and absent ones), or present (only those
-            that apply).
-        coverage_share: The share of training rows that no fit sees, so that "predict --coverage 0.9" can promise what
-            label sets hold.
+        given_masks (NAME): The labels that "predict --given" will get: both (present and absent
+            ones), or present (only those that apply).
+        coverage_share (FRACTION): The fraction of training rows that no fit sees, so that
+            "predict --coverage 0.9" can promise what label sets hold.
         calibrate: Calibrates the combined probabilities of each label once more.
         force: Replaces a model that exists.
         json: Prints the result as JSON.
+
+    Examples:
+        tg-mlc train --csv drugs.csv --smiles smiles --labels liver,skin --out model
+        tg-mlc train --csv tox21.csv --smiles smiles --labels 'NR-*,SR-*' --out model
+        tg-mlc train --sdf drugs.sdf --labels rest --ignore name --out model
+        tg-mlc train --csv news.csv --text body --labels topics --label_separator ';' --out model
     """
     from tg_mlc.cli._training import Run, time_left
 
-    run = Run(options, columns, file, force=force, json=json)
+    run = Run(options, columns, table, force=force, json=json)
     dataset = run.train
     with time_left(options.seconds):
         choices = given_masks, coverage_share, calibrate

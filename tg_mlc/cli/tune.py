@@ -9,13 +9,13 @@ from typing import Any
 import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc.cli._options import FileFlags, InputColumns, TrainOptions
+from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 
 
 def tune(
     options: TrainOptions,
     columns: InputColumns,
-    file: FileFlags,
+    table: TableOptions,
     *,
     trials: int = 20,
     force: bool = False,
@@ -23,19 +23,22 @@ def tune(
 ) -> int:
     """Trains as "tg-mlc train" does, with the best of many settings of label message passing.
 
-    Trials that are worse than most after the same number of epochs stop early. All of them take their own time, on top
-    of --seconds.
+    Trials that are worse than most after the same number of epochs stop early. Trials take their
+    own time, on top of --seconds.
 
     Args:
-        trials: The number of settings to try.
+        trials (NUMBER): The number of settings to try.
         force: Replaces a model that exists.
         json: Prints the result as JSON.
+
+    Examples:
+        tg-mlc tune --csv songs.csv --labels calm,sad --trials 50 --out model
     """
     from tg_mlc.cli._training import Run, time_left
 
     check_count("--trials", trials)
     optuna = require("optuna", extra="tune")
-    run = Run(options, columns, file, force=force, json=json)
+    run = Run(options, columns, table, force=force, json=json)
     with ExitStack() as clock:
         dataset = run.train
 
@@ -50,14 +53,14 @@ def tune(
 
 
 def _search(
-    optuna: Any, seed: int, trials: int, attempt: Callable[..., float], usual: dict[str, Any]
+    optuna: Any, seed: int, trials: int, attempt: Callable[..., float], defaults: dict[str, Any]
 ) -> dict[str, Any]:
-    """The best settings, beginning with the usual ones."""
+    """The best settings, beginning with the defaults."""
     from lightning.pytorch.callbacks import Callback
     from tqdm import trange
 
     class Pruning(Callback):
-        """Stops a trial that is worse than most were after as many epochs."""
+        """Stops a trial that is worse than most after the same number of epochs."""
 
         def __init__(self, trial: Any) -> None:
             self.trial = trial
@@ -80,13 +83,14 @@ def _search(
         except FloatingPointError as error:
             raise optuna.TrialPruned(f"diverged: {error}") from error
 
+    # Optuna would print each trial.
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(
         sampler=optuna.samplers.TPESampler(seed=seed),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=2),
     )
     names = ("channels", "num_steps", "dropout", "lr", "weight_decay")
-    study.enqueue_trial({name: usual[name] for name in names})
+    study.enqueue_trial({name: defaults[name] for name in names})
     for _ in trange(trials, desc="Trials", disable=None, leave=False):
         study.optimize(objective, n_trials=1)
     return dict(study.best_params)

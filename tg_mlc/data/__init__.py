@@ -19,17 +19,12 @@ from tg_mlc.data.splits import Split, predefined_split, random_split, stratified
 _READERS = {
     "arff": ("from_arff", "read_label_xml"),
     "arrays": ("from_arrays",),
-    "csv_files": ("from_csv",),
+    "csv_files": ("from_csv", "from_sdf"),
     "dna_dataset": ("DNADataset",),
     "hierarchies": ("with_hierarchy",),
     "events": ("EventSequences", "from_events"),
     "libsvm": ("from_libsvm",),
-    "molecule_dataset": (
-        "DuplicateMolecule",
-        "InvalidMolecule",
-        "MoleculeDataset",
-        "MoleculeReport",
-    ),
+    "molecule_dataset": ("MoleculeDataset", "MoleculeReport"),
     "smiles": ("MoleculeError", "molecule_from_smiles"),
     "vocabulary": ("build_vocabulary", "tokenize"),
 }
@@ -37,9 +32,7 @@ _READERS = {
 __all__ = [
     "ArrayDataset",
     "DNADataset",
-    "DuplicateMolecule",
     "EventSequences",
-    "InvalidMolecule",
     "MoleculeDataset",
     "MoleculeError",
     "MoleculeReport",
@@ -51,6 +44,7 @@ __all__ = [
     "from_csv",
     "from_events",
     "from_libsvm",
+    "from_sdf",
     "given_labels",
     "molecule_from_smiles",
     "predefined_split",

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._names import few, shorten
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
+from tg_mlc._options import argument
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs.cells import clean, texts_of
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Truth, looks_like
@@ -321,7 +322,7 @@ class Arff(NamedTuple):
 def _refuse_input(attribute: Attribute) -> None:
     name = attribute.name
     expected = f"line {attribute.line}: Expected the hierarchical attribute '{name}' to be a label"
-    hint = f"pass labels=['{name}'], or leave it out with drop=['{name}']"
+    hint = f"pass {argument('labels', [name])}, or leave it out: {argument('drop', [name])}"
     raise ValueError(f"{expected} (got an input); {hint}")
 
 
@@ -563,7 +564,7 @@ def _dropped(
             raise ValueError(f"{where} {expected} (got {got})")
         if attribute.text and not is_dropped:
             expected = f"a number, or one of at most {MAX_VALUES} values, for attribute '{name}'"
-            hint = f"leave it out with drop=['{name}'], or all such with drop=\"text\""
+            hint = f"leave it out: {argument('drop', [name])}, or all such: drop='text'"
             raise ValueError(f"{where} {expected} (got one {attribute.text}); {hint}")
         if attribute.paths is not None and not is_dropped and name not in labels:
             _refuse_input(attribute)
@@ -774,7 +775,7 @@ def _decode(line: bytes) -> str:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
         likely = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
-        hint = f"pass its encoding, such as encoding='{likely}', or it is no text at all"
+        hint = f"pass its encoding, such as {argument('encoding', likely)}, or it is no text at all"
         expected = "text in UTF-8"
         got = f"the byte {line[error.start]:#04x}"
         raise ValueError(f"Expected {expected} (got {got}); {hint}") from None

@@ -33,7 +33,6 @@ class TableKind(InputKind):
             those of the training.
     """
 
-    lists_labels = True
     kind: str  #: of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
     num_inputs: int  #: the size of the vocabulary, or of a row

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tg_mlc._names import few
+from tg_mlc._options import argument
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
@@ -70,7 +71,8 @@ def check_lost(
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
         expected = f"at most {max_lost:.0%} of the rows to be left out"
         # Two digits would not always allow as many rows.
-        hint = f"mend them, or pass max_lost={-(-1000 * len(refused) // num_rows) / 1000:g}"
+        enough = -(-1000 * len(refused) // num_rows) / 1000
+        hint = f"mend them, or pass {argument('max_lost', enough)}"
         raise ValueError(f"Expected {expected} (got more: {lost}); {hint}")
     _warn(lost)
 

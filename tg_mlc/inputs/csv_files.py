@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch_geometric.data import Data
 
-from tg_mlc.data import ArrayDataset, MultiLabelDataset
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.hierarchies import with_hierarchy
-from tg_mlc.inputs.kinds import warn_of_claimed
+from tg_mlc.inputs.kind import FileOptions
+from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
+from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Hints, Schema, match_names
-from tg_mlc.inputs.tables import read_table
+from tg_mlc.inputs.sdf import STRUCTURE
+from tg_mlc.inputs.tables import Table, read_table
 from tg_mlc.inputs.vocabulary import tokenize
 
 
@@ -24,6 +30,9 @@ def from_csv(
     feature_columns: Sequence[str] | None = None,
     *,
     text_column: str | None = None,
+    smiles_column: str | None = None,
+    inchi_column: str | None = None,
+    dna_column: str | None = None,
     label_separator: str | None = None,
     label_paths: str | None = None,
     kind: str | None = None,
@@ -37,8 +46,8 @@ def from_csv(
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
     like: MultiLabelDataset | None = None,
-) -> ArrayDataset:
-    """Makes a data set of a table with a header: CSV or other text, Parquet, an Excel workbook, or JSON.
+) -> MultiLabelDataset:
+    """Makes a data set of a table with a header: CSV or other text, Parquet, Excel, JSON or SDF.
 
     Text may be compressed (zip, ``.gz``, ``.bz2`` or ``.xz``), and have at most 4 GiB, unpacked.
 
@@ -48,6 +57,8 @@ def from_csv(
         from_csv("news.csv", label_columns=["sport", "politics"], text_column="body")
         news = from_csv("news.csv", label_columns="topics", label_separator=";", text_column="body")
         from_csv("new.csv", text_column="body", like=news)
+        from_csv("tox21.csv", label_columns=["NR-*", "SR-*"], smiles_column="smiles")
+        from_csv("sider.csv", label_columns=["rest"], smiles_column="smiles")
 
     Columns of inputs become numbers by the rules of :doc:`the page on files </files>`: numbers, percentages, prices,
     dates, times and yes or no become one column each, NaN where unknown; a column of up to 100 values that are no
@@ -58,12 +69,16 @@ def from_csv(
     Args:
         path (str or Path): The file.
         label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1, such words as yes and
-            no, or blank (unknown); or, not in a list, the one column that lists the names of a sample's labels between
+            no, or blank (unknown), also by patterns such as ``NR-*``, or ``rest`` for all columns that no other
+            argument names; or, not in a list, the one column that lists the names of a sample's labels between
             :obj:`label_separator`, or as a list of Python, JSON or NumPy (blank: it has none). (default: with
             :obj:`like`, those of its labels that the file has; other labels are unknown)
         feature_columns (list of str, optional): The columns of inputs. (default: those of :obj:`like`, else all but the
             labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
+        smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
+            instead of numbers; rows that cannot be read are skipped, unless they are more than a
+            tenth. (default: :obj:`None`)
         label_separator (str, optional): The mark between names of labels. (default: :obj:`None`)
         label_paths (str, optional): The mark between the parts of names of labels that are paths, such as the slash
             in ``science/physics``: a sample with it has ``science``, too, and the data set the :obj:`label_graph` of
@@ -87,12 +102,21 @@ def from_csv(
         ImportError: If pandas is not installed (extra ``data``).
     """
     _check_options(label_columns, label_separator, like)
-    if text_column is not None and feature_columns is not None:
-        raise ValueError("Expected one of 'text_column' and 'feature_columns' (got both)")
+    options = {"smiles": smiles_column, "inchi": inchi_column, "dna": dna_column}
+    columns = _chosen(options, text_column, feature_columns)
     table = read_table(path, delimiter, encoding)
-    labels = [label_columns] if isinstance(label_columns, str) else list(label_columns or ())
-    if like is not None and label_columns is None:
-        labels = [name for name in like.label_names if name in table.header]
+    used = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
+    used += [*ignore, *categorical]
+    labels = _label_columns(label_columns, table.header, used, like)
+    if label_columns is not None and not isinstance(label_columns, str):
+        label_columns = labels
+    if columns:
+        separator = label_separator or (";" if isinstance(label_columns, str) else None)
+        reading = FileOptions(separator, label_paths, delimiter, encoding)
+        _refuse_parts(train, test, columns)
+        samples = _read_cells(table, columns, labels, reading, like)
+        samples.transform = transform
+        return samples
     hints = Hints(ignore, categorical, decimal=decimal)
     X: Any
     names: list[str] | None = None
@@ -103,10 +127,8 @@ def from_csv(
         schema = table.schema(list(feature_columns or ()), labels, hints)
         if feature_columns is None:
             warn_of_claimed(schema, table.cells(), hints.ignore)
-        X, names = (
-            schema.matrix(table.cells([each.name for each in schema.inputs]), table.place),
-            schema.feature_names,
-        )
+        cells = table.cells([column.name for column in schema.inputs])
+        X, names = schema.matrix(cells, table.place), schema.feature_names
     else:
         old = list(feature_columns or like.feature_names or ())
         schema = like.schema or Schema.of_names(old, table.header)
@@ -118,18 +140,89 @@ def from_csv(
         Y, label_names = table.targets(label_columns or (), label_separator, label_paths)
     elif isinstance(label_columns, str):
         Y = table.label_sets(labels[0], label_separator)
-    else:  # labels without a column are unknown
-        Y = np.full((len(table), like.num_labels), np.nan, dtype=np.float32)
-        Y[:, [like.label_names.index(name) for name in labels]] = table.labels(labels)
+    else:
+        Y = _old_labels(table, labels, like)
     dataset = from_arrays(X, Y, label_names, names, kind, train, test, transform, like=like)
     dataset.schema, dataset.tokenizer = schema, "words" if tokenizer is tokenize else "other"
     if like is None:
         schema.announce()
-        if (
-            parents := table.hierarchy(label_columns or (), dataset.label_names, label_paths)
-        ) is not None:
+        parents = table.hierarchy(label_columns or (), dataset.label_names, label_paths)
+        if parents is not None:
             return with_hierarchy(dataset, parents, listed=True)
     return dataset
+
+
+def _chosen(options: Mapping[str, str | None], *others: Any) -> dict[str, str]:
+    """The option that names a column of inputs, and the column, if there is any."""
+    columns = {option: column for option, column in options.items() if column is not None}
+    if len(columns) + sum(each is not None for each in others) > 1:
+        names = "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
+        raise ValueError(f"Expected one of {names} (got several)")
+    return columns
+
+
+def _label_columns(
+    labels: Sequence[str] | str | None,
+    header: Sequence[str],
+    used: Sequence[str],
+    like: MultiLabelDataset | None,
+) -> list[str]:
+    if isinstance(labels, str):
+        return [labels]
+    if labels is not None:
+        return find_labels(labels, header, used)
+    return [name for name in (() if like is None else like.label_names) if name in header]
+
+
+def _refuse_parts(train: Any, test: Any, columns: Mapping[str, str]) -> None:
+    if train is not None or test is not None:
+        got = f"them with '{next(iter(columns))}_column'"
+        raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
+
+
+def _read_cells(
+    table: Table,
+    columns: Mapping[str, str],
+    labels: Sequence[str],
+    options: FileOptions,
+    like: MultiLabelDataset | None,
+) -> MultiLabelDataset:
+    """Reads a column whose cells are inputs of a kind, by the option that names it."""
+    [(option, column)] = columns.items()
+    if like is None:
+        return kinds_by_columns()[option].from_csv(table.path, [column], labels, options)
+    kind: Any = components_of(like)
+    samples: MultiLabelDataset = kind.transform(table.documents(column))
+    if options.label_separator is None:
+        y = _old_labels(table, labels, like)
+    else:
+        names = table.label_sets(labels[0], options.label_separator)
+        y, _ = read_labels(names, like.label_names)
+    return with_attribute(samples, "y", torch.from_numpy(y).float())
+
+
+def _old_labels(table: Table, labels: Sequence[str], like: MultiLabelDataset) -> np.ndarray:
+    """The labels of an old data set, which are unknown without a column in the table."""
+    y = np.full((len(table), like.num_labels), np.nan, dtype=np.float32)
+    y[:, [like.label_names.index(name) for name in labels]] = table.labels(labels)
+    return y
+
+
+def from_sdf(
+    path: str | Path, label_columns: Sequence[str] | str | None = None, **options: Any
+) -> MultiLabelDataset:
+    """Makes a data set of the molecules of an SDF, whose properties are the columns of labels.
+
+    The molecules are those of the records' canonical SMILES. Records that RDKit cannot read are
+    skipped, with a warning that has their numbers.
+
+    Args:
+        path (str or Path): The file, plain or compressed.
+        label_columns (list of str or str, optional): The properties that are labels, as of
+            :func:`from_csv`.
+        **options (optional): Further options of :func:`from_csv`, such as :obj:`like`.
+    """
+    return from_csv(path, label_columns, smiles_column=STRUCTURE, **options)
 
 
 def _check_options(

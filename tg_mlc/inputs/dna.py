@@ -1,4 +1,4 @@
-"""DNA: sequences of the letters A, C, G and T, of which some may be unknown."""
+"""DNA: sequences of the letters A, C, G and T, some of which may be unknown."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Vie
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
 
-#: Lengths of the k-mers that are counted: so many letters tell binding sites apart (Ghandi et al. 2014,
-#: doi:10.1371/journal.pcbi.1003711, use 10 with gaps), and all of them fit into 5,120 columns.
+#: Lengths of k-mers, which distinguish binding sites (Ghandi et al. 2014,
+#: doi:10.1371/journal.pcbi.1003711, use 10 with gaps) in 5,120 columns.
 SIZES = (5, 6)
-#: The number of letters that become one component of a network.
-POOL = 4
-MIN_LETTERS = 10  #: of a text that is taken for DNA
+POOL = 4  #: number of letters that become one component of a network
+MIN_LETTERS = 10  #: of a text that is recognised as DNA
 
 
 class Kmers(View):
-    """DNA as the k-mers of 5 and 6 letters on either strand, weighted as words are (:class:`~tg_mlc.inputs.TfIdf`)."""
+    """DNA as the k-mers of 5 and 6 letters on either strand, weighted as words by
+    :class:`~tg_mlc.inputs.TfIdf`.
+    """
 
     def __init__(self) -> None:
         self.weights = TfIdf()
@@ -53,24 +54,25 @@ class Kmers(View):
         rows = [kmer_numbers(data.x.numpy()) for data in dataset]
         ptr = np.cumsum([0, *map(len, rows)])
         shape = (len(rows), sum(4**size for size in SIZES))
-        counts = sp.csr_array(
-            (np.ones(ptr[-1], dtype=np.float32), np.concatenate(rows), ptr), shape=shape
-        )
+        ones = np.ones(ptr[-1], dtype=np.float32)
+        counts = sp.csr_array((ones, np.concatenate(rows), ptr), shape=shape)
         counts.sum_duplicates()
         return counts
 
 
 def kmer_numbers(letters: np.ndarray) -> np.ndarray:
-    """The numbers of the k-mers of a sequence of codes, A, C, G, T and others, whose complements are 3 minus them."""
-    found, first = [], 0
+    """Returns the indices of the k-mers on both strands of a sequence of codes; the complement of a
+    code is 3 minus the code.
+    """
+    numbers, first = [], 0
     for size in SIZES:
         for strand in (letters, 3 - letters[::-1]):
             if len(strand) >= size:
                 windows = np.lib.stride_tricks.sliding_window_view(strand, size)
                 known = ((windows >= 0) & (windows < 4)).all(axis=1)
-                found.append(first + windows[known].astype(np.int64) @ 4 ** np.arange(size))
+                numbers.append(first + windows[known].astype(np.int64) @ 4 ** np.arange(size))
         first += 4**size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
 
 
 class DNA(InputKind):
@@ -86,9 +88,7 @@ class DNA(InputKind):
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
         """Tells whether strings are at least ten letters of DNA each."""
-        return all(
-            len(text) >= MIN_LETTERS and not set(text.upper()) - {*LETTERS, "N"} for text in texts
-        )
+        return all(len(text) >= MIN_LETTERS and set(text.upper()) <= {*LETTERS} for text in texts)
 
     @classmethod
     def check(cls, raw: Any) -> None:
@@ -114,12 +114,12 @@ class DNA(InputKind):
         return ["".join(rng.choice([*LETTERS], size=60 + 11 * row)) for row in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        """The k-mers that become components, each of four letters."""
+        """Returns the components, of four letters each."""
         letters = "".join(LETTERS[code] for code in sample.x.tolist())
         return [letters[start : start + POOL] for start in range(0, len(letters), POOL)]
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """A sample some of whose letters are not known."""
+        """Returns a sample with N for the letters of hidden components."""
         hidden, letters = copy(sample), torch.from_numpy(~kept).repeat_interleave(POOL)
         letters = letters[: sample.x.size(0)].view(-1, *[1] * (sample.x.dim() - 1))
         hidden.x = sample.x.masked_fill(letters, LETTERS.index("N"))

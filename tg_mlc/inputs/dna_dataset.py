@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._files import FilePath, read_names
-from tg_mlc._names import check_names
+from tg_mlc._names import check_names, few
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.inputs.fasta import (
@@ -32,17 +32,16 @@ logger = logging.getLogger(__name__)
 
 
 class DNADataset(MultiLabelDataset):
-    """Sequences of DNA with any number of labels, read by :meth:`from_fasta` where a table has the labels, by
-    :meth:`from_headers` where the names of the sequences have them, and by :meth:`from_files` where each file stands
-    for one label.
+    """Sequences of DNA with any number of labels: from :meth:`from_fasta` if a table has labels,
+    :meth:`from_headers` if the names of sequences list them, and :meth:`from_files` if there is a
+    file for each label.
 
-    Letters and labels lie, at a byte each, in temporary files (in the folder that the environment variable
-    :obj:`TMPDIR` names) that are mapped into memory and go with the data set; labels become floats as they are asked
-    for.
+    Letters and labels, at a byte each, are memory-mapped temporary files (in the folder of the
+    environment variable :obj:`TMPDIR`), deleted with the data set; labels become floats on access.
 
-    A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and T and 4 for one
-    that is not known; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. Given a test file, the two files are the
-    parts of :meth:`official_split`.
+    A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and
+    T, and 4 for unknown letters; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. With a test
+    file, the two files are the parts of :meth:`official_split`.
     """
 
     def __init__(
@@ -58,22 +57,22 @@ class DNADataset(MultiLabelDataset):
     @property
     def headers(self) -> list[str]:
         """The line before each sequence in its file, without the ``>``."""
-        return (
-            [self._headers[place] for place in self._places()] if self._is_part() else self._headers
-        )
+        if not self._is_part():
+            return self._headers
+        return [self._headers[index] for index in self._places()]
 
     def get(self, idx: int) -> Data:
-        """The sample of a number, which is not kept, as PyG would do: a million of them take gigabytes."""
+        """Returns a sample, which is not cached as in PyG: a million of them take gigabytes."""
         x = slice(None) if self.slices is None else slice(*self.slices["x"][idx : idx + 2].tolist())
         return Data(x=self._data.x[x], y=label_floats(self._data.y[idx : idx + 1]))
 
     def rows(self, key: str) -> Tensor:
-        """An attribute of which every sample has one row, of all samples; see :meth:`MultiLabelDataset.rows`."""
+        """Returns an attribute of all samples; see :meth:`MultiLabelDataset.rows`."""
         values = super().rows(key)
         return label_floats(values) if key == "y" else values
 
     def sparse_y(self) -> csr_array:
-        """The labels of all samples as a sparse matrix that stores ones and NaNs, which
+        """Returns the labels of all samples as a sparse matrix of ones and NaNs, which
         :func:`~tg_mlc.graphs.co_occurrence` takes as well.
         """
         stored = csr_array(super().rows("y").numpy()).astype(np.float32)
@@ -94,22 +93,27 @@ class DNADataset(MultiLabelDataset):
         label_columns: Sequence[str] | None = None,
         transform: Callable[[Data], Data] | None = None,
     ) -> DNADataset:
-        """Makes a data set from sequences and a table that has their labels.
+        """Makes a data set from sequences and a table of their labels.
 
-        Sequences and rows are joined by the first word of a sequence's name; rows without a sequence are left out.
+        Sequences and rows are joined by the first word of a sequence's name; rows without a
+        sequence are skipped.
 
         Args:
             fasta (str or Path): The sequences (plain, ``.gz``, ``.bz2`` or ``.xz``).
-            labels (str or Path): The table with a header, its cells divided by tabs if it is called ``.tsv`` and by
-                commas otherwise.
+            labels (str or Path): The table with a header, with tabs between cells if its name ends
+                in ``.tsv``, and commas otherwise.
             test (str or Path, optional): Sequences of the test part. (default: :obj:`None`)
-            id_column (str, optional): The column of the names of sequences. (default: :obj:`"id"`)
-            label_columns (list[str], optional): The columns of labels, with cells 0, 1 or blank (unknown).
+            id_column (str, optional): The column of the names of sequences.
+                (default: :obj:`"id"`)
+            label_columns (list[str], optional): The columns of labels, with cells 0, 1 or blank
+                (unknown); also patterns, as of :func:`~tg_mlc.data.from_csv`.
                 (default: all but :obj:`id_column`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+            transform (callable, optional): Applied to a sample at every access.
+                (default: :obj:`None`)
 
         Raises:
-            ValueError: If a file is malformed, two sequences or two rows have one name, or a sequence has no row.
+            ValueError: If a file is malformed, two sequences or two rows have one name, or a
+                sequence has no row.
         """
         table = LabelTable(labels, id_column, label_columns)
         files = FastaFiles([fasta], [] if test is None else [test])
@@ -129,18 +133,18 @@ class DNADataset(MultiLabelDataset):
 
         Args:
             fasta, test, transform: As of :meth:`from_fasta`.
-            labels (list[str], str or Path): The names of all labels, or a file with one in each line.
-            parse (callable, optional): Gives the labels that are 1 from the name of a sequence.
+            labels (list[str], str or Path): The names of all labels, or a file with one per line.
+            parse (callable, optional): Returns the labels that are 1 from the name of a sequence.
                 (default: :func:`labels_of_header` with :obj:`labels`)
 
         Raises:
-            ValueError: If a file is malformed or a sequence's name has a label that is not among :obj:`labels`.
+            ValueError: If a file is malformed, or a name has a label that is not in :obj:`labels`.
         """
-        names = (
-            read_names(labels) if isinstance(labels, (str, bytes, os.PathLike)) else list(labels)
-        )
+        if isinstance(labels, (str, bytes, os.PathLike)):
+            labels = read_names(labels)
+        names = list(labels)
         check_names(names, len(names), "labels")
-        column = {name: place for place, name in enumerate(names)}
+        column = {name: index for index, name in enumerate(names)}
         files = FastaFiles([fasta], [] if test is None else [test])
         parse = parse or partial(labels_of_header, labels=column)
         return cls._of(files, listed_labels(files, column, parse), names, transform)
@@ -153,24 +157,26 @@ class DNADataset(MultiLabelDataset):
         test: Mapping[str, FilePath] | None = None,
         transform: Callable[[Data], Data] | None = None,
     ) -> DNADataset:
-        """Makes a data set from a file for each label, in which a sequence is called ``0`` or ``1``.
+        """Makes a data set from a file for each label, whose sequences are called ``0`` or ``1``.
 
-        Only that one label of a sequence is known, the others are NaN. Sequences that occur in several files, or
-        several times in one, are kept apart.
+        Only that one label of a sequence is known; the others are NaN. Sequences that occur in
+        several files, or several times in one, are separate samples.
 
         Args:
             files (dict[str, str or Path]): The file of each label.
-            test (dict[str, str or Path], optional): The file of each label for the test part. (default: :obj:`None`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+            test (dict[str, str or Path], optional): The file of each label for the test part.
+                (default: :obj:`None`)
+            transform (callable, optional): Applied to a sample at every access.
+                (default: :obj:`None`)
 
         Raises:
-            ValueError: If a file is malformed, a sequence has another name, or :obj:`test` has other labels.
+            ValueError: If a file is malformed, a sequence has another name, or :obj:`test` has
+                other labels.
         """
         names = list(files)
         if test is not None and set(test) != set(names):
-            raise ValueError(
-                f"Expected 'test' to have the labels of 'files', {names} (got {list(test)})"
-            )
+            expected = f"'test' to have the labels of 'files', {few(names)}"
+            raise ValueError(f"Expected {expected} (got {few(list(test))})")
         sequences = FastaFiles(list(files.values()), [test[name] for name in names] if test else [])
         return cls._of(sequences, one_known(sequences, len(names)), names, transform)
 
@@ -183,28 +189,24 @@ class DNADataset(MultiLabelDataset):
         transform: Callable[[Data], Data] | None,
     ) -> DNADataset:
         y = torch.from_numpy(map_temporarily(labels)).view(len(files), len(names))
-        each = torch.arange(len(files) + 1)
+        rows = torch.arange(len(files) + 1)
         data = Data(x=torch.from_numpy(files.letters), y=y)
-        slices = {"x": torch.from_numpy(files.ptr), "y": each}
+        slices = {"x": torch.from_numpy(files.ptr), "y": rows}
         samples = Samples(data, slices, names, None, "sequence", list(LETTERS), len(LETTERS))
         if num_test := len(files) - files.num_train:
-            samples = samples._replace(
-                train=each[: files.num_train], test=each[files.num_train : -1]
-            )
+            train, test = rows[: files.num_train], rows[files.num_train : -1]
+            samples = samples._replace(train=train, test=test)
             if overlap := files.num_repeated():
-                logger.warning(
-                    "%d of %d test sequences occur among the training sequences too",
-                    overlap,
-                    num_test,
-                )
+                message = "%d of %d test sequences occur among the training sequences too"
+                logger.warning(message, overlap, num_test)
         return cls(samples, files.headers, transform)
 
 
 def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
-    """The labels that the name of a sequence lists, divided by commas and perhaps followed by ``::`` and a place, each
-    perhaps with its value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
+    """Returns the labels in the name of a sequence, between commas and before ``::``, where each
+    may have a value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
 
-    An entry that is one of :obj:`labels` as it stands has no value: if there is a label C_0, the example has that, too.
+    An entry that is in :obj:`labels` itself has no value: a label C_0 is in the example, too.
     """
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
     listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]

@@ -47,7 +47,6 @@ class Embeddings(TableKind):
     forms = {"embeddings": Form("embeddings")}
     option = "embeddings"
     noun, parts = "a matrix of vectors", "vectors"
-    lists_labels = False
     views = {"pooled": partial(Pooled, "standard"), "pooled_centred": partial(Pooled, "centred")}
 
     @classmethod

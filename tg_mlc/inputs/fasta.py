@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tg_mlc._files import FilePath, byte_lines, decode
+from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.tables import Table, read_blocks
 
 #: The letters in the order of their codes; N stands for every letter that is not known.
@@ -25,7 +26,7 @@ UNKNOWN_LETTER = LETTERS.index("N")
 UNKNOWN_LABEL = 2  # in a byte
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 ROWS_AT_ONCE = 1 << 14
-# Codes of IUPAC (https://doi.org/10.1093/nar/13.9.3021) for two or more letters, and X for a masked one.
+# Codes of IUPAC (https://doi.org/10.1093/nar/13.9.3021) for several letters, and X for masked ones.
 _KNOWN = {**dict.fromkeys("NRYSWKMBDHVX", UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 _STRANGE = 255
@@ -35,12 +36,11 @@ _CODES = bytes(
 _SPACES = b" \t\r\n\v\f"
 
 
-def letter_codes(text: str) -> np.ndarray:
-    """The codes of the letters of DNA, as :func:`read_fasta` gives them."""
+def letter_codes(text: Any) -> np.ndarray:
+    """Returns the codes of the letters of DNA, as those of :func:`read_fasta`."""
     if not isinstance(text, str):
-        raise ValueError(
-            f"Expected DNA as a string of letters (got {str(text)[:40]!r} of {type(text).__name__})"
-        )
+        got = f"{str(text)[:40]!r} of {type(text).__name__}"
+        raise ValueError(f"Expected DNA as a string of letters (got {got})")
     codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
         raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")
@@ -56,47 +56,43 @@ class FastaRecord(NamedTuple):
 
 
 def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
-    """Reads a FASTA file (as it is, or compressed as ``.gz``, ``.bz2`` or ``.xz``), one sequence at a time.
+    """Reads a FASTA file (plain, ``.gz``, ``.bz2`` or ``.xz``), one sequence at a time.
 
-    The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; the others of IUPAC, among
-    them N, mean that a letter is not known, and become 4.
+    The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; other
+    letters of IUPAC, such as N, are unknown, and become 4.
     """
     path = os.fsdecode(path)
     header: str | None = None
-    codes, begun = bytearray(), 0
+    codes, first_line = bytearray(), 0
 
     def record(header: str) -> FastaRecord:
         if not codes:
-            raise ValueError(
-                f"Expected letters after the name in line {begun} of '{path}' (got none for '{header}')"
-            )
-        return FastaRecord(header, np.frombuffer(codes, dtype=np.uint8), begun)
+            expected = f"letters after the name in line {first_line} of '{path}'"
+            raise ValueError(f"Expected {expected} (got none for '{header[:80]}')")
+        return FastaRecord(header, np.frombuffer(codes, dtype=np.uint8), first_line)
 
     for number, line in byte_lines(path, MAX_LETTERS):
         if line.startswith(b">"):
             if header is not None:
                 yield record(header)
-            header, codes, begun = decode(line[1:], path, number).strip(), bytearray(), number
+            header, codes, first_line = decode(line[1:], path, number).strip(), bytearray(), number
         elif header is not None:
             new = line.translate(_CODES, _SPACES)
             if _STRANGE in new:
                 strange = bytes([line.translate(None, _SPACES)[new.index(_STRANGE)]])
-                where = f"line {number} of '{path}'"
-                raise ValueError(
-                    f"Expected letters of DNA ({_LETTERS_IN_WORDS}) in {where} (got {strange!r})"
-                )
+                expected = f"letters of DNA ({_LETTERS_IN_WORDS}) in line {number} of '{path}'"
+                raise ValueError(f"Expected {expected} (got {strange!r})")
             codes += new
         elif line.strip():
-            raise ValueError(
-                f"Expected a name that begins with '>' in line {number} of '{path}' (got {line[:40]!r})"
-            )
+            expected = f"a name that begins with '>' in line {number} of '{path}'"
+            raise ValueError(f"Expected {expected} (got {line[:40]!r})")
     if header is None:
         raise ValueError(f"Expected at least one sequence in '{path}' (got none)")
     yield record(header)
 
 
 class FastaFiles:
-    """The sequences of several files, those of the training part first, with little of them in memory."""
+    """The sequences of several files, the training files first, with letters on disk."""
 
     def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = ()) -> None:
         self.headers: list[str] = []  #: the name of each sequence
@@ -105,7 +101,7 @@ class FastaFiles:
         self._ptr, self._lines = array("q", [0]), array("q")
         self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
         self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
-        #: where in these each begins, and the last one ends
+        #: the index of the first letter of each sequence, and the number of letters
         self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
         self.num_train = self.ends[len(train) - 1]
 
@@ -113,11 +109,11 @@ class FastaFiles:
         return len(self.headers)
 
     def where(self, number: int) -> str:
-        """The line and the file of the name of a sequence."""
+        """Returns the line and the file of the name of a sequence."""
         return f"line {self._lines[number]} of '{self._paths[bisect_right(self.ends, number)]}'"
 
     def num_repeated(self) -> int:
-        """The number of test sequences with the letters of a training sequence."""
+        """Returns the number of test sequences that occur among the training sequences."""
         hashes = np.frombuffer(self._hashes, dtype=np.int64)
         return int(np.isin(hashes[self.num_train :], hashes[: self.num_train]).sum())
 
@@ -141,7 +137,9 @@ class LabelTable:
         blocks = read_blocks(self.path, self._delimiter)
         first = next(blocks)
         others = [name for name in first.header if name != id_column]
-        self.names = others if label_columns is None else list(label_columns)
+        self.names = others
+        if label_columns is not None:
+            self.names = find_labels(label_columns, first.header, [id_column])
         first.require(self.names, [id_column])
         self._row: dict[str, int] = {}
         values = map_temporarily(self._read(block, id_column) for block in chain([first], blocks))
@@ -151,85 +149,70 @@ class LabelTable:
         for number, cell in enumerate(block.texts(id_column), start=block.first):
             name = cell.strip()
             if self._row.setdefault(name, number) != number:
-                lines = [
-                    line for each in read_blocks(self.path, self._delimiter) for line in each.lines
-                ]
+                blocks = read_blocks(self.path, self._delimiter)
+                lines = [line for block in blocks for line in block.lines]
+                expected = f"one row for every sequence in '{self.path}'"
                 got = f"'{name}' in lines {lines[self._row[name]]} and {lines[number]}"
-                raise ValueError(
-                    f"Expected one row for every sequence in '{self.path}' (got {got})"
-                )
+                raise ValueError(f"Expected {expected} (got {got})")
         labels = block.labels(self.names)
         return np.where(np.isnan(labels), UNKNOWN_LABEL, labels).astype(np.uint8)
 
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
-        """The labels ``[N, L]`` of sequences, in blocks."""
+        """Returns the labels ``[N, L]`` of sequences, in blocks."""
         rows = np.empty(len(files), dtype=np.int64)
         taken = array("q", [-1]) * len(self._row)
         for number, header in enumerate(files.headers):
             name = (header.split(maxsplit=1) or [""])[0]
             if name not in self._row:
-                where = files.where(number)
-                raise ValueError(
-                    f"Expected a row in '{self.path}' for every sequence (got none for '{name}', {where})"
-                )
+                got = f"none for '{name}', {files.where(number)}"
+                raise ValueError(f"Expected a row in '{self.path}' for every sequence (got {got})")
             row = rows[number] = self._row[name]
             if taken[row] >= 0:
-                where = f"{files.where(taken[row])} and in {files.where(number)}"
-                raise ValueError(
-                    f"Expected every sequence to have a name of its own (got '{name}' in {where})"
-                )
+                got = f"'{name}' in {files.where(taken[row])} and in {files.where(number)}"
+                raise ValueError(f"Expected every sequence to have a name of its own (got {got})")
             taken[row] = number
-        return (
-            self._values[rows[start : start + ROWS_AT_ONCE]]
-            for start in range(0, len(rows), ROWS_AT_ONCE)
-        )
+        starts = range(0, len(rows), ROWS_AT_ONCE)
+        return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in starts)
 
 
 def listed_labels(
     files: FastaFiles, column: dict[str, int], parse: Callable[[str], Iterable[str]]
 ) -> Iterator[np.ndarray]:
-    """The labels ``[L]`` of each sequence, whose name lists those that are 1."""
+    """Yields the labels ``[L]`` of each sequence, whose name lists those that are 1."""
     for number, header in enumerate(files.headers):
         labels = np.zeros(len(column), dtype=np.uint8)
         for name in parse(header):
             if name not in column:
-                expected = (
-                    f"the name in {files.where(number)} to list some of the {len(column)} labels"
-                )
-                raise ValueError(f"Expected {expected} (got '{name}')")
+                expected = f"the name in {files.where(number)} to list some of the {len(column)}"
+                raise ValueError(f"Expected {expected} labels (got '{name[:80]}')")
             labels[column[name]] = 1
         yield labels
 
 
 def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
-    """The labels ``[n, L]`` of the sequences of each file, of which only one is known: that of the file's own number,
-    counted over and over, which is the name of the sequence.
+    """Yields the labels ``[n, L]`` of the sequences of each file. Only the label of the file is
+    known, and its value is the name of the sequence; files of all labels repeat in order.
     """
     for file, (start, end) in enumerate(pairwise([0, *files.ends])):
-        strange = next(
-            (number for number in range(start, end) if files.headers[number] not in ("0", "1")),
-            None,
-        )
-        if strange is not None:
-            got = f"'{files.headers[strange][:80]}'"
-            raise ValueError(
-                f"Expected the name '0' or '1', its label, in {files.where(strange)} (got {got})"
-            )
+        for number, header in enumerate(files.headers[start:end], start):
+            if header not in ("0", "1"):
+                expected = f"the name '0' or '1', its label, in {files.where(number)}"
+                raise ValueError(f"Expected {expected} (got '{header[:80]}')")
         labels = np.full((end - start, num_labels), UNKNOWN_LABEL, dtype=np.uint8)
         labels[:, file % num_labels] = [int(header) for header in files.headers[start:end]]
         yield labels
 
 
 def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Writes bytes to a temporary file and maps it into memory; it is gone when nothing shows a part of it any more."""
+    """Writes bytes to a temporary file, memory-mapped, that is deleted with the last view of it."""
     with TemporaryFile() as file:
         for block in blocks:
             file.write(np.ascontiguousarray(block).data)
-        if file.tell() == 0:  # which cannot be mapped
+        if file.tell() == 0:  # An empty file cannot be mapped.
             return np.empty(0, dtype=np.uint8)
         return np.asarray(np.memmap(file, dtype=np.uint8, mode="r+"))
 
 
 def label_floats(labels: Tensor) -> Tensor:
-    """Labels of a byte each in float32, where unknown ones are NaN."""
+    """Returns labels of a byte each in float32, NaN where unknown."""
     return labels.to(torch.float32).masked_fill_(labels == UNKNOWN_LABEL, math.nan)

@@ -125,8 +125,6 @@ class InputKind(Preprocessor, Components):
     views: ClassVar[Mapping[str, Callable[[], View]]]
     #: whether an input is several columns of a table, not the cell of one
     reads_columns: ClassVar[bool] = False
-    #: whether the command line takes a column that lists the names of labels
-    lists_labels: ClassVar[bool] = False
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
     takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
     #: the :obj:`feature_names` of all data sets of the kind

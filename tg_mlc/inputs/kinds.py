@@ -12,14 +12,14 @@ import torch
 from torch import nn
 
 from tg_mlc._numbers import is_blank
-from tg_mlc._options import check_choice
+from tg_mlc._options import argument, check_choice
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.components import Components, Nodes
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
-from tg_mlc.inputs.molecules import Molecules
+from tg_mlc.inputs.molecules import Inchi, Molecules
 from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
@@ -27,7 +27,7 @@ from tg_mlc.inputs.words import Words
 MIN_CLAIMED = 10  #: Values of a category, of which fewer may be written like molecules by chance.
 #: All kinds of input, special ones after general ones, so that a search from the end finds the most
 #: special one.
-KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, DNA]
+KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, Inchi, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
@@ -117,8 +117,8 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     do, which needs :obj:`MIN_CLAIMED` values.
     """
     for column, kind in _claimed(schema, cells):
-        column.role = kind.role
-        column.reason = f"perhaps inputs: pass --{kind.option} '{column.name}'"
+        column.role, cure = kind.role, argument(f"{kind.option}_column", column.name)
+        column.reason = f"perhaps inputs: pass {cure}"
     return schema
 
 
@@ -131,9 +131,11 @@ def warn_of_claimed(
         if name not in ignored:
             use = "is a category" if column.role == "category" else "is left out"
             message = f"Column '{name}' {use}, but its cells look like inputs of their own"
-            train = f"To train on them, pass --{kind.option} '{name}'"
-            hint = f"if they are none, leave the column out: ignore=['{name}']"
-            warnings.warn(f"{message}. {train}; {hint}", stacklevel=2)
+            cure, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
+            hint = (
+                f"To train on them, pass {cure}; if they are none, leave the column out: {ignore}"
+            )
+            warnings.warn(f"{message}. {hint}", stacklevel=2)
 
 
 def _claimed(

@@ -24,12 +24,11 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.inputs.checks import check_lost
-from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles
+from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles, to_smiles
 from tg_mlc.inputs.tables import read_molecules, read_table
 
 OnError = Literal["skip", "raise"]
-#: The rows of each sort that a report shows.
-NUM_SHOWN = 10
+NUM_SHOWN = 10  #: rows of each sort that a report shows
 
 
 class InvalidMolecule(NamedTuple):
@@ -52,14 +51,14 @@ class DuplicateMolecule(NamedTuple):
 class MoleculeReport:
     """The outcome of each row of a table of molecules.
 
-    Rows are counted from 0, without the header. Duplicates are kept in the data set: only their reader can know whether
-    they are repeated measurements or mistakes.
+    Rows are counted from 0, without the header. Duplicates are kept in the data set: only their
+    reader can know whether they are repeated measurements or mistakes.
 
     Args:
         num_rows (int): Number of rows read.
-        invalid (list, optional): Rows left out because their SMILES could not become a graph.
+        invalid (list, optional): Rows that are skipped because their SMILES has no graph.
         duplicates (list, optional): Rows whose canonical SMILES occurred before.
-        filtered (list, optional): Rows left out by :obj:`pre_filter`.
+        filtered (list, optional): Rows that :obj:`pre_filter` skips.
     """
 
     num_rows: int
@@ -70,16 +69,14 @@ class MoleculeReport:
     @property
     def kept_rows(self) -> list[int]:
         """The row of each sample of the whole data set, in order."""
-        left_out = {entry.row for entry in self.invalid} | set(self.filtered)
-        return [row for row in range(self.num_rows) if row not in left_out]
+        skipped = {entry.row for entry in self.invalid} | set(self.filtered)
+        return [row for row in range(self.num_rows) if row not in skipped]
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain lists and numbers."""
-        named = {
-            "invalid": list(map(list, self.invalid)),
-            "duplicates": list(map(list, self.duplicates)),
-        }
-        return {**vars(self), **named, "filtered": list(self.filtered)}
+        invalid, duplicates = list(map(list, self.invalid)), list(map(list, self.duplicates))
+        lists = {"invalid": invalid, "duplicates": duplicates, "filtered": list(self.filtered)}
+        return {**vars(self), **lists}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MoleculeReport:
@@ -89,23 +86,24 @@ class MoleculeReport:
         return cls(values["num_rows"], invalid, duplicates, values["filtered"])
 
     def __str__(self) -> str:
-        counts = f"{len(self.invalid)} invalid, {len(self.duplicates)} duplicates, {len(self.filtered)} filtered"
+        numbers: dict[str, Sequence[Any]] = {
+            "invalid": self.invalid,
+            "duplicates": self.duplicates,
+            "filtered": self.filtered,
+        }
+        counts = ", ".join(f"{len(rows)} {name}" for name, rows in numbers.items())
+        invalid = [
+            f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}"
+            for row, smiles, why in self.invalid
+        ]
+        again = [
+            f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates
+        ]
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
-        lines += _shorten(
-            [
-                f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}"
-                for row, smiles, why in self.invalid
-            ]
-        )
-        lines += _shorten(
-            [f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates]
-        )
+        for group in (invalid, again):
+            hidden = len(group) - NUM_SHOWN
+            lines += group[:NUM_SHOWN] + [f"  ... and {hidden} more"] * (hidden > 0)
         return "\n".join(lines)
-
-
-def _shorten(lines: list[str]) -> list[str]:
-    hidden = len(lines) - NUM_SHOWN
-    return [*lines[:NUM_SHOWN], f"  ... and {hidden} more"] if hidden > 0 else lines
 
 
 class MoleculeOptions(TypedDict, total=False):
@@ -117,24 +115,23 @@ class MoleculeOptions(TypedDict, total=False):
 
 
 class LabeledMolecules(MultiLabelDataset):
-    """A data set of molecules that knows what became of each row of its table."""
+    """A data set of molecules with a report on each row of its table."""
 
-    report: MoleculeReport  #: which rows of the whole table were invalid, and which were duplicates
+    report: MoleculeReport  #: which rows of the whole table are invalid, and which are duplicates
 
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         if samples.report is None:
-            raise RuntimeError(
-                "Expected molecules with a report (got none); pass force_reload=True to make them again"
-            )
+            hint = "pass force_reload=True to make them again"
+            raise RuntimeError(f"Expected molecules with a report (got none); {hint}")
         self.report = MoleculeReport.from_dict(samples.report)
 
 
 class MoleculeDataset(LabeledMolecules):
     """Molecules with any number of labels; make one with :meth:`from_csv` or :meth:`from_smiles`.
 
-    Atoms and bonds have the features of :func:`torch_geometric.utils.from_smiles`, and each sample keeps its
-    ``smiles``.
+    Atoms and bonds have the features of :func:`torch_geometric.utils.from_smiles`, and each sample
+    keeps its ``smiles``.
     """
 
     def __init__(
@@ -147,8 +144,7 @@ class MoleculeDataset(LabeledMolecules):
         super().__init__(None, transform)
         self._adopt(samples)
         lost = {
-            entry.row: f"'{shorten(entry.smiles, 40)}': {entry.reason}"
-            for entry in self.report.invalid
+            row: f"'{shorten(smiles, 40)}': {reason}" for row, smiles, reason in self.report.invalid
         }
         check_lost(lost, self.report.num_rows, where, max_lost)
 
@@ -162,44 +158,38 @@ class MoleculeDataset(LabeledMolecules):
         transform: Callable[[Data], Data] | None = None,
         **options: Unpack[MoleculeOptions],
     ) -> MoleculeDataset:
-        """Makes a data set from SMILES strings and their labels.
+        """Makes a data set from SMILES (or InChI) strings and their labels.
 
         Args:
-            smiles (list[str]): One SMILES string per molecule, also as a column of a data frame; what is no string,
-                as a missing entry, counts as an invalid molecule.
-            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form that
-                :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
-            label_names (list[str], optional): Names of the labels. (default: the columns of a data frame, else
-                ``label_0``, ``label_1``, ...)
-            on_error (str, optional): :obj:`"skip"` leaves invalid molecules out and lists them in ``report``,
-                :obj:`"raise"` raises. (default: :obj:`"skip"`)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-            pre_transform (callable, optional): Applied to every sample once. (default: :obj:`None`)
+            smiles (list[str]): One string per molecule, also as a column of a data frame; anything
+                else, such as a missing entry, counts as an invalid molecule.
+            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form
+                that :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
+            label_names (list[str], optional): Names of the labels. (default: the columns of a data
+                frame, else ``label_0``, ``label_1``, ...)
+            on_error (str, optional): :obj:`"skip"` skips invalid molecules and lists them in
+                ``report``, :obj:`"raise"` raises. (default: :obj:`"skip"`)
+            transform (callable, optional): Applied to a sample at every access.
+                (default: :obj:`None`)
+            pre_transform (callable, optional): Applied to every sample once.
+                (default: :obj:`None`)
             pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
 
         Raises:
-            ValueError: If shapes or label values are wrong, two labels have one name, no molecule is valid, or an
-                invalid one is met and :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If shapes or label values are wrong, two labels have one name, no molecule
+                is valid, or one is invalid and :obj:`on_error` is :obj:`"raise"`.
         """
-        if (
-            isinstance(smiles, str)
-            or not hasattr(smiles, "__len__")
-            or getattr(smiles, "ndim", 1) != 1
-        ):
-            kind = type(smiles).__name__
-            raise ValueError(
-                f"Expected 'smiles' to be a list of strings (got {kind}); choose a column of a table"
-            )
+        is_list = hasattr(smiles, "__len__") and getattr(smiles, "ndim", 1) == 1
+        if isinstance(smiles, str) or not is_list:
+            got = f"{type(smiles).__name__}); choose a column of a table"
+            raise ValueError(f"Expected 'smiles' to be a list of strings (got {got}")
         check_same_rows(smiles, y)
         labels, names = read_labels(as_list(y), label_names)
         if len(labels) != len(smiles):
-            shape = f"[{len(smiles)}, {len(names)}]"
-            raise ValueError(
-                f"Expected 'y' of shape {shape}, one row per molecule (got {list(labels.shape)})"
-            )
-        return cls(
-            molecule_samples(list(smiles), torch.from_numpy(labels), names, **options), transform
-        )
+            expected = f"'y' of shape [{len(smiles)}, {len(names)}], one row per molecule"
+            raise ValueError(f"Expected {expected} (got {list(labels.shape)})")
+        samples = molecule_samples(list(smiles), torch.from_numpy(labels), names, **options)
+        return cls(samples, transform)
 
     @classmethod
     def from_csv(
@@ -220,23 +210,27 @@ class MoleculeDataset(LabeledMolecules):
 
         Args:
             path (str or Path): The file.
-            smiles_column (str): Name of the column of SMILES strings.
-            label_columns (list[str], optional): Names of the label columns, with cells 0, 1 or blank (unknown).
-                (default: all columns but :obj:`smiles_column`)
+            smiles_column (str): Name of the column of SMILES (or InChI) strings.
+            label_columns (list[str], optional): The label columns, as of
+                :func:`~tg_mlc.data.from_csv`. (default: all columns but :obj:`smiles_column`)
             delimiter, encoding: As of :func:`~tg_mlc.data.from_csv`.
-            root (str or Path, optional): Folder to keep the finished graphs in, so that the next call with the same
-                file and arguments need not make them again. Those of a function as :obj:`pre_transform` or
-                :obj:`pre_filter` are not kept, as nothing tells two functions apart; those of an object are, by its
-                class and its attributes. (default: :obj:`None`, keep nothing)
-            transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-            force_reload (bool, optional): Whether to make the graphs again. (default: :obj:`False`)
-            max_lost (float, optional): The share of rows that may be left out because they are no molecules; five rows
-                always may. (default: :obj:`1.0`)
-            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of :meth:`from_smiles`.
+            root (str or Path, optional): Folder to keep the graphs in, which the next call with the
+                same file and arguments reads. Graphs are not kept if :obj:`pre_transform` or
+                :obj:`pre_filter` is a function, as two functions cannot be told apart; objects are
+                by class and attributes. (default: :obj:`None`, keep nothing)
+            transform (callable, optional): Applied to a sample at every access.
+                (default: :obj:`None`)
+            force_reload (bool, optional): If set to :obj:`True`, makes the graphs again.
+                (default: :obj:`False`)
+            max_lost (float, optional): The fraction of rows that may be skipped because they are no
+                molecules; five rows always may. (default: :obj:`1.0`)
+            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of
+                :meth:`from_smiles`.
 
         Raises:
-            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid, more rows are no
-                molecules than may be, or one is none and :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid,
+                more rows than :obj:`max_lost` are no molecules, or one is none and :obj:`on_error`
+                is :obj:`"raise"`.
             RuntimeError: If the file kept in :obj:`root` is damaged.
         """
 
@@ -246,14 +240,13 @@ class MoleculeDataset(LabeledMolecules):
             )
             return molecule_samples(smiles, y, names, **options)
 
-        # read again only to tell the lines of lost rows
+        # The file is read again only to find the lines of lost rows.
         table = cache(lambda: read_table(path, delimiter, encoding))
         lost: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
         columns = None if label_columns is None else list(label_columns)
         changes = options.get("pre_transform"), options.get("pre_filter")
-        key = settings_key(
-            smiles_column, columns, delimiter, encoding, options.get("on_error", "skip"), *changes
-        )
+        on_error = options.get("on_error", "skip")
+        key = settings_key(smiles_column, columns, delimiter, encoding, on_error, *changes)
         if root is None or key is None:
             return cls(build(), transform, **lost)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]
@@ -272,30 +265,31 @@ def molecule_samples(
     pre_transform: Callable[[Data], Data] | None = None,
     pre_filter: Callable[[Data], bool] | None = None,
 ) -> Samples:
-    """Converts SMILES strings and labels to samples; what all molecule data sets share."""
+    """Converts SMILES or InChI strings and labels to samples."""
     check_choice("on_error", on_error, get_args(OnError))
     report = MoleculeReport(num_rows=len(smiles))
     first_rows: dict[str, int] = {}
     samples = []
-    to_smiles = require("rdkit.Chem", extra="molecules").MolToSmiles
+    canonical_smiles = require("rdkit.Chem", extra="molecules").MolToSmiles
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        for row, text in enumerate(
-            tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)
-        ):
+        rows = tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)
+        for row, text in enumerate(rows):
             try:
-                if not isinstance(text, str):  # as where a cell of a data frame is empty
+                if not isinstance(text, str):  # A cell of a data frame may be empty.
                     raise MoleculeError("not a string")
-                mol = parse_smiles(text)
-                data = molecule_from_rdmol(mol, text)
+                own = to_smiles(text)
+                mol = parse_smiles(own)
+                data = molecule_from_rdmol(mol, own)
             except MoleculeError as error:
                 if on_error == "raise":
-                    hint = "pass on_error='skip' to leave it out"
+                    got = f"'{shorten(text)}': {error}"
+                    hint = "pass on_error='skip' to skip it"
                     raise ValueError(
-                        f"Expected a valid molecule in row {row} (got '{shorten(text)}': {error}); {hint}"
+                        f"Expected a valid molecule in row {row} (got {got}); {hint}"
                     ) from error
                 report.invalid.append(InvalidMolecule(row, str(text), str(error)))
                 continue
-            canonical = to_smiles(mol)
+            canonical = canonical_smiles(mol)
             first = first_rows.setdefault(canonical, row)
             if first != row:
                 report.duplicates.append(DuplicateMolecule(row, first, canonical))

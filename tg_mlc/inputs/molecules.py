@@ -1,4 +1,4 @@
-"""Molecules: graphs of atoms with vectors that describe each as a whole."""
+"""Molecules: graphs of atoms with vectors that describe each molecule as a whole."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from tg_mlc.inputs.molecule_dataset import MoleculeDataset, molecule_samples
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
 from tg_mlc.inputs.smiles import (
+    INCHI,
     Fingerprint,
     MoleculeDescriptors,
     find_molecule,
@@ -52,44 +53,27 @@ from tg_mlc.inputs.smiles import (
 VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 #: Signs for bonds in their names, by RDKit's names of their types.
 BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
-#: Molecules to try a model with: a single atom, salts, rings, charges and stereo centres among them.
-EXAMPLES = (
-    *(
-        "C",
-        "CCO",
-        "CC(=O)O",
-        "c1ccccc1",
-        "CC(=O)Oc1ccccc1C(=O)O",
-        "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
-        "[Na+].[Cl-]",
-    ),
-    *(
-        "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O",
-        "CC(=O)Nc1ccc(O)cc1",
-        "C1CCCCC1",
-        "N#Cc1ccccc1",
-        "OC[C@H]1OC(O)[C@H](O)C1O",
-    ),
-    *(
-        "C[N+](C)(C)CCO",
-        "O=S(=O)(N)c1ccc(N)cc1",
-        "FC(F)(F)c1ccccc1",
-        "CCN(CC)CCNC(=O)c1ccc(N)cc1",
-        "C/C=C/C",
-        "O",
-    ),
-    *("Clc1ccc(cc1)C(c1ccccc1)N1CCNCC1", "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O"),
-)
+_EXAMPLES = """
+    C CCO CC(=O)O c1ccccc1 CC(=O)Oc1ccccc1C(=O)O CN1C=NC2=C1C(=O)N(C(=O)N2C)C [Na+].[Cl-]
+    CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O CC(=O)Nc1ccc(O)cc1 C1CCCCC1 N#Cc1ccccc1 OC[C@H]1OC(O)[C@H](O)C1O
+    C[N+](C)(C)CCO O=S(=O)(N)c1ccc(N)cc1 FC(F)(F)c1ccccc1 CCN(CC)CCNC(=O)c1ccc(N)cc1 C/C=C/C O
+    Clc1ccc(cc1)C(c1ccccc1)N1CCNCC1 CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O
+"""
+#: Molecules to try a model with, among them a single atom, salts, rings, charges, stereo centres.
+EXAMPLES = tuple(_EXAMPLES.split())
 
 
 def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
-    """The scaler, not fitted yet, for a vector that describes a molecule, by its attribute and number of entries."""
+    """The unfitted scaler for a vector of a molecule, by its attribute and number of entries."""
     return QuantileScaler(size) if key == "descriptors" else LogCounts()
 
 
 class MoleculeVectors(View):
-    """All vectors of a molecule, or those of :obj:`keys`, as far as samples have them, side by side with equal weight
-    and of unit length together.
+    """The vectors of a molecule that samples have, side by side with equal weight and of unit
+    length together.
+
+    Args:
+        keys (tuple[str, ...], optional): The attributes of the vectors. (default: :obj:`VECTORS`)
     """
 
     def __init__(self, keys: tuple[str, ...] = VECTORS) -> None:
@@ -99,9 +83,8 @@ class MoleculeVectors(View):
     def fit(self, dataset: MultiLabelDataset) -> Self:
         vectors = {key: dataset.rows(key) for key in self.keys if key in dataset[0]}
         if not vectors:
-            raise ValueError(
-                f"Expected molecules with one of the vectors {self.keys} (got {dataset[0]})"
-            )
+            got = f"those with {shorten(dataset[0].keys())}"
+            raise ValueError(f"Expected molecules with one of the vectors {self.keys} (got {got})")
         self.scalers = {key: molecule_scaler(key, x.size(1)).fit(x) for key, x in vectors.items()}
         return self
 
@@ -123,15 +106,16 @@ class MoleculeVectors(View):
 
 
 class Molecules(InputKind):
-    """SMILES as molecules with the vectors that a model was trained on, which samples without them get as well.
+    """SMILES or InChI as molecules with the vectors that a model was trained on.
 
     Args:
-        describe (bool, optional): Whether training samples get all :obj:`VECTORS` that they lack.
-            (default: :obj:`False`)
+        describe (bool, optional): If set to :obj:`True`, training samples get all :obj:`VECTORS`
+            that they lack. (default: :obj:`False`)
 
     Raises:
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
-        ValueError: On use, if a SMILES cannot be read, or the installed RDKit has other descriptors.
+        ValueError: On use, if a molecule cannot be read, or the installed RDKit has other
+            descriptors.
     """
 
     forms = {"smiles": Form(None)}
@@ -150,22 +134,15 @@ class Molecules(InputKind):
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
-        """Tells whether strings are SMILES; a :class:`ValueError` if most are, but not all."""
+        """Tells whether strings are molecules; a :class:`ValueError` if most are, but not all."""
         if not is_installed("rdkit"):
             return False
-        are_words = [isinstance(text, str) and text.split() == [text] for text in texts]
-        others = [
-            row
-            for row, text in enumerate(texts)
-            if not are_words[row] or find_molecule(text) is None
-        ]
+        others = [row for row, text in enumerate(texts) if not _is_molecule(text)]
         if 0 < len(others) < len(texts) / 2:
-            got = (
-                f"{len(others)} others, the first {shorten(texts[others[0]])!r} in row {others[0]}"
-            )
-            raise ValueError(
-                f"Expected SMILES alone (got {got}); leave these rows out, or pass inputs='texts'"
-            )
+            row, number = others[0], len(others)
+            got = f"{number} others, the first {shorten(texts[row])!r} in row {row}"
+            hint = "drop these rows, or pass inputs='texts'"
+            raise ValueError(f"Expected SMILES alone (got {got}); {hint}")
         return not others
 
     @classmethod
@@ -178,10 +155,9 @@ class Molecules(InputKind):
     def read(
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Rows, list[str] | None]:
-        """Refuses all: molecules are no rows of a table; see :meth:`samples`."""
-        raise ValueError(
-            "Expected molecules as SMILES (got a table); make them with 'MoleculeDataset.from_smiles'"
-        )
+        """Refuses all inputs: molecules are no rows of a matrix; see :meth:`samples`."""
+        hint = "make them with 'MoleculeDataset.from_smiles'"
+        raise ValueError(f"Expected molecules as SMILES (got a table); {hint}")
 
     @classmethod
     def samples(
@@ -192,11 +168,10 @@ class Molecules(InputKind):
         kind: str | None = None,
         **options: Unpack[SampleOptions],
     ) -> MultiLabelDataset:
-        kept: dict[str, Any] = {
-            "transform": options.get("transform"),
-            "pre_transform": molecule_features(),
-        }
-        return MoleculeDataset.from_smiles(X, y, label_names, on_error="raise", **kept)
+        transform, features = options.get("transform"), molecule_features()
+        return MoleculeDataset.from_smiles(
+            X, y, label_names, on_error="raise", transform=transform, pre_transform=features
+        )
 
     @classmethod
     def from_csv(
@@ -206,20 +181,24 @@ class Molecules(InputKind):
         labels: Sequence[str],
         options: FileOptions | None = None,
     ) -> MultiLabelDataset:
-        """Makes molecules with all vectors; rows that cannot be read are skipped."""
+        """Makes molecules with all vectors, and skips rows that cannot be read."""
         options = options or FileOptions()
-        reading: dict[str, Any] = {
-            "pre_transform": molecule_features(),
-            "delimiter": options.delimiter,
-            "encoding": options.encoding,
-            "max_lost": options.max_lost,
-        }
-        dataset = MoleculeDataset.from_csv(path, columns[0], labels, **reading)
+        if options.label_separator is not None:
+            return super().from_csv(path, columns, labels, options)
+        dataset = MoleculeDataset.from_csv(
+            path,
+            columns[0],
+            labels,
+            delimiter=options.delimiter,
+            encoding=options.encoding,
+            max_lost=options.max_lost,
+            pre_transform=molecule_features(),
+        )
         check_samples(dataset)
         return dataset
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """Takes labels and sizes of vectors, and returns samples with these vectors."""
+        """Learns labels and sizes of vectors, and returns samples with these vectors."""
         described = with_vectors(dataset, dict.fromkeys(VECTORS)) if self.describe else dataset
         self.sizes = {key: described[0][key].size(-1) for key in VECTORS if key in described[0]}
         super().fit(dataset, split)
@@ -230,25 +209,24 @@ class Molecules(InputKind):
         return self
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Samples of SMILES, or samples with the vectors that they lack."""
+        """Returns samples of SMILES, or samples with the vectors that they lack."""
         return with_vectors(super().transform(raw), self.sizes)
 
     def state_dict(self) -> dict[str, Any]:
-        """Labels and sizes of vectors; :attr:`describe` matters for training samples alone."""
+        # Only training samples are described.
         return {key: value for key, value in super().state_dict().items() if key != "describe"}
 
     def _new_samples(self, raw: Sequence[str]) -> MultiLabelDataset:
-        found = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
-        if found != self.sizes.get("descriptors", 0):
-            expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as where the model was trained"
-            raise ValueError(f"Expected {expected} (got {found}); install the same version")
+        size = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
+        if size != self.sizes.get("descriptors", 0):
+            expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as in training"
+            raise ValueError(f"Expected {expected} (got {size}); install the same version")
         check_is_list(raw)
         y, describe = torch.from_numpy(self._unknown(len(raw))), _vectors(self.sizes)
-        return ArrayDataset(
-            molecule_samples(
-                list(raw), y, self.label_names, on_error="raise", pre_transform=describe
-            )
+        samples = molecule_samples(
+            list(raw), y, self.label_names, on_error="raise", pre_transform=describe
         )
+        return ArrayDataset(samples)
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
@@ -266,9 +244,8 @@ class Molecules(InputKind):
         return [EXAMPLES[row % len(EXAMPLES)] for row in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        return [
-            f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in parse_smiles(sample.smiles).GetAtoms()
-        ]
+        atoms = parse_smiles(sample.smiles).GetAtoms()
+        return [f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in atoms]
 
     def smiles(self, sample: Data) -> str:
         return str(sample.smiles)
@@ -278,28 +255,25 @@ class Molecules(InputKind):
         return 500 if any(key in sample for key in VECTORS) else super().max_hidden(sample)
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """A sample without some of its atoms and their bonds, which are dummies in its vectors."""
+        """Returns a sample without some atoms and their bonds, which are dummies in its vectors."""
         hidden, rows = copy(sample), torch.from_numpy(kept)
         hidden.x = sample.x[rows]
         if "num_nodes" in sample:
             hidden.num_nodes = int(rows.sum())
-        edges = subgraph(
+        hidden.edge_index, hidden.edge_attr = subgraph(
             rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept)
         )
-        hidden.edge_index, hidden.edge_attr = edges
         return _described_as(hidden, partial(with_dummies, sample.smiles, ~kept))
 
     def symmetry(self, sample: Data) -> np.ndarray:
-        """The same number for atoms that may change places while the molecule stays the same."""
+        """Returns a number for each atom, the same for atoms that are symmetric."""
         chem = require("rdkit.Chem", extra="molecules")
         return np.array(chem.CanonicalRankAtoms(parse_smiles(sample.smiles), breakTies=False))
 
     def groups(self, sample: Data) -> np.ndarray:
-        """The atoms :math:`(G, C)` of each ring and functional group."""
-        mol, catalogue = (
-            parse_smiles(sample.smiles),
-            require("rdkit.Chem.FunctionalGroups", extra="molecules"),
-        )
+        """Returns the atoms :math:`(G, C)` of each ring and functional group."""
+        catalogue = require("rdkit.Chem.FunctionalGroups", extra="molecules")
+        mol = parse_smiles(sample.smiles)
         groups = [*mol.GetRingInfo().AtomRings()]
         for group in catalogue.BuildFuncGroupHierarchy():
             groups += mol.GetSubstructMatches(group.pattern)
@@ -308,26 +282,40 @@ class Molecules(InputKind):
         return np.array(masks, dtype=bool).reshape(-1, len(atoms))
 
     def links(self, sample: Data) -> Links:
-        """The bonds; two of them are alike if the molecule stays the same where they change places."""
-        atoms, bonds = self.components(sample), [*parse_smiles(sample.smiles).GetBonds()]
-        ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds]
-        marks = [BONDS.get(bond.GetBondType().name, "~") for bond in bonds]
-        names = [
-            f"{atoms[start]}{mark}{atoms[end]}"
-            for (start, end), mark in zip(ends, marks, strict=True)
-        ]
-        cut = np.array([without_bond(sample.smiles, bond) for bond in range(len(bonds))], str)
+        """Returns the bonds, with the same number for symmetric ones."""
+        atoms, names, ends = self.components(sample), list[str](), list[tuple[int, int]]()
+        for bond in parse_smiles(sample.smiles).GetBonds():
+            start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+            names.append(f"{atoms[start]}{BONDS.get(bond.GetBondType().name, '~')}{atoms[end]}")
+            ends.append((start, end))
+        cut = np.array([without_bond(sample.smiles, bond) for bond in range(len(ends))], str)
         symmetry = np.unique(cut, return_inverse=True)[1]
         return Links(names, np.array(ends, int).reshape(-1, 2), symmetry)
 
     def without_link(self, sample: Data, index: int) -> Data:
-        """A sample without the edges of a bond in both directions; in its vectors, the bond is cut."""
+        """Returns a sample without the edges of a bond; in its vectors, the bond is cut."""
         bond, cut = parse_smiles(sample.smiles).GetBondWithIdx(index), copy(sample)
         start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         source, target = sample.edge_index
         kept = ~((source == start) & (target == end) | (source == end) & (target == start))
         cut.edge_index, cut.edge_attr = sample.edge_index[:, kept], sample.edge_attr[kept]
         return _described_as(cut, partial(without_bond, sample.smiles, index))
+
+
+class Inchi(Molecules):
+    """InChI as molecules; samples are those of :class:`Molecules`."""
+
+    forms = {}
+    option, noun, command_option = "inchi", "an InChI", INPUT_OPTIONS["inchi"]
+
+    @classmethod
+    def matches(cls, dataset: MultiLabelDataset) -> bool:
+        return False
+
+    @classmethod
+    def claims(cls, texts: Sequence[Any]) -> bool:
+        """Tells whether all strings begin as an InChI."""
+        return all(isinstance(text, str) and text.startswith(INCHI) for text in texts)
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
@@ -343,7 +331,7 @@ def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) ->
 
 
 def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
-    """The sample with vectors, if it has some, of another molecule."""
+    """Returns the sample with its vectors replaced by those of another molecule."""
     if not (sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}):
         return sample
     own, sample.smiles = sample.smiles, smiles()
@@ -353,12 +341,17 @@ def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
 
 
 def _vectors(sizes: Mapping[str, int | None]) -> Compose:
-    """The transform that adds vectors of these sizes, or of the usual ones."""
-    return Compose(
-        [
-            MoleculeDescriptors()
-            if key == "descriptors"
-            else Fingerprint(cast(Any, key), *([size] if size else []))
-            for key, size in sizes.items()
-        ]
-    )
+    """The transform that adds vectors of these sizes, or of the default ones."""
+    transforms: list[Any] = []
+    for key, size in sizes.items():
+        is_fingerprint = key != "descriptors"
+        options = [size] if size else []
+        transforms.append(
+            Fingerprint(cast(Any, key), *options) if is_fingerprint else MoleculeDescriptors()
+        )
+    return Compose(transforms)
+
+
+def _is_molecule(text: Any) -> bool:
+    is_word = isinstance(text, str) and text.split() == [text]
+    return is_word and find_molecule(text) is not None

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from tg_mlc._numbers import TRUTHS
+from tg_mlc._options import argument
 
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
 _MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
@@ -324,7 +325,7 @@ def _refuse_ambiguous(
     if isinstance(notation, Number) and has_commas and decimal is None and delimiter != ",":
         decimals = Number(",", "", notation.unit)
         if all(decimals.parse(cell) is not None for cell in cells):
-            hint = "pass decimal=',' or decimal='.'"
+            hint = f"pass {argument('decimal', ',')} or {argument('decimal', '.')}"
             raise AmbiguousError(
                 f"commas that may stand before decimals or between thousands; {hint}"
             )

@@ -16,7 +16,7 @@ import numpy as np
 
 from tg_mlc._names import few
 from tg_mlc._numbers import TRUTHS, is_blank, parse_number
-from tg_mlc._options import check_choice
+from tg_mlc._options import argument, check_choice
 from tg_mlc.inputs.cells import (
     LARGEST,
     WHERE,
@@ -126,12 +126,12 @@ class Hints:
         """How to leave a column out."""
         if self.of == "frame":
             return f"drop it: X.drop(columns=[{name!r}])"
-        return f"leave it out: {'drop' if self.of == 'arff' else 'ignore'}=[{name!r}]"
+        return f"leave it out: {argument('drop' if self.of == 'arff' else 'ignore', [name])}"
 
     def as_names(self, name: str) -> str:
         """How to have the cells of a column taken as names."""
         made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
-        return made if self.of == "frame" else f"pass categorical=[{name!r}]"
+        return made if self.of == "frame" else f"pass {argument('categorical', [name])}"
 
     def __post_init__(self) -> None:
         for option in ("ignore", "categorical", "ids"):
@@ -294,9 +294,9 @@ class Schema:
         lines += [f"Columns read as categories or otherwise: {few(read, 8)}."] if read else []
         lines += [f"Left out: {few(left, 8)}."] if left else []
         if codes:
-            told = f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}; if they are"
-            hint = "name them as 'categorical', or write them as texts that are no numbers."
-            lines.append(f"{told} codes of categories, {hint}")
+            example = f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}"
+            hint = f"name them as {argument('categorical')}, or write them as texts"
+            lines.append(f"{example}; if they are codes of categories, {hint} that are no numbers.")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -345,7 +345,7 @@ def instead(name: str, names: Sequence[str]) -> str:
     delimiter = next((mark for mark in ":~^;,|\t " if mark in only), "")
     hint = f"; is {close[0]!r} meant?" if close else ""
     if delimiter:
-        hint = f"; if {delimiter!r} stands between cells, pass delimiter={delimiter!r}"
+        hint = f"; if {delimiter!r} stands between cells, pass {argument('delimiter', delimiter)}"
     elif names and all(parse_number(each) is not None for each in names):
         hint = "; does the file lack a line with the names of columns?"
     return f"(got the columns {list(names)[:20]}){hint}"
@@ -671,15 +671,16 @@ def _check_numbers(
         rows = [row for row, cell in enumerate(texts) if "," in cell]
         if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
             got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
+            hint = f"pass {argument('decimal', ',')}, or correct it"
             expected = "numbers with decimal points, as most cells are"
-            raise ValueError(f"Expected {expected} (got {got}); pass decimal=',', or correct it")
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
 
     def all_match(pattern: str) -> bool:
         return notation == PLAIN and all(re.fullmatch(pattern, cell) for cell in unique)
 
     if hints.delimiter == ";" and len(unique) > 2 and all_match(r"[1-9][0-9]{0,2}\.[0-9]{3}"):
         told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
-        hint = "If the dots stand between thousands, pass decimal=','"
+        hint = f"If the dots stand between thousands, pass {argument('decimal', ',')}"
         _warn(f"{told}, taken as decimals. {hint}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:

@@ -1,9 +1,10 @@
-"""SMILES strings as PyG graphs, fingerprints and descriptors, each parsed once."""
+"""SMILES and InChI strings as PyG graphs, fingerprints and descriptors, each parsed once."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,79 +24,107 @@ if TYPE_CHECKING:
 
 FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
 
-MAX_ATOMS = 1_000  #: of a molecule, unless :func:`max_atoms` is told another number
-MAX_CHARACTERS = 10  #: of a SMILES, for each of so many atoms
+INCHI = "InChI="  #: the beginning of an InChI
+MAX_ATOMS = 1_000  #: of a molecule, unless :func:`max_atoms` has another number
+MAX_CHARACTERS = 10  #: of a SMILES per atom
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "morgan": ("GetMorganGenerator", {"radius": 2}),
     "atom_pair": ("GetAtomPairGenerator", {}),
     "torsion": ("GetTopologicalTorsionGenerator", {}),
 }
+#: What strings are that RDKit refuses, by their patterns.
+_OTHERS = {
+    r"record [0-9]+: (.*)": r"\1",  # of an SDF
+    r".*>.*>.*": "a reaction; pass its reactants or its products as one molecule",
+    r"(\[[^\[\]]+\])+": "perhaps SELFIES; turn it into SMILES with 'selfies.decoder'",
+    r"[A-Z]{14}-[A-Z]{10}-[A-Z]": "an InChIKey, which names no atoms; pass the InChI or the SMILES",
+}
 
 
 class MoleculeError(ValueError):
-    """A SMILES string that cannot become a molecule graph; the message is the reason."""
+    """A string that cannot become a molecule graph; the message is the reason."""
 
 
 def molecule_from_smiles(smiles: str) -> Data:
-    """Converts a SMILES string to the graph of its molecule, with the features of
+    """Converts a SMILES or InChI string to the graph of its molecule, with the features of
     :func:`torch_geometric.utils.from_smiles`.
 
-    Unlike that function, it says why a string is refused instead of returning a graph without nodes, and leaves
-    RDKit's global log settings unchanged. Molecules of several fragments become one graph of several components;
-    a single atom has ``edge_index`` of shape ``[2, 0]``.
+    Unlike that function, it says why a string is refused instead of returning a graph without
+    nodes, and leaves RDKit's global log settings unchanged. Molecules of several fragments become
+    one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``.
 
     Args:
-        smiles (str): The SMILES string.
+        smiles (str): The SMILES or InChI string.
 
     Raises:
-        MoleculeError: If the string is no SMILES, if the molecule is chemically impossible (*e.g.* a valence), has no
-            atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies outside the categories of PyG's features.
+        MoleculeError: If the string is neither, if the molecule is chemically impossible (*e.g.* a
+            valence), has no atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies
+            outside the categories of PyG's features.
     """
+    smiles = to_smiles(smiles)
     return molecule_from_rdmol(parse_smiles(smiles), smiles)
 
 
+def to_smiles(text: str) -> str:
+    """Returns the canonical SMILES of an InChI; any other string as it is."""
+    if not text.startswith(INCHI):
+        return text
+    return str(require("rdkit.Chem", extra="molecules").MolToSmiles(parse_smiles(text)))
+
+
 def parse_smiles(smiles: str) -> Mol:
-    """Parses and sanitizes a SMILES string with RDKit, raising :class:`MoleculeError` instead of returning nothing."""
+    """Parses and sanitizes a SMILES or InChI string, or raises :class:`MoleculeError`."""
     mol = find_molecule(smiles)
     if mol is None:
-        raise MoleculeError(_why_refused(smiles))
+        raise MoleculeError(_why_text_refused(smiles))
     if mol.GetNumAtoms() == 0:
         raise MoleculeError("the SMILES has no atoms")
     return mol
 
 
 def max_atoms() -> int:
-    """The most atoms that a molecule may have: 1,000, or the number in the environment variable ``TG_MLC_MAX_ATOMS``.
-    RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, by the cube of their number for larger ones.
+    """The maximum number of atoms of a molecule: 1,000, or the environment variable
+    ``TG_MLC_MAX_ATOMS``. RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, and
+    its time grows with the cube of their number.
     """
-    told = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
-    if not told.isdecimal() or int(told) < 1:
-        raise ValueError(
-            f"Expected 'TG_MLC_MAX_ATOMS' to be a whole number of at least 1 (got {shorten(told)!r})"
-        )
-    return int(told)
+    value = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
+    if not value.isdecimal() or int(value) < 1:
+        expected = "'TG_MLC_MAX_ATOMS' to be a whole number of at least 1"
+        raise ValueError(f"Expected {expected} (got {shorten(value)!r})")
+    return int(value)
 
 
-@lru_cache(maxsize=1)  # graph and vectors of a molecule are made one after another
+@lru_cache(maxsize=1)  # The graph and the vectors of a molecule are made one after another.
 def find_molecule(smiles: str) -> Mol | None:
-    """The molecule of a SMILES string; :obj:`None` if RDKit cannot parse it, or it is larger than :func:`max_atoms`."""
+    """The molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, or it is
+    larger than :func:`max_atoms`.
+    """
     if _is_too_large(smiles):
         return None
+    chem = require("rdkit.Chem", extra="molecules")
+    parse = chem.MolFromInchi if smiles.startswith(INCHI) else chem.MolFromSmiles
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        mol: Mol | None = require("rdkit.Chem", extra="molecules").MolFromSmiles(smiles)
+        mol: Mol | None = parse(smiles)
     return mol
 
 
 def _is_too_large(smiles: str) -> bool:
-    most = max_atoms()
-    if len(smiles) <= most:  # an atom takes a character
+    limit = max_atoms()
+    if len(smiles) <= limit:  # An atom takes a character.
         return False
-    if len(smiles) > MAX_CHARACTERS * most:  # which RDKit may take minutes to refuse
+    if len(smiles) > MAX_CHARACTERS * limit:  # RDKit may take minutes to refuse it.
         return True
+    mol = _unsanitized(smiles)
+    return mol is not None and mol.GetNumAtoms() > limit
+
+
+def _unsanitized(smiles: str) -> Mol | None:
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        mol = require("rdkit.Chem", extra="molecules").MolFromSmiles(smiles, sanitize=False)
-    return mol is not None and mol.GetNumAtoms() > most
+        mol: Mol | None = require("rdkit.Chem", extra="molecules").MolFromSmiles(
+            smiles, sanitize=False
+        )
+    return mol
 
 
 def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
@@ -103,9 +132,8 @@ def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
     try:
         data = from_rdmol(mol)
     except ValueError as error:  # PyG looks categories up with `list.index`.
-        raise MoleculeError(
-            f"PyG's features have no category for one of its atoms or bonds ({error})"
-        ) from error
+        reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
+        raise MoleculeError(reason) from error
     data.smiles = smiles
     return data
 
@@ -114,14 +142,15 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
     r"""Adds a vector of the substructures that a molecule has.
 
     Args:
-        kind (str): The substructures: :obj:`"morgan"`, circular ones of radius 2 as in the `"Extended-Connectivity
-            Fingerprints" <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the distance
-            between them as in the `"Atom Pairs as Molecular Features in Structure-Activity Studies"
-            <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four atoms as in the
-            `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper; these three are counts, folded to
-            :obj:`num_bits`. Or :obj:`"maccs"`, the 166 keys of the `"Reoptimization of MDL Keys for Use in Drug
-            Discovery" <https://doi.org/10.1021/ci010132r>`_ paper, 0 or 1, after an unused entry 0.
-            It is also the attribute to write.
+        kind (str): The substructures, and the attribute to write: :obj:`"morgan"`, circular ones of
+            radius 2 as in the `"Extended-Connectivity Fingerprints"
+            <https://doi.org/10.1021/ci100050t>`_ paper; :obj:`"atom_pair"`, two atoms and the
+            distance between them as in the `"Atom Pairs as Molecular Features in Structure-Activity
+            Studies" <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four
+            atoms as in the `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper;
+            these three are counts, folded to :obj:`num_bits`. Or :obj:`"maccs"`, the 166 keys of
+            the `"Reoptimization of MDL Keys for Use in Drug Discovery"
+            <https://doi.org/10.1021/ci010132r>`_ paper, 0 or 1, after an unused entry 0.
         num_bits (int, optional): The size of a vector of counts. (default: :obj:`2048`)
 
     Shapes:
@@ -138,16 +167,13 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         self.num_bits = num_bits
 
     def forward(self, data: Data) -> Data:
-        """The sample with its fingerprint."""
+        """Returns the sample with its fingerprint."""
         molecule = _valid_molecule(data)
         if self.kind == "maccs":
             values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
         else:
-            values = (
-                _generator(self.kind, self.num_bits)
-                .GetCountFingerprintAsNumPy(molecule)
-                .astype("float32")
-            )
+            counts = _generator(self.kind, self.num_bits).GetCountFingerprintAsNumPy(molecule)
+            values = counts.astype("float32")
         data[self.kind] = torch.as_tensor(values, dtype=torch.float).unsqueeze(0)
         return data
 
@@ -156,14 +182,13 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
 
 
 class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
-    r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of groups, ...) as
-    :obj:`descriptors`.
+    r"""Adds RDKit's physicochemical descriptors (weight, lipophilicity, polar surface, counts of
+    groups, ...) as :obj:`descriptors`.
 
-    :obj:`Ipc` and :obj:`AvgIpc`, the information contents of `"Information Theory, Distance Matrix, and
-    Molecular Branching" <https://doi.org/10.1063/1.1674955>`_, are left out: of over two hundred descriptors, these two
-    alone take most of the time, and the first grows beyond single precision.
-
-    A descriptor that RDKit cannot compute for a molecule is NaN.
+    :obj:`Ipc` and :obj:`AvgIpc`, the information contents of `"Information Theory, Distance Matrix,
+    and Molecular Branching" <https://doi.org/10.1063/1.1674955>`_, are skipped: of over two hundred
+    descriptors, these two take most of the time, and the first exceeds single precision. A
+    descriptor that RDKit cannot compute for a molecule is NaN.
 
     Shapes:
         - **output:** descriptors :math:`(1, F)`, with as many :math:`F` as the installed RDKit has,
@@ -176,12 +201,12 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         return len(_descriptors())
 
     def forward(self, data: Data) -> Data:
-        """The sample with its descriptors."""
+        """Returns the sample with its descriptors."""
         molecule, values = _valid_molecule(data), []
         for compute in _descriptors():
             try:
                 values.append(float(compute(molecule)))
-            except ZeroDivisionError:  # a mean over the heavy atoms of a molecule that has none
+            except ZeroDivisionError:  # A mean over heavy atoms, where there are none.
                 values.append(math.nan)
         limit = torch.finfo(torch.float).max
         # A huge value does not become infinite; NaN stays.
@@ -190,34 +215,36 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
 
 
 def with_dummies(smiles: str, masked: np.ndarray) -> str:
-    """The SMILES of a molecule in which some atoms are dummies, of which descriptors and fingerprints know nothing."""
+    """The SMILES of a molecule in which some atoms are dummies, which descriptors and fingerprints
+    do not know.
+    """
     chem = require("rdkit.Chem", extra="molecules")
     mol = chem.RWMol(parse_smiles(smiles))
-    for place in np.flatnonzero(masked).tolist():
+    for index in np.flatnonzero(masked).tolist():
         dummy = chem.Atom(0)
-        dummy.SetIsAromatic(mol.GetAtomWithIdx(place).GetIsAromatic())
-        mol.ReplaceAtom(place, dummy)
+        dummy.SetIsAromatic(mol.GetAtomWithIdx(index).GetIsAromatic())
+        mol.ReplaceAtom(index, dummy)
     return str(chem.MolToSmiles(mol))
 
 
-def without_bond(smiles: str, place: int) -> str:
-    """The SMILES of a molecule in which a bond is cut: for each of its two atoms, the other one becomes a dummy. Two
-    bonds have the same SMILES if the molecule stays the same where they change places.
+def without_bond(smiles: str, index: int) -> str:
+    """The SMILES of a molecule in which a bond is cut: a dummy takes the place of each of its atoms
+    for the other one. Symmetric bonds have the same SMILES.
     """
     chem = require("rdkit.Chem", extra="molecules")
     mol = parse_smiles(smiles)
-    if mol.GetBondWithIdx(place).GetIsAromatic():
-        # Single if it can be, so that bonds that are alike are cut alike.
-        single, bond_type = chem.RWMol(mol), chem.BondType.SINGLE
-        single.GetBondWithIdx(place).SetIsAromatic(False)
-        single.GetBondWithIdx(place).SetBondType(bond_type)
+    if mol.GetBondWithIdx(index).GetIsAromatic():
+        # Single if it can be, so that symmetric bonds are cut alike.
+        single = chem.RWMol(mol)
+        single.GetBondWithIdx(index).SetIsAromatic(False)
+        single.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
         with require("rdkit.rdBase", extra="molecules").BlockLogs():
             try:
                 chem.Kekulize(single, clearAromaticFlags=True)
                 mol = single
             except chem.KekulizeException:
                 chem.Kekulize(mol, clearAromaticFlags=True)
-    cut = chem.FragmentOnBonds(mol, [place], dummyLabels=[(0, 0)])
+    cut = chem.FragmentOnBonds(mol, [index], dummyLabels=[(0, 0)])
     chem.SanitizeMol(cut)
     return str(chem.MolToSmiles(cut))
 
@@ -228,26 +255,34 @@ def molecule_features() -> Compose:
     return Compose([*fingerprints, MoleculeDescriptors()])
 
 
-def _why_refused(smiles: str) -> str:
+def _why_text_refused(smiles: str) -> str:
     if _is_too_large(smiles):
-        hint = "to take larger molecules, set the environment variable TG_MLC_MAX_ATOMS"
-        return f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters for each of so many; {hint}"
+        limit = f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters per atom"
+        return f"{limit}; for larger molecules, set the environment variable TG_MLC_MAX_ATOMS"
+    for pattern, reason in _OTHERS.items():
+        if match := re.fullmatch(pattern, smiles, re.DOTALL):
+            return match.expand(reason)
+    if smiles.startswith(INCHI):
+        return "not a valid InChI"
+    return why_refused(_unsanitized(smiles), "a valid SMILES")
+
+
+def why_refused(mol: Mol | None, expected: str) -> str:
+    """The reason why RDKit refuses a molecule that it could not sanitize, or not even parse."""
+    if mol is None:
+        return f"not {expected}"
     chem = require("rdkit.Chem", extra="molecules")
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        mol = chem.MolFromSmiles(smiles, sanitize=False)
-        if mol is None:
-            return "not a valid SMILES"
         problems = [problem.Message() for problem in chem.DetectChemistryProblems(mol)]
-    others = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
-    return "; ".join(problems[:3]) + others or "RDKit cannot sanitize the molecule"
+    rest = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
+    return "; ".join(problems[:3]) + rest or "RDKit cannot sanitize the molecule"
 
 
 def _valid_molecule(data: Data) -> Any:
     molecule = find_molecule(data.smiles)
     if molecule is None:
-        raise ValueError(
-            f"Expected 'data.smiles' to be a valid SMILES (got '{shorten(data.smiles)}')"
-        )
+        got = shorten(data.smiles)
+        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{got}')")
     return molecule
 
 
@@ -260,5 +295,5 @@ def _generator(kind: str, num_bits: int) -> Any:
 
 @cache
 def _descriptors() -> list[Callable[[Any], float]]:
-    named = require("rdkit.Chem.Descriptors", extra="molecules").descList
-    return [compute for name, compute in named if name not in ("Ipc", "AvgIpc")]
+    descriptors = require("rdkit.Chem.Descriptors", extra="molecules").descList
+    return [compute for name, compute in descriptors if name not in ("Ipc", "AvgIpc")]

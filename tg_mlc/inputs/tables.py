@@ -22,11 +22,14 @@ from torch import Tensor
 from tg_mlc._names import shorten
 from tg_mlc._numbers import is_blank, is_missing
 from tg_mlc._optional import require
+from tg_mlc._options import argument
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
+from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, repeated
+from tg_mlc.inputs.sdf import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
 
 #: Separators that are looked for between names of labels.
@@ -136,7 +139,7 @@ class Table:
             converted = [value[cell] for cell in cells]
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
-                hint = "name the columns that are labels with 'label_columns'"
+                hint = f"name the columns that are labels with {argument('label_columns')}"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):
@@ -261,12 +264,15 @@ class Table:
         if usual is None and separator is not None:
             return
         example = next((text for text in texts if (usual or " ") in text), texts[0])
-        hint = f"pass label_separator={usual!r}"
+        hint = f"pass {argument('label_separator', usual)}"
         if usual is None:
-            hint = "pass label_separator=';' if each cell is one name"
-            hint += ", label_separator=' ' if spaces separate names" if counts[" "] else ""
+            hint = f"pass {argument('label_separator', ';')} if each cell is one name"
+            if counts[" "]:
+                hint += f", {argument('label_separator', ' ')} if spaces separate names"
         expected = (
-            f"{separator!r} between" if separator else "lists of, or 'label_separator' between,"
+            f"{separator!r} between"
+            if separator
+            else f"lists of, or {argument('label_separator')} between,"
         )
         where = f"column '{column}' of '{self.path}'"
         got = f"cells such as {example[:60]!r}"
@@ -324,20 +330,18 @@ def _judge_paths(names: set[str], where: str) -> None:
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
         below = next((name for name in above if not names.isdisjoint(above[name])), None)
-        add, keep = (
-            f"pass label_paths={mark!r} to add all ancestors",
-            "'' to take the names as they are",
-        )
+        option = argument("label_paths", mark)
+        hint = f"pass {option} to add all ancestors, or '' to take the names as they are"
         if below is not None:
-            expected = "'label_paths' for names of labels that are paths"
+            expected = f"{argument('label_paths')} for names of labels that are paths"
             got = f"'{below}', which lies below another name, in {where}"
-            raise ValueError(f"Expected {expected} (got {got}); {add}, or {keep}")
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
             told = (
                 f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
-            warnings.warn(f"{told}. If they are paths, {add}, or {keep}", stacklevel=2)
+            warnings.warn(f"{told}. If they are paths, {hint}", stacklevel=2)
 
 
 def ancestors(name: str, mark: str) -> list[str]:
@@ -415,7 +419,9 @@ def read_molecules(
         raise ValueError(f"Expected 'label_columns' to be a list of names (got {got})")
     table = read_table(path, delimiter, encoding, min_rows=0)
     others = [name for name in table.header if name != smiles_column]
-    names = others if label_columns is None else list(label_columns)
+    names = others
+    if label_columns is not None:
+        names = find_labels(label_columns, table.header, [smiles_column])
     table.require(names, [smiles_column])
     smiles = [text.strip() for text in table.texts(smiles_column)]
     return smiles, torch.from_numpy(table.labels(names)).float(), names
@@ -439,7 +445,7 @@ def read_blocks(
         cells = dict(zip(arff.names, arff.cells(), strict=True))
         frame = require("pandas", extra="data").DataFrame(cells)
     else:
-        frame = _typed(path)
+        frame = read_sdf_cells(path) if is_sdf(path) else _typed(path)
     if frame is None:
         file = TextFile(path, delimiter, encoding, header)
         if not file.is_json:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER
 from tg_mlc._optional import require
+from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.cells import clean
 
@@ -84,7 +85,7 @@ class TextFile:
         content: bytes | None = None,
     ) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            expected = "'delimiter' to be one character that may stand between cells"
+            expected = f"{argument('delimiter')} to be one character that may stand between cells"
             raise ValueError(f"Expected {expected} (got {delimiter!r})")
         self.path, self.content = path, content
         self.header = None if header is None else [name.strip() for name in header]
@@ -266,7 +267,8 @@ class TextFile:
         for row, (line, cells) in enumerate(rows):
             if len(cells) == len(names):
                 continue
-            hint = f"quote cells that contain '{self.delimiter}', or pass another 'delimiter'"
+            other = f"pass another {argument('delimiter')}"
+            hint = f"quote cells that contain '{self.delimiter}', or {other}"
             if len(cells) == len(names) + 1 and row == 0:
                 hint += ", or name the first column, if the file has names of rows"
                 hint += " without a name for them, as of R"
@@ -304,7 +306,7 @@ class TextFile:
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
-                hint = "pass an 'encoding' that Python knows"
+                hint = f"pass an {argument('encoding')} that Python knows"
             expected = f"'{self.path}' to be a CSV file in {encoding}"
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 

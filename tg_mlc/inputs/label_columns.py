@@ -1,0 +1,78 @@
+"""Columns of labels: by their names, by patterns, or all that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tg_mlc._names import few
+from tg_mlc._numbers import is_blank
+from tg_mlc._options import argument
+from tg_mlc.inputs.schema import Schema
+
+REST = "rest"  #: stands for all columns that no other option names
+
+
+def has_patterns(labels: Sequence[str] | str) -> bool:
+    """Tells whether columns of labels are found in the header of their table alone."""
+    return not isinstance(labels, str) and any(map(_is_pattern, labels))
+
+
+def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[str]) -> list[str]:
+    """Returns the columns of labels of a table.
+
+    Args:
+        labels (Sequence[str]): Names, patterns such as ``NR-*``, or ``rest``. A column of exactly
+            this name comes first.
+        header (Sequence[str]): The columns of the table.
+        used (Collection[str]): The columns that others than labels use.
+
+    Raises:
+        ValueError: If a pattern matches no column, or nothing says which columns are inputs.
+    """
+    columns = list[str]()
+    for label in labels:
+        if label in header or not _is_pattern(label):
+            columns.append(label)
+            continue
+        if label == REST:
+            if not used:
+                option = argument("label_columns")
+                raise ValueError(
+                    f"Expected the columns of inputs to be named, as {option} take the rest "
+                    f"(got none); name them, such as {argument('feature_columns')}"
+                )
+            matches = [name for name in header if name not in used]
+        else:
+            matches = [name for name in header if fnmatchcase(name, label) and name not in used]
+        if not matches:
+            folded = {name.casefold(): name for name in header}
+            near = get_close_matches(label.casefold().strip("*"), list(folded), 3, cutoff=0.0)
+            names = few([repr(folded[name]) for name in near])
+            raise ValueError(f"Expected columns of labels for {label!r} (got none; near: {names})")
+        columns += [name for name in matches if name not in columns]
+    return columns
+
+
+def likely_labels(schema: Schema, cells: Mapping[str, np.ndarray]) -> list[str]:
+    """Returns the columns that may be labels: those whose cells are 0, 1 or blank alone, with both
+    0 and 1 among them, if the table has other columns that can be inputs.
+    """
+    likely, has_inputs = list[str](), False
+    for column in schema.columns:
+        values = set[str]()
+        if column.role == "number":
+            cleaned = {str(cell).strip() for cell in set(cells[column.name].tolist())}
+            values = {cell.removesuffix(".0") for cell in cleaned if not is_blank(cell)}
+        if values == {"0", "1"}:
+            likely.append(column.name)
+        else:
+            has_inputs |= column.role not in ("id", "ignored", "refused")
+    return likely if has_inputs else []
+
+
+def _is_pattern(label: str) -> bool:
+    return label == REST or any(mark in label for mark in "*?")
