@@ -69,7 +69,7 @@ def test_words_of_bags_are_counted_as_in_training(dataset, expected, raw):
 
 def test_texts_are_refused_where_words_had_weights():
     words = fitted(Words(), bags([0.5, 0], [0, 0.5], [0.5, 0.5], [0.5, 1]))
-    with pytest.raises(ValueError, match=r"a matrix with the weights of words.*\(got texts"):
+    with pytest.raises(ValueError, match=r"a matrix with weights of words.*\(got texts"):
         words.transform(["red pear"])
     assert words.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]
 
