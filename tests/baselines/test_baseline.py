@@ -63,8 +63,7 @@ def test_it_ranks_new_samples(kind):
     assert isinstance(model, Baseline)
     scores = model.predict_proba(X[150:])
     assert scores.shape == (50, 4)
-    assert scores.min() >= 0
-    assert scores.max() <= 1
+    assert 0 <= scores.min() <= scores.max() <= 1
     assert macro_roc_auc(Y[150:], scores) > 0.8
     np.testing.assert_array_equal(model.predict(X[150:]), scores >= 0.5)
 

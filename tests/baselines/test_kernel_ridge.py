@@ -75,12 +75,11 @@ def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
 @pytest.mark.parametrize("num_labels", [6, 40])
 def test_left_out_samples_get_the_correlations_of_other_parts(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
-    ridge, rows = KernelRidgeBaseline(0.2, 2.0, correlated=True), np.split(np.arange(30), [10])
-    parts = [(rows[1], rows[0]), (rows[0], rows[1])]
-    left_out, centred = ridge.held_out_scores(x, y, cv=iter(parts)), y - y.mean(axis=0)
-    np.testing.assert_allclose(
-        ridge.dual, KernelRidgeBaseline(0.2, 2.0, correlated=True).fit(x, y).dual
-    )
+    ridge, again = (KernelRidgeBaseline(0.2, 2.0, correlated=True) for _ in range(2))
+    first, rest = np.split(np.arange(30), [10])
+    left_out = ridge.held_out_scores(x, y, cv=iter([(rest, first), (first, rest)]))
+    centred = y - y.mean(axis=0)
+    np.testing.assert_allclose(ridge.dual, again.fit(x, y).dual)
     for sample, some in ((3, y[10:]), (20, y[:10])):
         rest = np.arange(30) != sample
         kernel = kronecker(x, centred, some, 0.2, 2.0)[0].reshape(30, num_labels, 30, num_labels)

@@ -40,7 +40,5 @@ def test_unknown_labels_are_warned_of(monkeypatch):
 
 def test_inputs_may_be_whole_numbers():
     pytest.importorskip("napkinxc")
-    assert (
-        LabelTrees().fit(X.round().astype(int), Y).predict_proba(X.round().astype(int)).shape
-        == Y.shape
-    )
+    x = X.round().astype(int)
+    assert LabelTrees().fit(x, Y).predict_proba(x).shape == Y.shape

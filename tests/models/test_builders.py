@@ -55,36 +55,24 @@ def test_a_model_of_sequences_of_labels_is_built_again():
     batch = next(iter(DataLoader(INPUTS["bag"], 30)))
     expected = model.eval().search(batch)
     torch.testing.assert_close(again.eval().search(batch), expected, rtol=0, atol=0)
-
-
-def test_options_are_kept_where_the_label_graph_is_left_out():
+    # The label graph may be missing.
     assert blueprint_of(mped_autoregressive(INPUTS["bag"], channels=8)).options == {"channels": 8}
 
 
-def test_numbers_of_numpy_are_stored_as_plain_ones():
-    options = {"channels": 8, "frequency_strength": np.float64(0.5)}
-    model = table_lamp(INPUTS["bag"], fully_connected(3), **options)
+def test_skipped_words_and_numbers_of_numpy_are_stored():
+    options = {"channels": 8, "min_df": 20, "frequency_strength": np.float64(0.5)}
+    model = table_lamp(INPUTS["bag"], fully_connected(3), **options).eval()
     assert type(blueprint_of(model).options["frequency_strength"]) is float
-
-
-def test_words_that_were_left_out_stay_so():
-    dataset = INPUTS["bag"]
-    model = table_lamp(dataset, fully_connected(3), channels=8, min_df=20).eval()
     again = blueprint_of(model).build(fully_connected(3))
     again.load_state_dict(model.state_dict())
     torch.testing.assert_close(again.encoder.kept, model.encoder.kept)
 
 
 def test_samples_are_described_by_sizes_alone():
-    described = describe_samples(INPUTS["vector"])
-    assert described == {
-        "kind": "vector",
-        "num_inputs": 6,
-        "attributes": {
-            "x": {"shape": [1, 6], "dtype": "float32"},
-            "y": {"shape": [1, 3], "dtype": "float32"},
-        },
-    }
+    sizes = {"x": [1, 6], "y": [1, 3]}
+    attributes = {name: {"shape": size, "dtype": "float32"} for name, size in sizes.items()}
+    expected = {"kind": "vector", "num_inputs": 6, "attributes": attributes}
+    assert describe_samples(INPUTS["vector"]) == expected
 
 
 def test_one_name_is_that_of_one_builder():

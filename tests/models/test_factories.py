@@ -171,12 +171,14 @@ def batch(data):
     return Batch.from_data_list(list(data))
 
 
-def test_atoms_alone():
+def test_atoms_alone_start_from_the_frequencies():
     data = molecules()
     model = molecule_lamp(data, fully_connected(3), channels=16)
     assert isinstance(model.encoder, MoleculeEncoder)
     assert model.linear_path is None
     assert model(batch(data)).shape == (6, 3)
+    bias, expected = model.readout.bias.sigmoid(), torch.tensor([0.5, 0.001, 0.999])
+    torch.testing.assert_close(bias, expected, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
@@ -191,11 +193,6 @@ def test_vectors_beside_the_atoms(node_messages: bool, atoms: bool):
     together = model(batch(data))
     one_by_one = torch.cat([model(d) for d in data])
     torch.testing.assert_close(together, one_by_one, atol=1e-5, rtol=1e-5)
-
-
-def test_readout_starts_from_the_frequencies():
-    bias = molecule_lamp(molecules(), fully_connected(3), channels=16).readout.bias.sigmoid()
-    torch.testing.assert_close(bias, torch.tensor([0.5, 0.001, 0.999]), atol=1e-4, rtol=0)
 
 
 def test_linear_path_starts_from_zero_and_learns():
@@ -214,9 +211,8 @@ def test_evidence_is_where_training_starts():
     data = with_attribute(plain, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
     model = molecule_lamp(data, fully_connected(3), channels=16).eval()
     assert model.linear_path is None
-    torch.testing.assert_close(
-        model(batch(data)), model.score_skip(data.rows("base_scores")) + model.readout.bias
-    )
+    expected = model.score_skip(data.rows("base_scores")) + model.readout.bias
+    torch.testing.assert_close(model(batch(data)), expected)
     assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
     expected = SharedLogits(2)
     expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)

@@ -93,11 +93,8 @@ def test_options() -> None:
         assert (conv.dropout, conv.attention_dropout) == (0.3, 0.3)
     assert model.readout.weight is not model.labels.embedding.weight
     assert model.readout.bias.eq(0).all()
-
-
-def test_dropout_by_default() -> None:
-    model = LaMP(MoleculeEncoder(8), GRAPH, heads=2)
-    convs = [*model.features.convs, *model.labels.feature_to_label]
+    default = LaMP(MoleculeEncoder(8), GRAPH, heads=2)
+    convs = [*default.features.convs, *default.labels.feature_to_label]
     assert {conv.dropout for conv in convs} == {0.1}
 
 

@@ -39,17 +39,14 @@ def test_scores_are_those_of_the_baseline() -> None:
     expected = KernelRidgeBaseline(0.5, 0.1).fit(X, Y).predict_proba(X)
     scores = KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(scores, expected, atol=1e-9)
+    scores = LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2])
+    np.testing.assert_allclose(scores, [Y.mean(axis=0)] * 2)
 
 
 def test_the_threshold_decides() -> None:
     make = partial(ChainEnsembleClassifier, 3, random_state=0)
     low, high = (make(threshold=t).fit(X, Y).predict(X).sum() for t in (0.1, 0.9))
     assert low > high
-
-
-def test_the_frequency_needs_no_inputs() -> None:
-    scores = LabelFrequencyClassifier().fit(X, Y).predict_proba(X[:2])
-    np.testing.assert_allclose(scores, [Y.mean(axis=0)] * 2)
 
 
 def test_settings_can_be_searched() -> None:

@@ -68,9 +68,8 @@ def test_checks_of_state(estimator: Any) -> None:
 def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
     trained, fit = [], AutoClassifier.fit
     train_little(monkeypatch, max_epochs=1)
-    monkeypatch.setattr(
-        AutoClassifier, "fit", lambda self, X, y: trained.append(fit(self, X, y)) or self
-    )
+    recorded = lambda self, X, y: trained.append(fit(self, X, y)) or self  # noqa: E731
+    monkeypatch.setattr(AutoClassifier, "fit", recorded)
     names = STATE - {"check_fit_idempotent"}
     run_checks(AutoClassifier(seconds=60, random_state=0), names)
     assert all(classifier.model_.networks for classifier in trained)

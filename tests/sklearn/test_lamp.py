@@ -67,7 +67,7 @@ def test_it_learns() -> None:
 
 @pytest.fixture(scope="module")
 def plain() -> Any:
-    """Probabilities by the usual loss."""
+    """Probabilities by the default loss."""
     return small(**ALONE).fit(X, Y).predict_proba(X)
 
 
@@ -87,8 +87,7 @@ def test_it_learns_by_losses_for_rare_labels(options: dict[str, Any], plain: Any
 
 
 def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None:
-    rare = np.zeros((60, 2))
-    rare[:2] = 1.0
+    rare = np.tile(np.arange(60)[:, None] < 2, 2)
     classifier = small(base_scores=None, train_options={"loss_name": "focal"}).fit(X[:60], rare)
     assert classifier.predict_proba(X).shape == (len(X), 2)
 
@@ -111,16 +110,15 @@ def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:
 
 
 def test_decisions_are_log_odds_above_those_of_thresholds() -> None:
-    classifier = small(threshold=ThresholdTuner("f1_macro", per_label=True)).fit(X, Y)
+    tuner = ThresholdTuner("f1_macro", per_label=True)
+    for threshold in (0.9, tuner):
+        classifier = small(threshold=threshold).fit(X, Y)
+        thresholds = 0.9 if threshold == 0.9 else classifier.thresholds_
+        applies = classifier.predict_proba(X) >= thresholds
+        np.testing.assert_array_equal(classifier.predict(X), applies)
+        np.testing.assert_array_equal(classifier.decision_function(X) >= 0, applies)
     assert len({*classifier.thresholds_.tolist()}) > 1
-    applies = classifier.predict_proba(X) >= classifier.thresholds_
-    np.testing.assert_array_equal(classifier.predict(X), applies)
-    np.testing.assert_array_equal(classifier.decision_function(X) >= 0, applies)
-
-
-def test_a_number_is_the_threshold() -> None:
-    classifier = small(threshold=0.9).fit(X, Y)
-    np.testing.assert_array_equal(classifier.predict(X), classifier.predict_proba(X) >= 0.9)
+    assert tuner.thresholds is None
 
 
 NOISY = (X[:, :3] + np.random.default_rng(1).normal(size=Y.shape) > 0).astype(int)
@@ -206,12 +204,6 @@ def test_options_are_checked(options: dict[str, Any], expected: str) -> None:
         small(**options).fit(X, Y)
 
 
-def test_a_tuner_is_not_changed() -> None:
-    tuner = ThresholdTuner("f1_samples")
-    small(threshold=tuner).fit(X, Y)
-    assert tuner.thresholds is None
-
-
 @pytest.mark.parametrize(
     "convert", [sp.csr_array, sp.csr_matrix, lambda y: y.tolist(), torch.tensor]
 )
@@ -260,6 +252,7 @@ def test_texts_in_any_form(convert: Any) -> None:
 
 
 def test_smiles_and_a_warm_start_with_them() -> None:
+    assert small(inputs="texts").fit(SMILES, [{"a"}, {"b"}] * 12).inputs_ == "texts"
     classifier = small(base_scores=("ridge",), warm_start=True).fit(SMILES, AMINES)
     assert classifier.inputs_ == "smiles"
     assert classifier.predict(["OCC"]).dtype == bool
@@ -269,10 +262,6 @@ def test_smiles_and_a_warm_start_with_them() -> None:
         classifier.predict(["no molecule"])
     before = classifier.model_
     assert classifier.fit(SMILES, AMINES).model_ is not before
-
-
-def test_inputs_can_be_told() -> None:
-    assert small(inputs="texts").fit(SMILES, [{"a"}, {"b"}] * 12).inputs_ == "texts"
 
 
 def test_own_validation_samples() -> None:
@@ -375,10 +364,12 @@ def test_a_progress_bar_on_demand_only(
 
 
 def test_classes_are_not_changed_in_number() -> None:
-    classifier = small().fit(X, np.array(["a", "b", "c", "d"])[Y[:, 0] + 2 * Y[:, 1]])
+    classifier = small().fit(X, np.array(list("abcd"))[Y[:, 0] + 2 * Y[:, 1]])
     assert classifier.predict_proba(X).shape == (80, 4)
     with pytest.raises(ValueError, match="Expected labels of at least 2 classes"):
         small().fit(X, ["a"] * 80)
+    with pytest.raises(ValueError, match="Expected 'threshold' to be one of"):
+        AutoClassifier(threshold="f1").fit(VALUES, TWO)
 
 
 VALUES = np.random.default_rng(0).normal(size=(60, 4))
@@ -402,12 +393,11 @@ def test_label_sets_decide_for_the_default(tmp_path: Path) -> None:
     classifier = AutoClassifier(seconds=0, threshold="subset_accuracy", random_state=0)
     classifier.fit(VALUES, sets)
     assert isinstance(classifier.model_.decision.tuners["subset_accuracy"], LabelSets)
-    found = classifier.predict(VALUES)
-    assert all(len(labels) == 1 for labels in found)
-    right = [expected == labels for expected, labels in zip(sets, found, strict=True)]
-    assert classifier.score(VALUES, sets) == np.mean(right)
-    assert [set(names[row]) for row in classifier.decision_function(VALUES) >= 0] == found
-    assert AutoClassifier.load(classifier.save(tmp_path / "model")).predict(VALUES) == found
+    decided = classifier.predict(VALUES)
+    assert {len(labels) for labels in decided} == {1}
+    assert classifier.score(VALUES, sets) == np.mean(np.array(sets) == np.array(decided))
+    assert [set(names[row]) for row in classifier.decision_function(VALUES) >= 0] == decided
+    assert AutoClassifier.load(classifier.save(tmp_path / "model")).predict(VALUES) == decided
 
 
 def test_given_labels_stay_and_tell_of_others(tmp_path) -> None:
@@ -435,12 +425,12 @@ def test_lamp_learns_of_given_labels_from_validation_samples(tmp_path) -> None:
     again = LaMPClassifier.load(classifier.save(tmp_path / "model"))
     given = np.where(np.arange(3) == 0, y, np.nan)
     for each in (classifier, again):
-        found = each.predict_proba(x, given=given)
-        assert (found[:, 0] == coin).all()
-        assert (np.abs(found[:, 1] - coin) < 0.2).all()  # it was the same coin
+        scores = each.predict_proba(x, given=given)
+        assert (scores[:, 0] == coin).all()
+        assert (np.abs(scores[:, 1] - coin) < 0.2).all()  # It was the same coin.
         np.testing.assert_array_equal(each.predict(x, given=given)[:, 0], y[:, 0])
-    of_folder = tg_mlc.load(tmp_path / "model").probabilities(x, given=given)
-    np.testing.assert_allclose(of_folder, found, atol=1e-5)
+    loaded_scores = tg_mlc.load(tmp_path / "model").probabilities(x, given=given)
+    np.testing.assert_allclose(loaded_scores, scores, atol=1e-5)
     alone = np.full((240, 3), np.nan)
     scores = again.predict_proba(x, given=alone)
     np.testing.assert_allclose(scores, classifier.predict_proba(x), atol=1e-6)
@@ -460,11 +450,6 @@ def test_raw_frames_of_numbers_and_words_with_gaps() -> None:
     with pytest.raises(ValueError, match="The feature names should match"):
         classifier.predict(frame[["colour"]])
     assert cross_val_score(classifier, frame, TWO, cv=2).mean() > 0.6
-
-
-def test_a_metric_is_needed_for_thresholds() -> None:
-    with pytest.raises(ValueError, match="Expected 'threshold' to be one of"):
-        AutoClassifier(threshold="f1").fit(VALUES, TWO)
 
 
 def test_a_label_that_is_never_known_never_applies() -> None:
@@ -553,25 +538,21 @@ ABOVE = np.column_stack([Y[:, 0] | Y[:, 1], Y[:, 1:]])
 ALONE_GIVEN = {"base_scores": None, "validation_fraction": 0.4}
 AUTO = {"seconds": 0, "random_state": 0}
 TRUSTED = {"threshold": "f1_macro", "calibrate": True, "label_graph": HIERARCHY}
-SOME = np.where(rng.random(Y.shape) < 0.3, Y, np.nan)
+SOME, ONE = np.where(rng.random(Y.shape) < 0.3, Y, np.nan), {"given": {"1": 1}}
 NAMES = [{name for name, value in zip("abc", row, strict=True) if value} for row in Y]
 ASKED = {
     "plain": (small(base_scores=None), Y, [{}]),
     "names": (small(), NAMES, [{}]),
-    "given": (
-        small(**ALONE_GIVEN, threshold="f1_samples"),
-        Y,
-        [{}, {"given": {"1": 1}}, {"given": SOME}],
-    ),
+    "given": (small(**ALONE_GIVEN, threshold="f1_samples"), Y, [{}, ONE, {"given": SOME}]),
     "hierarchy": (
         small(**ALONE_GIVEN, label_graph=HIERARCHY, threshold=0.4),
         ABOVE,
-        [{}, {"coherent": True}, {"coherent": True, "given": {"1": 1}}],
+        [{}, {"coherent": True}, {"coherent": True, **ONE}],
     ),
     "default": (
         AutoClassifier(**AUTO, **TRUSTED),
         ABOVE,
-        [{}, {"coherent": False}, {"given": {"1": 1}}, {"given": {"0": 0}, "coherent": False}],
+        [{}, {"coherent": False}, ONE, {"given": {"0": 0}, "coherent": False}],
     ),
     "label sets": (
         AutoClassifier(**AUTO, threshold="subset_accuracy", coverage_share=0.4),

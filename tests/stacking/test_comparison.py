@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -26,9 +28,7 @@ def result(epochs=8, **gains):
 )
 def test_conclusions(gain, outcome, words, tmp_path):
     comparison = result(complete=gain)
-    [test] = [
-        test for test in comparison.tests if (test.graph, test.against) == ("complete", "edgeless")
-    ]
+    test = {(test.graph, test.against): test for test in comparison.tests}["complete", "edgeless"]
     assert test.outcome == outcome
     assert test.difference.low < gain.mean() < test.difference.high
     assert all(word in str(comparison) for word in words)
@@ -43,10 +43,8 @@ def test_graphs_of_equal_edges_are_told(gain, are_same):
 
 
 def test_one_seed_has_no_spread():
-    values = {
-        row: {metric: [0.5] for metric in METRICS}
-        for row in (SINGLE, STACK, "edgeless", "complete")
-    }
+    rows = SINGLE, STACK, "edgeless", "complete"
+    values = {row: {metric: [0.5] for metric in METRICS} for row in rows}
     printed = str(Comparison(values, METRICS[0], [0], 5, (70, 10, 20), [8]))
     assert not {"±", "nan", "p =", "inf"} & {*printed.replace("(", " ").split()}
     assert "No conclusion" in printed
@@ -60,12 +58,8 @@ def test_too_few_epochs_are_told(epochs):
 def test_a_picture_has_a_row_for_each(tmp_path):
     pytest.importorskip("matplotlib")
     figure = result(complete=OFFSETS).plot(tmp_path / "a.png")
-    assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [
-        SINGLE,
-        STACK,
-        "edgeless",
-        "complete",
-    ]
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [SINGLE, STACK, "edgeless", "complete"]
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     result(complete=OFFSETS).plot(tmp_path / "a.svg")
     assert "<svg" in (tmp_path / "a.svg").read_text()
@@ -81,16 +75,12 @@ def dataset(capsys):
 
 
 def test_the_learned_graph_takes_a_training_along_the_complete_one(dataset, tmp_path, monkeypatch):
-    trained, train = [], room.train_model
-    monkeypatch.setattr(
-        room, "train_model", lambda *args, **options: trained.append(1) or train(*args, **options)
-    )
+    train = Mock(side_effect=room.train_model)
+    monkeypatch.setattr(room, "train_model", train)
     compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0).save(tmp_path / "new")
-    assert len(trained) == 3
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {
-        "comparison.csv",
-        "comparison.json",
-    }
+    assert train.call_count == 3
+    files = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert files == ["comparison.csv", "comparison.json"]
 
 
 def test_seeds_that_would_not_end_in_time_are_not_begun(dataset):

@@ -28,7 +28,7 @@ def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labe
     options = {**_folds.SETTINGS["table"].model, "channels": 8}
     parts = [samples(num_labels), samples(num_labels, changed=split.val)]
     settings, batches = _folds.SETTINGS["table"], _folds.batches_of(parts[0])
-    fits = [_folds._train(settings, part, split, options, 3, seed=0) for part in parts]
+    fits = [_folds._train(settings, (part, split), options, 3, seed=0) for part in parts]
     assert fits[0].least != fits[1].least
     logits, expected = (_folds.logits_of(each.model.eval(), batches) for each in fits)
     assert torch.equal(logits, expected)

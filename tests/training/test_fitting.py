@@ -18,6 +18,7 @@ from tg_mlc.inference import read_checkpoint
 from tg_mlc.metrics import evaluate, macro_roc_auc, tune_thresholds
 from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule
+from tg_mlc.training.fitting import MONITORS
 from tg_mlc.training.module import PLATEAU_FACTOR
 
 
@@ -58,11 +59,11 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(
         known = ~y.isnan()
         loss = torch.nn.functional.binary_cross_entropy(scores[known], y[known])
         assert float(loss) == pytest.approx(result.best_value, rel=1e-5)
-    expected = tune_thresholds(y, scores)
-    assert {name: tuner.threshold for name, tuner in module.tuners.items()} == {
-        name: tuner.threshold for name, tuner in expected.items()
-    }
-    assert evaluate(y, scores, module.tuners).values == evaluate(y, scores, expected).values
+    tuners = module.tuners, tune_thresholds(y, scores)
+    got, expected = ({key: tuner.threshold for key, tuner in each.items()} for each in tuners)
+    assert got == expected
+    got, expected = (evaluate(y, scores, each).values for each in tuners)
+    assert got == expected
 
 
 def test_logs_are_complete(tmp_path, data):
@@ -70,14 +71,7 @@ def test_logs_are_complete(tmp_path, data):
     train(module, data, tmp_path, max_epochs=3, logger=True)
     folder = tmp_path / "logs" / "version_0"
     table = pd.read_csv(folder / "metrics.csv")
-    names = [
-        "train/loss",
-        "val/loss",
-        "val/macro_roc_auc",
-        "val/micro_roc_auc",
-        "val/macro_average_precision",
-    ]
-    for name in names:
+    for name in ("train/loss", *MONITORS):
         assert table[name].notna().sum() == 3
     assert any(column.startswith("lr-") for column in table.columns)
     assert list(folder.glob("events.out.tfevents*"))
@@ -99,9 +93,7 @@ def test_it_says_nothing(tmp_path, data, capfd):
             options = {"ema_decay": 0.9, "resume": resume, "logger": True}
             result = train(module, data, tmp_path, max_epochs=2, **options)
             result.scores(data.test_dataloader())
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err == ""
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatch):
@@ -141,33 +133,23 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
 
 
 @pytest.mark.parametrize(
-    ("module", "data", "options", "message"),
+    ("module", "samples", "options", "message"),
     [
         (GINE(), None, {"monitor": "val/f1"}, "'monitor' to be one of"),
         (GINE(), 3, {}, r"'dataset' to be a data set of PyG, .* \(got int\)"),
         ("GINE", None, {}, r"'module' to be a torch.nn.Module, .* \(got str\)"),
         (GINE(), None, {"lr": 1e30}, "diverged"),
         (GINE(), None, {"max_epochs": 0}, "at least one epoch with validation"),
-        (
-            GINE(),
-            None,
-            {"label_names": ["a", *LABELS[1:]]},
-            "3 labels .* 'sour' there and 'a' here",
-        ),
+        (GINE(), None, {"label_names": ["a", *LABELS[1:]]}, "'sour' there and 'a' here"),
         (GINE(), None, {"patience": 0}, r"'patience' to be a whole number .* \(got 0\)"),
         (GINE(), None, {"patience": 2.5}, r"'patience' .* \(got 2\.5\)"),
-        (
-            GINE(),
-            None,
-            {"gradient_clip": -1.0},
-            r"'gradient_clip' to be positive, .* \(got -1\.0\)",
-        ),
+        (GINE(), None, {"gradient_clip": -1.0}, r"'gradient_clip' .* \(got -1\.0\)"),
         (GINE(), None, {"gradient_clip": 0}, r"'gradient_clip' .* \(got 0\)"),
         (GINE(), None, {"ema_decay": 2.0}, r"'ema_decay' of fit\) between 0 and 1 \(got 2\.0\)"),
     ],
 )
-def test_refusals(tmp_path, request, module, data, options, message):
-    data = request.getfixturevalue("data") if data is None else data
+def test_refusals(tmp_path, data, module, samples, options, message):
+    data = data if samples is None else samples
     with pytest.raises((ValueError, RuntimeError, FloatingPointError), match=message):
         train(module, data, tmp_path / "run", **options)
     assert (tmp_path / "run").exists() == ("lr" in options or "max_epochs" in options)
@@ -209,9 +191,8 @@ class Categories(torch.nn.Module):
 
 
 def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
-    result = train(
-        make_module(Categories), data, tmp_path, max_epochs=3, patience=None, ema_decay=0.9
-    )
+    options = {"max_epochs": 3, "patience": None, "ema_decay": 0.9}
+    result = train(make_module(Categories), data, tmp_path, **options)
     assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
     fresh = Categories()
     fresh.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
@@ -225,9 +206,8 @@ def test_the_learning_rate_falls_where_validation_stalls(tmp_path, data, monkeyp
     monkeypatch.setattr("tg_mlc.training.module.PLATEAU_PATIENCE", 1)
     module = make_module(lr_schedule="plateau", lr=1e-12)  # no epoch is better than the first
     result = train(module, data, tmp_path, max_epochs=5, patience=None)
-    assert result.trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(
-        1e-12 * PLATEAU_FACTOR**2
-    )
+    rate = result.trainer.optimizers[0].param_groups[0]["lr"]
+    assert rate == pytest.approx(1e-12 * PLATEAU_FACTOR**2)
 
 
 class Terminating(Callback):

@@ -103,22 +103,15 @@ def test_options_of_objectives_are_plain_data():
         MultiLabelModule(GINE(), LABELS, Ranks(torch.device("cpu")))
 
 
-def test_binary_loss_has_intermediate_terms_and_smoothing(batch):
-    model = LabelModel().eval()
+def test_binary_loss_has_intermediate_terms_smoothing_and_other_losses(batch):
+    model, options = LabelModel().eval(), {"gamma": 1.0, "alpha": None}
     output = model(batch, return_intermediate=True)
-    expected = lamp_loss(output.logits, batch.y, output.intermediate, 0.3, label_smoothing=0.1)
+    terms = output.logits, batch.y, output.intermediate, 0.3
+    expected = lamp_loss(*terms, label_smoothing=0.1)
     assert torch.equal(BinaryObjective(0.3, 0.1).loss(model, batch), expected)
     assert not torch.equal(expected, lamp_loss(output.logits, batch.y))
-
-
-def test_binary_loss_may_be_another_one(batch):
-    model = LabelModel().eval()
-    output = model(batch, return_intermediate=True)
-    options = {"gamma": 1.0, "alpha": None}
-    terms = output.logits, batch.y, output.intermediate, 0.3
-    expected = lamp_loss(*terms, loss=focal_loss, **options)
     objective = BinaryObjective(0.3, loss_name="focal", loss_options=options)
-    assert torch.equal(objective.loss(model, batch), expected)
+    assert torch.equal(objective.loss(model, batch), lamp_loss(*terms, loss=focal_loss, **options))
 
 
 @pytest.mark.parametrize("name", ["bce", "focal", "asymmetric", "soft_f1", "listwise"])
@@ -142,6 +135,7 @@ def test_binary_validation_has_neither(batch):
         ({"intermediate_weight": -1.0}, r"'intermediate_weight' .* at least 0 \(got -1\.0\)"),
         ({"label_smoothing": 3}, r"'label_smoothing' to be a number in \[0, 1\) \(got 3\)"),
         ({"label_smoothing": -1.0}, r"'label_smoothing' .* \(got -1\.0\)"),
+        ({"max_given": 1.0}, r"'max_given' to be a number in \[0, 1\)"),
         ({"loss_name": "hinge"}, r"'loss_name' to be one of bce, .*\(got 'hinge'\)"),
         ({"loss_options": {"gamma": 2.0}}, r"of 'bce' among \['pos_weight'\] \(got \['gamma'\]\)"),
         ({"loss_options": {"pos_weight": -5.0}}, r"'pos_weight' .* at least 0 \(got -5\.0\)"),
@@ -231,8 +225,6 @@ def test_given_labels_are_no_targets_and_no_predictions():
 def test_a_model_without_known_labels_is_not_trained_with_them():
     with pytest.raises(ValueError, match=r"takes known labels for max_given > 0 \(got GINE\)"):
         make_module(GINE, objective=BinaryObjective(max_given=0.5))
-    with pytest.raises(ValueError, match=r"'max_given' to be a number in \[0, 1\)"):
-        BinaryObjective(max_given=1.0)
 
 
 def test_the_loss_is_that_of_labels_that_are_not_revealed():
@@ -251,18 +243,14 @@ def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
     shown = objective.validation_batch(batch, 0)
     before = torch.random.get_rng_state()
     again = objective.validation_batch(batch, 0)
-    # training draws what it would draw without validation
+    # Training draws what it would draw without validation.
     assert torch.equal(torch.random.get_rng_state(), before)
     torch.testing.assert_close(again.given, shown.given, equal_nan=True)
     assert not shown.given.isnan().all()
     assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())
     assert BinaryObjective().validation_batch(batch, 0) is batch
-
-
-def test_validation_samples_that_say_what_is_known_are_given_nothing_else():
-    batch = batch_of(torch.randint(2, (64, 3)).float())
     batch.given = torch.full_like(batch.y, NAN)
-    assert BinaryObjective(max_given=0.75).validation_batch(batch, 0) is batch
+    assert objective.validation_batch(batch, 0) is batch
 
 
 def test_validation_scores_what_is_not_given():

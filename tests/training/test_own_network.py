@@ -296,11 +296,6 @@ def test_arguments_that_are_not_known_are_named(tmp_path, make, message, argumen
         predictor.save(tmp_path, {**(arguments or {}), "nonsense": 1})
 
 
-def test_without_samples_nothing_is_compared_and_nothing_saved(tmp_path):
-    with pytest.raises(ValueError, match="Expected samples to compare Hidden"):
-        Model.of(Hidden(), NAMES).save(tmp_path)
-
-
 def test_a_network_that_cannot_be_made_again_trains_all_the_same(tmp_path):
     result = fit(Required(1.0), samples(), tmp_path).training
     assert result.folder is None
@@ -308,7 +303,9 @@ def test_a_network_that_cannot_be_made_again_trains_all_the_same(tmp_path):
     assert loaded.probabilities(samples(2)).shape == (2, 2)
 
 
-def test_load_checks_the_class(tmp_path):
+def test_saving_needs_samples_and_loading_the_class(tmp_path):
+    with pytest.raises(ValueError, match="Expected samples to compare Hidden"):
+        Model.of(Hidden(), NAMES).save(tmp_path)
     Model.of(Hidden(), NAMES).tune(samples()).save(tmp_path)
     for wrong in (None, "cpu", Net, Hidden()):
         with pytest.raises(ValueError, match=r"'network' to be the class .*\.Hidden"):
@@ -405,37 +402,18 @@ def test_samples_that_are_divided_already_keep_none_for_label_sets(tmp_path, opt
         fit(Recorded(1.0), data, tmp_path, **options, coverage_share=0.2)
 
 
-WORKS = {
-    "accumulate_grad_batches": 2,
-    "benchmark": True,
-    "callbacks": [TQDMProgressBar(), Callback()],
-    "check_val_every_n_epoch": 2,
-    "detect_anomaly": True,
-    "deterministic": True,
-    "devices": "auto",
-    "enable_model_summary": True,
-    "enable_progress_bar": False,
-    "gradient_clip_algorithm": "value",
-    "gradient_clip_val": 1.0,
-    "inference_mode": False,
-    "limit_test_batches": 1,
-    "limit_train_batches": 2,
-    "limit_val_batches": 1,
-    "log_every_n_steps": 1,
-    "logger": True,
-    "max_steps": 8,
-    "max_time": "00:00:10:00",
-    "min_epochs": 1,
-    "num_sanity_val_steps": 2,
-    "overfit_batches": 2,
-    "plugins": [LightningEnvironment()],
-    "precision": "64-true",
-    "profiler": "simple",
-    "reload_dataloaders_every_n_epochs": 1,
-    "strategy": "auto",
-    "use_distributed_sampler": False,
-    "val_check_interval": 1.0,
-}
+#: Options that work together.
+WORKS = [
+    {"accumulate_grad_batches": 2, "benchmark": True, "detect_anomaly": True, "devices": "auto"},
+    {"callbacks": [TQDMProgressBar(), Callback()], "enable_model_summary": True, "min_epochs": 1},
+    {"check_val_every_n_epoch": 2, "enable_progress_bar": False, "num_sanity_val_steps": 2},
+    {"gradient_clip_algorithm": "value", "gradient_clip_val": 1.0, "strategy": "auto"},
+    {"limit_train_batches": 2, "limit_val_batches": 1, "limit_test_batches": 1, "logger": True},
+    {"log_every_n_steps": 1, "inference_mode": False, "max_time": "00:00:10:00"},
+    {"max_steps": 8, "plugins": [LightningEnvironment()], "profiler": "simple"},
+    {"overfit_batches": 2, "reload_dataloaders_every_n_epochs": 1, "val_check_interval": 1.0},
+    {"precision": "64-true", "use_distributed_sampler": False, "deterministic": True},
+]
 REFUSED = {
     "barebones": True,
     "enable_checkpointing": False,
@@ -449,9 +427,9 @@ REFUSED = {
 
 
 @pytest.mark.filterwarnings("error:You requested to overfit")
-@pytest.mark.parametrize("option", WORKS)
-def test_options_of_the_trainer_that_work(tmp_path, data, option):
-    result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, option: WORKS[option]}).training
+@pytest.mark.parametrize("options", WORKS)
+def test_options_of_the_trainer_that_work(tmp_path, data, options):
+    result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, **options}).training
     assert result.scores(data.test_dataloader()).shape == (12, 3)
     assert result.module.tuners
     assert result.evaluate().num_samples == 12

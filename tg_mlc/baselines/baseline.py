@@ -23,8 +23,10 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
-#: as they are listed, and as arguments of the class
+#: Settings as rows of a search, and as arguments of the class.
 Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
+#: A number of random parts, or pairs of training and test rows.
+Parts = int | Iterable[tuple[Any, Any]]
 
 
 class Baseline(ABC):
@@ -66,15 +68,15 @@ class Baseline(ABC):
         """
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, from 0 on for labels that apply: :math:`2 p - 1` of
-        probabilities :math:`p`, unless a class says otherwise.
+        """Returns scores :math:`(N, L)`, at least 0 for labels that apply: by default
+        :math:`2 p - 1` of probabilities :math:`p`.
         """
         return 2 * self.predict_proba(x) - 1
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module, from features :math:`(N, F)`, a dense
-        tensor of single precision, to scores :math:`(N, L)`. It consists of tensor operators only,
-        so it can be exported, and holds copies of what was learned.
+        """Returns the :meth:`decision_function` as a module of tensor operators, from features
+        :math:`(N, F)` (dense, single precision) to scores :math:`(N, L)`. It holds copies of the
+        parameters.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -88,8 +90,8 @@ class Baseline(ABC):
 
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            coherent (LabelGraph, optional): A hierarchy in which no label applies without its
-                ancestors. (default: :obj:`None`)
+            coherent (LabelGraph, optional): A hierarchy: no label applies without its ancestors.
+                (default: :obj:`None`)
         """
         scores = self.decision_function(x)
         if coherent is not None:
@@ -98,30 +100,22 @@ class Baseline(ABC):
         return (scores >= 0).astype(np.int64)
 
     def held_out_scores(
-        self,
-        x: Features,
-        y: ArrayLike,
-        *,
-        cv: int | Iterable[tuple[Any, Any]] = 5,
-        refit: bool = True,
+        self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without
-        them, for a model that takes these scores as inputs, or for a choice among settings.
+        them. These scores are inputs of other models, or compare settings.
 
-        Kernel ridge regression leaves out one sample at a time and forests score out of bag, both
-        with a single fit; correlated kernel ridge regression takes the correlations of the other
-        parts. Other baselines are fitted once for each part.
+        Kernel ridge regression scores one sample at a time, and forests score out of bag, both with
+        a single fit. Other baselines are fitted once for each part.
 
         Args:
             x, y: As in :meth:`fit`.
             cv (int or Iterable, optional): The number of random parts, or pairs of training and
                 test rows that cover all samples. (default: :obj:`5`)
-            refit (bool, optional): Whether to fit to all samples in the end; otherwise this
-                baseline may stay as it was. (default: :obj:`True`)
+            refit (bool, optional): Whether to fit to all samples in the end. (default: :obj:`True`)
 
         Raises:
-            ValueError: If there are fewer than two parts, or more than samples; and as in
-                :meth:`fit`.
+            ValueError: If there are fewer than two parts, or more than samples.
         """
         positive, observed = read_targets(y, "y")
         targets = np.where(observed, positive, np.nan)
@@ -153,7 +147,7 @@ class Baseline(ABC):
         return f"{type(self).__name__}({', '.join(params)})"
 
     def _read(self, x: Features, y: ArrayLike) -> tuple[Features, Targets]:
-        """Returns features as liblinear and trees take them, and as many targets."""
+        """Returns checked features, in the format of liblinear and trees, and targets."""
         targets = read_targets(y, "y")
         if sp.issparse(x):
             # liblinear takes neither arrays of scipy's new kind nor long indices.
@@ -170,7 +164,7 @@ class Baseline(ABC):
         return x, targets
 
     @staticmethod
-    def _parts(num_samples: int, cv: int | Iterable[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
+    def _parts(num_samples: int, cv: Parts) -> Iterable[tuple[Any, Any]]:
         """Returns the rows to fit to and the rows to score, for each part of the samples."""
         if not isinstance(cv, int):
             return cv
@@ -185,9 +179,9 @@ class Baseline(ABC):
 
 
 class TunableBaseline(Baseline):
-    """A baseline with a search of its settings on validation data, and with a state to be saved."""
+    """A baseline with a search for settings, and a state for saving."""
 
-    #: The settings that :meth:`tuned` tried, with the value of each on validation data.
+    #: The settings that :meth:`tuned` compared, each with its value on validation data.
     search: Any = ()
 
     @classmethod
@@ -206,10 +200,9 @@ class TunableBaseline(Baseline):
 
         Args:
             x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
-            grid (optional): The settings, in the form of the class's ``DEFAULT_GRID``. (default:
-                that)
-            metric (Callable, optional): The value to maximise, from targets and probabilities.
-                (default: micro-F1 at its best threshold)
+            grid (optional): The settings, as in the module's ``DEFAULT_GRID``. (default: that)
+            metric (Callable, optional): The value to maximise, a function of targets and
+                probabilities. (default: micro-F1 at its best threshold)
             **options (optional): Other arguments of the class.
 
         Raises:
@@ -242,31 +235,30 @@ class TunableBaseline(Baseline):
 
 
 class LabelFrequency(Baseline):
-    r"""Gives every sample the same scores: the frequency of each label in the training data.
+    """Gives every sample the same scores: the frequency of each label in the training data.
 
-    On data with frequent labels its F1 can equal that of published models (as on SIDER), so that it
-    belongs next to every model, with thresholds tuned in the same way. Its macro ROC-AUC is 0.5. A
-    label never observed in training gets the frequency of positives among all observed entries.
-    Features may be anything with a row for each sample.
+    With frequent labels, its F1 can equal that of published models (as on SIDER): compare every
+    model with it, with thresholds tuned alike. Its macro ROC-AUC is 0.5. A label that was never
+    observed gets the mean of all observed entries. Features need a row per sample, no more.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
     """
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
-        """Counts the labels of targets :math:`(N, L)`: 0, 1, or NaN for unknown."""
+        """Computes the frequencies, as :meth:`Baseline.fit`."""
         self.frequency = label_frequency(read_targets(y, "y"))
         self.classes_ = np.arange(len(self.frequency))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
-        """Returns the constant scores :math:`(N, L)`; a :obj:`RuntimeError` before :meth:`fit`."""
+        """Returns the constant scores :math:`(N, L)`."""
         self._check_fitted("predict_proba")
         return np.tile(self.frequency, (x.shape[0] if hasattr(x, "shape") else len(x), 1))
 
 
 def label_frequency(targets: Targets) -> FloatArray:
-    """Returns the frequency of each label :math:`(L)`; of all labels for one never observed."""
+    """Returns the frequency of each label :math:`(L)`; the overall one if it is never observed."""
     counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
     overall = positives.sum() / counts.sum()
     return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), overall))
@@ -279,14 +271,10 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns an array of numbers of a state. Raises :class:`ValueError` if it holds no numbers, or
-    has other sizes (:obj:`None` for any).
-    """
+    """Returns a numeric array of a state. Raises if its shape is another (:obj:`None` for any)."""
     array = np.asarray(state[name])
-    fits = len(sizes) == array.ndim and all(
-        size in (None, actual) for size, actual in zip(sizes, array.shape, strict=True)
-    )
-    if array.dtype.kind not in "biuf" or not fits:
+    fits = all(size in (None, actual) for size, actual in zip(sizes, array.shape, strict=False))
+    if array.dtype.kind not in "biuf" or len(sizes) != array.ndim or not fits:
         shape = ["*" if size is None else size for size in sizes]
         got = f"{array.dtype}, {[*array.shape]}"
         raise ValueError(f"Expected '{name}' to hold numbers of shape {shape} (got {got})")

@@ -1,8 +1,8 @@
-"""Random forests: a strong baseline on fingerprints, and on entries of different scales."""
+"""Random forests, a strong baseline on fingerprints and on features of different scales."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.baselines.baseline import (
     Features,
+    Parts,
     Settings,
     TunableBaseline,
     float_tensor,
@@ -25,8 +26,8 @@ from tg_mlc.baselines.baseline import (
 )
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets
 
-#: Values that :meth:`ForestBaseline.tuned` tries; larger shares of features are for labels with few
-#: telling parts.
+#: Values that :meth:`ForestBaseline.tuned` compares. A larger fraction of features helps labels
+#: that depend on few features.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "min_samples_leaf": (1, 2, 5),
     "max_features": ("sqrt", "log2", 0.1),
@@ -34,7 +35,7 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
 
 #: Trees of more outputs take gigabytes.
 MAX_OUTPUTS = 1000
-_CHUNK = 2**24  # entries of a dense matrix at a time, for memory
+_CHUNK = 2**24  # Entries of a dense matrix in memory.
 _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "random_state")
 
 
@@ -42,11 +43,11 @@ _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "r
 class ForestBaseline(TunableBaseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
-    By default, trees regress to 0 and 1: the squared error of two classes falls as their Gini
-    impurity does, and an unknown label (NaN) can count as its frequency, so that all labels share
-    the forest. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are
-    observed; otherwise each has its own, fitted to the samples that have it observed. A label of
-    one class then scores its frequency.
+    By default, trees regress to 0 and 1: the squared error of two classes is proportional to their
+    Gini impurity, and unknown labels (NaN) count as their frequency, so that all labels share the
+    forest. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are
+    observed; otherwise each label has a forest, fitted to the samples where it is observed. A label
+    of one class then scores its frequency.
 
     .. code-block:: python
 
@@ -58,18 +59,16 @@ class ForestBaseline(TunableBaseline):
 
     Args:
         n_estimators (int, optional): Number of trees. (default: :obj:`200`)
-        criterion (str, optional): :obj:`"squared_error"` or :obj:`"gini"`. (default:
-            :obj:`"squared_error"`)
+        criterion (str, optional): The criterion of splits. (default: :obj:`"squared_error"`)
         min_samples_leaf (int or float, optional): As in scikit-learn. (default: :obj:`1`)
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
-        n_jobs (int, optional): Number of threads, -1 for all cores; it does not change the result.
-            (default: :obj:`1`)
+        n_jobs (int, optional): Number of threads, -1 for all cores. (default: :obj:`1`)
         extra_trees (bool, optional): If set to :obj:`True`, every tree takes all samples, and nodes
             choose among random thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1),
             which needs :obj:`"squared_error"`. (default: :obj:`False`)
-        max_outputs (int, optional): With more labels than this, trees regress to as many random
-            combinations of them, which take a fraction of the time and memory (Joly et al. 2014,
+        max_outputs (int, optional): With more labels, trees regress to so many random combinations
+            of labels, which saves time and memory (Joly et al. 2014,
             doi:10.1007/978-3-662-44848-9_39); leaves hold all labels. (default: :obj:`1000`)
 
     Raises:
@@ -89,10 +88,9 @@ class ForestBaseline(TunableBaseline):
 
     @classmethod
     def _settings(cls, grid: Any, **options: Any) -> Settings:
-        parameters = require("sklearn.model_selection", extra="data").ParameterGrid
-        return [
-            ((setting,), setting) for setting in parameters(DEFAULT_GRID if grid is None else grid)
-        ]
+        parameter_grid = require("sklearn.model_selection", extra="data").ParameterGrid
+        settings = parameter_grid(DEFAULT_GRID if grid is None else grid)
+        return [((setting,), setting) for setting in settings]
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Fits the forest, as :meth:`Baseline.fit`."""
@@ -100,16 +98,11 @@ class ForestBaseline(TunableBaseline):
         return self
 
     def held_out_scores(
-        self,
-        x: Features,
-        y: ArrayLike,
-        *,
-        cv: int | Iterable[tuple[Any, Any]] = 5,
-        refit: bool = True,
+        self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples by the trees that were grown without
-        them (Breiman 2001, doi:10.1023/A:1010933404324); extra trees take folds (see
-        :meth:`Baseline.held_out_scores`).
+        """Returns scores :math:`(N, L)` of training samples by trees that were grown without them
+        (Breiman 2001, doi:10.1023/A:1010933404324), as :meth:`Baseline.held_out_scores`. Extra
+        trees take folds.
         """
         if self.extra_trees:
             return super().held_out_scores(x, y, cv=cv, refit=refit)
@@ -122,8 +115,9 @@ class ForestBaseline(TunableBaseline):
         for labels, forest in fitted:
             observed = np.ix_(targets.observed[:, labels].all(axis=1), labels)
             both = forest.oob_decision_function_.reshape(len(observed[0]), 2, -1)
-            left_out = both.sum(axis=1) > 0  # by at least one tree
-            scores[observed] = np.where(left_out, both[:, 1], self._frequency[labels])
+            # Trees that all saw a sample leave it without votes.
+            has_votes = both.sum(axis=1) > 0
+            scores[observed] = np.where(has_votes, both[:, 1], self._frequency[labels])
         return 2 * scores - 1
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -167,7 +161,7 @@ class ForestBaseline(TunableBaseline):
     def _fit(
         self, x: Features, y: ArrayLike, oob_score: bool
     ) -> tuple[Features, Targets, list[tuple[npt.NDArray[np.intp], Any]]]:
-        """Grows the trees, and returns the samples as read, and a forest for each label group."""
+        """Grows the trees. Returns features, targets, and a forest for each group of labels."""
         check_choice("criterion", self.criterion, ("squared_error", "gini"))
         ensemble = require("sklearn.ensemble", extra="data")
         x, targets = self._read(x, y)
@@ -178,11 +172,10 @@ class ForestBaseline(TunableBaseline):
         labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-            # A score in place of R^2, which warns of labels of one class.
+            # The default score, R^2, warns of labels of one class.
             options["oob_score"] = oob_score and (lambda *_: 0.0)
-            make = ensemble.RandomForestRegressor
-            if self.extra_trees:
-                make = ensemble.ExtraTreesRegressor
+            name = "ExtraTreesRegressor" if self.extra_trees else "RandomForestRegressor"
+            make = getattr(ensemble, name)
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
             if len(labels) > self.max_outputs:
                 generator = np.random.default_rng(self.random_state)
@@ -211,96 +204,86 @@ class ForestBaseline(TunableBaseline):
         self._forests = [Trees.of(forest, group) for group, forest in fitted]
         if self.extra_trees:
             # A leaf has few of hundreds of labels.
-            probabilities = [sp.csr_array(trees.probability) for trees in self._forests]
-            pairs = zip(self._forests, probabilities, strict=True)
-            self._forests = [trees._replace(probability=p) for trees, p in pairs]
+            self._forests = [
+                trees._replace(probability=sp.csr_array(trees.probability))
+                for trees in self._forests
+            ]
         return x, targets, fitted
 
     def _out_of_bag(
         self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]
     ) -> FloatArray:
-        leaves = trees.leaves(_dense(x))
-        left_out = np.stack(bags, axis=1) == 0
-        total = trees.sum_of(leaves, left_out)
-        count = left_out.sum(axis=1)[:, None]
+        is_out = np.stack(bags, axis=1) == 0
+        total = trees.sum_of(trees.leaves(_dense(x)), is_out)
+        count = is_out.sum(axis=1)[:, None]
         probabilities = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
         return np.asarray(2 * probabilities - 1)
 
 
 def _dense(x: Features) -> npt.NDArray[np.float32]:
-    # Single precision, as scikit-learn compares with thresholds.
+    # scikit-learn compares single precision with thresholds.
     return (x.toarray() if sp.issparse(x) else np.asarray(x)).astype(np.float32)
 
 
 class Trees(NamedTuple):
-    """A fitted forest as arrays, which are saved and evaluated without scikit-learn.
-
-    The nodes of all trees follow one another. An entry above the threshold of a node leads to the
-    right, any other to the left.
+    """A fitted forest as arrays, which are saved and evaluated without scikit-learn. A feature
+    above the threshold of a node leads to its right child.
     """
 
-    labels: npt.NDArray[np.int64]  #: [K], which labels the forest knows
+    labels: npt.NDArray[np.int64]  #: [K], the indices of the labels
     roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
-    feature: npt.NDArray[np.int32]  #: [nodes], the entry that a node asks for
+    feature: npt.NDArray[np.int32]  #: [nodes], the index of the feature that a node compares
     threshold: npt.NDArray[np.float64]  #: [nodes]
     left: npt.NDArray[np.int32]  #: [nodes], -1 at a leaf
     right: npt.NDArray[np.int32]  #: [nodes], at a leaf the row of its probabilities
-    #: [rows, K], those of all leaves, each once; sparse if trees were grown for other outputs
-    probability: Any
+    probability: Any  #: [rows, K], the distinct probabilities of leaves, dense or sparse
 
     @classmethod
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """The trees of scikit-learn's random forest that was fitted to some labels :math:`(K)`; or,
-        grown for other outputs, with the features and labels of samples, and how often each tree
-        took each of them.
+        """Returns the trees of scikit-learn's forest for labels :math:`(K)`. :obj:`grown`, for a
+        forest of other outputs: features, labels, and the count of each sample in each tree.
         """
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 
         def joined(name: str) -> npt.NDArray[Any]:
-            """Children by the indices of all nodes, -1 at leaves."""
-            children = [getattr(tree, name) for tree in trees]
-            pairs = zip(children, roots, strict=True)
-            return np.concatenate([np.where(part >= 0, part + root, -1) for part, root in pairs])
+            parts = zip((getattr(tree, name) for tree in trees), roots, strict=True)
+            return np.concatenate([np.where(part >= 0, part + root, -1) for part, root in parts])
 
         left, right = joined("children_left"), joined("children_right")
-        arrays: dict[str, Any] = {
-            "labels": labels.astype(np.int64),
-            "roots": roots.astype(np.int32),
-            "feature": np.concatenate([tree.feature for tree in trees]).astype(np.int32),
-            "threshold": np.concatenate([tree.threshold for tree in trees]),
-            "left": left.astype(np.int32),
-        }
+        is_leaf = left < 0
+        num_leaves = int(is_leaf.sum())
+        feature = np.concatenate([tree.feature for tree in trees])
+        threshold = np.concatenate([tree.threshold for tree in trees])
+        indices: list[Any] = [index.astype(np.int32) for index in (roots, feature, left)]
+        arrays = labels.astype(np.int64), indices[0], indices[1], threshold, indices[2]
         if grown is not None:
             x, targets, bags = grown
-            right[left < 0] = np.arange((left < 0).sum())
-            unlabelled = cls(**arrays, right=right.astype(np.int32), probability=None)
+            right[is_leaf] = np.arange(num_leaves)
+            unlabelled = cls(*arrays, right.astype(np.int32), None)
             leaves, counts = unlabelled.leaves(_dense(x)), np.stack(bags, axis=1)
             sample, tree = np.nonzero(counts)
             entries = counts[sample, tree].astype(float), (leaves[sample, tree], sample)
-            weights = sp.csr_array(entries, shape=(int((left < 0).sum()), len(leaves)))
+            weights = sp.csr_array(entries, shape=(num_leaves, len(leaves)))
             weights = sp.diags_array(1 / weights.sum(axis=1)) @ weights
             return unlabelled._replace(probability=sp.csr_array(weights @ targets))
         # [leaves, K, 2 or 1]
         values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])
-        # leaves are many times as many as rows of labels, and 'numpy.unique' is slow
+        fractions = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(-1)
+        # Most leaves repeat a row of probabilities, and 'numpy.unique' is slow.
         rows: dict[bytes, int] = {}
-        shares = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(axis=-1)
-        leaves = np.ascontiguousarray(shares)
-        right[left < 0] = [rows.setdefault(leaf.tobytes(), len(rows)) for leaf in leaves]
-        return cls(
-            **arrays,
-            right=right.astype(np.int32),
-            probability=np.frombuffer(b"".join(rows)).reshape(len(rows), -1),
-        )
+        leaf_rows = (row.tobytes() for row in np.ascontiguousarray(fractions))
+        right[is_leaf] = [rows.setdefault(row, len(rows)) for row in leaf_rows]
+        probability = np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
+        return cls(*arrays, right.astype(np.int32), probability)
 
     @classmethod
     def from_state(
         cls, state: Mapping[str, Any], num_features: int | None, num_labels: int
     ) -> Self:
-        """Makes trees of a state. Raises if an index is out of range or leads back."""
+        """Makes trees of a state. Raises if an index is out of range or forms a cycle."""
         labels, roots, left = (read_array(state, key, None) for key in ("labels", "roots", "left"))
         names = ("feature", "threshold", "right")
         feature, threshold, right = (read_array(state, name, len(left)) for name in names)
@@ -308,7 +291,7 @@ class Trees(NamedTuple):
             names = ("probability", "columns", "ptr")
             parts = tuple(read_array(state, name, None) for name in names)
             probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
-            probability.check_format()  # products read memory wherever indices point to
+            probability.check_format()  # Products read memory wherever indices point to.
         else:
             probability = read_array(state, "probability", None, len(labels))
         inner = left >= 0
@@ -323,9 +306,7 @@ class Trees(NamedTuple):
             ("right", right[~inner], 0, probability.shape[0]),
         ):
             if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():
-                expected = (
-                    f"Expected '{name}' of trees to be whole numbers below {size}, that lead on"
-                )
+                expected = f"Expected '{name}' of trees to be indices below {size}, without cycles"
                 raise ValueError(f"{expected} (got others)")
         return cls(labels, roots, feature, threshold, left, right, probability)
 
@@ -347,21 +328,21 @@ class Trees(NamedTuple):
         return total / len(self.roots)
 
     def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
-        """The sums over some trees of sparse probabilities :math:`(N, K)`."""
+        """Returns sums of sparse probabilities :math:`(N, K)` over some trees of each sample."""
         sample, tree = np.nonzero(counted)
         chosen = (np.ones(len(sample)), (sample, leaves[sample, tree]))
         picked = sp.csr_array(chosen, shape=(len(leaves), self.probability.shape[0]))
         return np.asarray((picked @ self.probability).toarray())
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """The rows :math:`(N, T)` of the leaves that inputs reach."""
+        """Returns the rows :math:`(N, T)` of the leaves that inputs reach."""
         node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:
             active = active[self.left[node[active]] >= 0]
-            at = node[active]
-            above = x[active // len(self.roots), self.feature[at]] > self.threshold[at]
-            node[active] = np.where(above, self.right[at], self.left[at])
+            inner = node[active]
+            is_above = x[active // len(self.roots), self.feature[inner]] > self.threshold[inner]
+            node[active] = np.where(is_above, self.right[inner], self.left[inner])
         return self.right[node].reshape(len(x), len(self.roots))
 
     def depth(self) -> int:
@@ -389,8 +370,8 @@ class _ForestModule(nn.Module):
 
 
 class _TreesModule(nn.Module):
-    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one:
-    at a leaf, a step leads to the same leaf.
+    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one; a
+    leaf leads to itself.
     """
 
     labels: Tensor
@@ -429,8 +410,8 @@ class _TreesModule(nn.Module):
 
 
 def _round_down(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """The largest numbers of single precision that are no larger than thresholds. A number of
-    single precision is above the one exactly if it is above the other.
+    """Returns the largest numbers of single precision that are at most the thresholds; numbers of
+    single precision compare with both alike.
     """
     rounded = threshold.astype(np.float32)
     below = np.nextafter(rounded, np.float32(-np.inf))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from typing_extensions import Self
 
 from tg_mlc.baselines.baseline import (
     Features,
+    Parts,
     Settings,
     TunableBaseline,
     check_positive,
@@ -23,18 +24,15 @@ from tg_mlc.baselines.baseline import (
 )
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
-#: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` tries for inputs of unit
-#: length.
-DEFAULT_GRID: tuple[tuple[float, float], ...] = tuple(
-    product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0))
-)
-
-#: A matrix of this many rows and columns takes 7 GB; a fit needs two, or three with correlated
-#: labels.
+#: Pairs of ``gamma`` and ``alpha`` that :meth:`KernelRidgeBaseline.tuned` compares, for inputs of
+#: unit length.
+DEFAULT_GRID = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
+#: A square matrix of this size takes 7 GB; a fit needs two, or three with correlated labels.
 MAX_SAMPLES = 30_000
 #: Largest number of entries of training features, zeros included, that a module holds.
 MAX_MODULE_NUMBERS = 2**27
-_CHUNK = 1024  # samples at a time
+_CHUNK = 1024  # Samples per product.
+_Eigen = tuple[FloatArray, FloatArray]  # Eigenvalues and eigenvectors.
 
 
 @dataclass(eq=False, repr=False)
@@ -62,21 +60,19 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
-    This helps most where labels are rare. Held-out scores take the correlations of other parts: a
-    sample with two rare labels would reveal one by the other.
+    This helps most where labels are rare. Held-out scores take the correlations of other parts,
+    because a sample with two rare labels would reveal one by the other.
 
     .. code-block:: python
 
-        ridge = KernelRidgeBaseline.tuned(
-            x[split.train], y[split.train], x[split.val], y[split.val]
-        )
-        probabilities = ridge.predict_proba(x[split.test])
+        ridge = KernelRidgeBaseline.tuned(x_train, y_train, x_val, y_val)
+        probabilities = ridge.predict_proba(x_test)
 
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
-        correlated (bool, optional): If set to :obj:`True`, labels share what they learn by their
-            correlations. (default: :obj:`False`)
+        correlated (bool, optional): Whether labels learn from their correlations.
+            (default: :obj:`False`)
 
     Attributes:
         x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`.
@@ -103,7 +99,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
         Raises:
             ValueError: If :obj:`alpha` is too small for samples that are alike, or there are more
-                samples than a matrix of :math:`N^2` numbers leaves memory for.
+                than :obj:`MAX_SAMPLES`.
         """
         if self.correlated:
             kernel, centred = self._read_kernel(x, y)
@@ -113,15 +109,10 @@ class KernelRidgeBaseline(TunableBaseline):
         return self
 
     def held_out_scores(
-        self,
-        x: Features,
-        y: ArrayLike,
-        *,
-        cv: int | Iterable[tuple[Any, Any]] = 5,
-        refit: bool = True,
+        self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns the scores :math:`(N, L)` of training samples by models that were fitted without
-        them, but for label frequencies (see :meth:`Baseline.held_out_scores`).
+        """Returns the scores :math:`(N, L)` of training samples by fits without them, as
+        :meth:`Baseline.held_out_scores`; frequencies of labels are those of all samples.
         """
         if not self.correlated:
             values, factor = self._factorise(x, y)
@@ -129,7 +120,7 @@ class KernelRidgeBaseline(TunableBaseline):
             return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
         kernel, centred = self._read_kernel(x, y)
         eigen, scores = _eigen(kernel), np.full(centred.shape, np.nan)
-        del kernel  # of which nothing is left
+        del kernel  # It was overwritten.
         for rest, rows in self._parts(len(centred), cv):
             errors = _regress_correlated(eigen, centred, self.alpha, centred[rest], left_out=True)
             scores[rows] = (self.mean + centred - errors)[rows]
@@ -138,25 +129,24 @@ class KernelRidgeBaseline(TunableBaseline):
         return np.asarray(2 * scores - 1)
 
     def _read_kernel(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """The kernel of the samples, and targets :math:`(N, L)` less their means, 0 for unknown."""
+        """Returns the kernel of the samples, and centred targets :math:`(N, L)`, 0 for unknown."""
         for name in ("gamma", "alpha"):
             check_positive(name, getattr(self, name))
         x, (positive, observed) = self._read(x, y)
         if len(observed) > MAX_SAMPLES:
-            expected = f"Expected at most {MAX_SAMPLES} samples, as memory grows with their square"
-            hint = "fit to a part of them, or take LinearBaseline"
+            expected = f"Expected at most {MAX_SAMPLES} samples, because memory grows quadratically"
+            hint = "fit to fewer samples, or use LinearBaseline"
             raise ValueError(f"{expected} (got {len(observed)}); {hint}")
         self.x = sp.csr_array(x) if sp.issparse(x) else x
         self.mean = (positive & observed).sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits, and returns targets :math:`(N, L)`, with means for unknown, and the factor."""
+        """Fits. Returns targets :math:`(N, L)`, with means for unknown, and the Cholesky factor."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
-            # The transpose of a symmetric matrix is itself, in the order of memory that LAPACK
-            # overwrites in place.
+            # LAPACK overwrites the memory order of the transpose in place.
             options = {"lower": True, "overwrite_a": True, "check_finite": False}
             factor, _ = scipy.linalg.cho_factor(kernel.T, **options)
         except np.linalg.LinAlgError as error:
@@ -170,15 +160,12 @@ class KernelRidgeBaseline(TunableBaseline):
         return np.clip(self._regress(x), 0.0, 1.0)
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)` near -1 for no and near 1 for yes."""
+        """Returns scores :math:`(N, L)`, near -1 for absent and near 1 for present labels."""
         return 2 * self._regress(x) - 1
 
     def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module with the dense training features.
-
-        Raises:
-            RuntimeError: If called before :meth:`fit`.
-            ValueError: If they are more than :obj:`MAX_MODULE_NUMBERS` numbers.
+        """Returns the :meth:`decision_function` as a module with dense training features. Raises
+        :obj:`ValueError` for more than :obj:`MAX_MODULE_NUMBERS` entries.
         """
         self._check_fitted("module")
         num_samples, num_features = self.x.shape
@@ -213,7 +200,7 @@ class KernelRidgeBaseline(TunableBaseline):
         self.correlated = bool(state["correlated"])
         parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
-        rows.check_format()  # products read memory wherever indices point to
+        rows.check_format()  # Products read memory wherever indices point to.
         self.x = rows if state["sparse"] else rows.toarray()
         self.mean = read_array(state, "mean", None)
         self.dual = read_array(state, "dual", rows.shape[0], len(self.mean))
@@ -223,7 +210,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
-        # Some rows at a time: the kernel of all would need memory for every pair.
+        # The kernel of all rows at once would need memory for every pair.
         starts = range(0, x.shape[0], _CHUNK)
         parts = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
@@ -248,10 +235,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
 
 class _KernelRidgeModule(nn.Module):
-    """The kernel is computed in double precision, because squared distances are small differences
-    of large numbers.
-    """
-
+    # Double precision, because squared distances are small differences of large numbers.
     x: Tensor
     squared_norms: Tensor
     dual: Tensor
@@ -280,27 +264,22 @@ def _squared_norms(x: Features) -> FloatArray:
     return np.asarray(norms).ravel()
 
 
-def _eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues of at least zero and eigenvectors of a symmetric matrix, which is overwritten."""
+def _eigen(matrix: FloatArray) -> _Eigen:
+    """Returns the decomposition of a positive semidefinite matrix, and overwrites the matrix."""
     values, vectors = scipy.linalg.eigh(matrix.T, overwrite_a=True, check_finite=False)
     return np.maximum(values, 0.0), vectors
 
 
 def _regress_correlated(
-    eigen: tuple[FloatArray, FloatArray],
-    y: FloatArray,
-    alpha: float,
-    some: FloatArray,
-    *,
-    left_out: bool = False,
+    eigen: _Eigen, y: FloatArray, alpha: float, sample: FloatArray, *, left_out: bool = False
 ) -> FloatArray:
-    """Coefficients :math:`(N, L)` of targets with the label correlations of some samples, or
-    instead the errors of the same regression without each target's sample.
+    """Returns coefficients :math:`(N, L)` of targets with the label correlations of a sample, or
+    the leave-one-out errors of this regression.
     """
     values, u = eigen
-    z = some - some.mean(axis=0)
+    z = sample - sample.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)
-    # If there are fewer samples than labels, correlations have no more directions than samples.
+    # The rank of the correlations is at most the number of samples.
     strength, v = _eigen(z.T @ z if len(z) >= z.shape[1] else z @ z.T)
     if len(z) < z.shape[1]:
         strength, v = strength[strength > 1e-9], z.T @ v[:, strength > 1e-9]

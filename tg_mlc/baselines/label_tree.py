@@ -21,17 +21,17 @@ class LabelTrees(Baseline):
     Trees for Extreme Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by
     :obj:`napkinxc`.
 
-    As `FastXML <https://doi.org/10.1145/2623330.2623651>`_, for which there is no maintained
-    package, this is an ensemble of trees whose cost grows with the logarithm of the number of
-    labels; here it is labels that are divided, by clusters of their samples, and not samples.
+    As of `FastXML <https://doi.org/10.1145/2623330.2623651>`_, which has no maintained package, the
+    cost grows with the logarithm of the number of labels. Nodes divide the labels, by clusters of
+    their samples.
 
-    The package knows no unknown labels: NaN counts as a label that does not apply, with a warning.
-    Its solver starts at random whatever the seed, so that scores of two fits differ a little.
+    Unknown labels (NaN) count as absent, with a warning. The solver starts at random whatever the
+    seed, so that scores of two fits differ slightly.
 
     Args:
         n_estimators (int, optional): The number of trees. (default: :obj:`3`)
-        C (float, optional): The inverse of the strength of regularisation. (default: :obj:`10.0`,
-            that of :obj:`napkinxc`)
+        C (float, optional): The inverse strength of regularisation, by default that of
+            :obj:`napkinxc`. (default: :obj:`10.0`)
         random_state (int, optional): Seed of the clusters. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads. (default: :obj:`1`)
 
@@ -50,17 +50,14 @@ class LabelTrees(Baseline):
         plt = require("napkinxc.models", extra="extreme").PLT
         x, (positive, observed) = self._read(x, y)
         if not observed.all():
-            number = (~observed).sum()
-            warnings.warn(
-                f"Label trees count {number} unknown labels (NaN) as absent", stacklevel=2
-            )
+            unknown = f"{(~observed).sum()} unknown labels (NaN)"
+            warnings.warn(f"Label trees count {unknown} as absent", stacklevel=2)
         labels = [np.flatnonzero(row).tolist() for row in positive]
-        # The package takes no whole numbers.
-        rows = sp.csr_matrix(x, dtype=np.float32)
+        rows = sp.csr_matrix(x, dtype=np.float32)  # The package takes no integers.
         self._trees = []
         for i in range(self.n_estimators):
             options = {"liblinear_c": self.C, "seed": self.random_state + i, "threads": self.n_jobs}
-            # The package writes trees to a folder, and then reads them into memory.
+            # The package writes trees to a folder and loads them from it.
             with tempfile.TemporaryDirectory() as folder:
                 tree = plt(folder, **options)
                 tree.fit(rows, labels)

@@ -27,13 +27,13 @@ from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray
 
 Loss = Literal["hinge", "logistic"]
 
-#: Values of ``C`` that :meth:`LinearBaseline.tuned` tries for documents of unit length.
+#: Values of ``C`` that :meth:`LinearBaseline.tuned` compares, for documents of unit length.
 DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
     "hinge": (0.1, 0.3, 1.0, 3.0, 10.0),
     "logistic": (3.0, 10.0, 30.0, 100.0, 300.0),
 }
 
-_NEVER = 10.0  # a margin that no threshold reaches, for labels of one class only
+_CONSTANT = 10.0  # Absolute score of labels of one class, beyond every threshold.
 
 
 @dataclass(eq=False, repr=False)
@@ -41,19 +41,18 @@ class LinearBaseline(TunableBaseline):
     r"""A linear support vector machine, or a logistic regression, for each label
     (:obj:`scikit-learn`, liblinear).
 
-    On bags of words this is as good as most of what has been published with neural networks, in
-    seconds. Unknown labels (NaN) are left out label by label. A label of one class only gets no
-    weights and that class's side.
+    On bags of words it takes seconds and equals most published neural networks. Each label skips
+    the samples where it is unknown (NaN). A label of one class gets a constant score.
 
     .. code-block:: python
 
-        svm = LinearBaseline.tuned(x[split.train], y[split.train], x[split.val], y[split.val])
-        probabilities = svm.predict_proba(x[split.test])
+        svm = LinearBaseline.tuned(x_train, y_train, x_val, y_val)
+        probabilities = svm.predict_proba(x_test)
 
     Args:
-        loss (str, optional): :obj:`"hinge"` (squared) or :obj:`"logistic"`. (default:
-            :obj:`"hinge"`)
-        C (float, optional): The inverse of the strength of regularisation. (default: :obj:`1.0`)
+        loss (str, optional): :obj:`"hinge"` (squared) or :obj:`"logistic"`.
+            (default: :obj:`"hinge"`)
+        C (float, optional): The inverse strength of regularisation. (default: :obj:`1.0`)
         n_jobs (int, optional): Number of processes. (default: :obj:`1`)
 
     Attributes:
@@ -96,7 +95,7 @@ class LinearBaseline(TunableBaseline):
     def predict_proba(self, x: Features) -> FloatArray:
         r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the
         probabilities of logistic regression, and :math:`\sigma(2 s)` of the distances :math:`s` of
-        a support vector machine, whose order is all that counts.
+        a support vector machine, which only rank.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))
@@ -107,7 +106,7 @@ class LinearBaseline(TunableBaseline):
         return _LinearModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and coefficients as arrays of single precision, numbers and strings."""
+        """Returns settings, and coefficients in single precision."""
         self._check_fitted("state_dict")
         return {
             "loss": self.loss,
@@ -146,8 +145,7 @@ def _fit_one(
     rows = np.flatnonzero(observed)
     target = positive[rows]
     if not target.any() or target.all():
-        side = _NEVER if target.size and target.all() else -_NEVER
-        return np.zeros(x.shape[1]), side
+        return np.zeros(x.shape[1]), _CONSTANT if target.any() else -_CONSTANT
     if loss == "hinge":
         model = require("sklearn.svm", extra="data").LinearSVC(C=C, random_state=0)
     else:
@@ -165,17 +163,17 @@ class ClassifierChain(Baseline):
     .. math::
         s_{\pi(k)} = f_k(\mathbf{x}, y_{\pi(1)}, \ldots, y_{\pi(k - 1)})
 
-    Each is fitted to the true labels before it, and predicts from those that were predicted. An
-    unknown label (NaN) is left out where it is fitted, and for the labels after it counts as what
-    its own classifier predicts. :class:`sklearn.multioutput.ClassifierChain` takes neither unknown
-    labels nor labels of one class.
+    Each classifier is fitted to the true labels before it, and predicts from their predictions. A
+    classifier skips samples whose label is unknown (NaN), and its predictions replace them for the
+    classifiers after it. :class:`sklearn.multioutput.ClassifierChain` takes neither unknown labels
+    nor labels of one class.
 
     Args:
-        loss, C (optional): As in :class:`LinearBaseline`. (default: :obj:`"logistic"` and
-            :obj:`10.0`)
+        loss, C (optional): As in :class:`LinearBaseline`.
+            (default: :obj:`"logistic"` and :obj:`10.0`)
         order (str or Sequence[int], optional): The order :math:`\pi` of the labels:
-            :obj:`"random"`, numbers of labels, or :obj:`None` for that of the columns. (default:
-            :obj:`"random"`)
+            :obj:`"random"`, indices, or :obj:`None` for that of the columns.
+            (default: :obj:`"random"`)
         random_state (int, optional): Seed of a random order. (default: :obj:`0`)
 
     Attributes:
@@ -208,7 +206,7 @@ class ClassifierChain(Baseline):
         for label in self.order_:
             target = np.where(observed[:, label], positive[:, label], np.nan)
             if np.isnan(target).all():
-                target[:] = 0.0  # a label that is never observed tells the others nothing
+                target[:] = 0.0  # A label that is never observed must not change the others.
             link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
             unknown = np.flatnonzero(np.isnan(target))
             if unknown.size:
@@ -229,20 +227,16 @@ class ClassifierChain(Baseline):
 
 @dataclass(eq=False, repr=False)
 class ChainEnsemble(Baseline):
-    """An ensemble of :class:`ClassifierChain`, each with its own order of labels and its own part
-    of the samples, from the `"Classifier Chains for Multi-label Classification"
-    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper.
-
-    Scores are the mean of the chains' scores; the paper takes that of their votes. Unknown labels
-    are treated as in a chain.
+    """An ensemble of :class:`ClassifierChain`, each with an order of labels and a part of the
+    samples, from the `"Classifier Chains for Multi-label Classification"
+    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper, with mean scores in place of votes.
 
     Args:
         n_estimators (int, optional): The number of chains. (default: :obj:`10`)
-        max_samples (float, optional): The share of samples, drawn without replacement, that a chain
-            is fitted to. (default: :obj:`0.63`, about that of a bootstrap sample, :math:`1 - 1 /
-            e`)
-        loss, C (optional): As in :class:`ClassifierChain`. (default: :obj:`"logistic"` and
-            :obj:`10.0`)
+        max_samples (float, optional): The fraction of samples, drawn without replacement, for a
+            chain. (default: :obj:`0.63`, about the :math:`1 - 1 / e` of a bootstrap sample)
+        loss, C (optional): As in :class:`ClassifierChain`.
+            (default: :obj:`"logistic"` and :obj:`10.0`)
         random_state (int, optional): Seed of orders and samples. (default: :obj:`0`)
 
     Attributes:
@@ -266,12 +260,11 @@ class ChainEnsemble(Baseline):
         check_share("max_samples", self.max_samples)
         x, (positive, observed) = self._read(x, y)
         targets = np.where(observed, positive, np.nan)
+        size = max(1, round(self.max_samples * len(targets)))
         rng = np.random.default_rng(self.random_state)
         self.estimators_: list[ClassifierChain] = []
         for seed in rng.integers(2**31, size=self.n_estimators).tolist():
-            rows = np.sort(
-                rng.permutation(len(targets))[: max(1, round(self.max_samples * len(targets)))]
-            )
+            rows = np.sort(rng.permutation(len(targets))[:size])
             chain = ClassifierChain(self.loss, self.C, random_state=seed)
             self.estimators_.append(chain.fit(x[rows], targets[rows]))
         return self

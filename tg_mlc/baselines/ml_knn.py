@@ -24,17 +24,16 @@ class MLkNN(Baseline):
         {\sum_{b \in \{0, 1\}} P(y_i = b) \, P(C_i \mid y_i = b)}
 
     with :math:`C_i` the number of the :math:`k` nearest training samples that have label :math:`i`.
-    The probabilities are those of the training samples and of their own neighbours, smoothed by
-    :math:`s`. A sample whose label is unknown (NaN) is left out where that label is counted, and as
-    a neighbour counts as one without it.
+    The probabilities are frequencies among training samples, smoothed by :math:`s`. Frequencies of
+    a label skip samples where it is unknown (NaN); neighbours where it is unknown count as without.
 
     Args:
-        n_neighbors (int, optional): The number of neighbours. (default: :obj:`10`, that of the
-            paper)
-        smoothing (float, optional): The number :math:`s` that is added to all counts. (default:
-            :obj:`1.0`, that of the paper)
-        metric (str, optional): The distance, as :class:`sklearn.neighbors.NearestNeighbors` names
-            it. (default: :obj:`"euclidean"`)
+        n_neighbors (int, optional): The number of neighbours, as in the paper.
+            (default: :obj:`10`)
+        smoothing (float, optional): The number :math:`s` that is added to all counts, as in the
+            paper. (default: :obj:`1.0`)
+        metric (str, optional): The distance of :class:`sklearn.neighbors.NearestNeighbors`.
+            (default: :obj:`"euclidean"`)
 
     Raises:
         ValueError: On use, if an option is out of range, or there are no more training samples than
@@ -57,11 +56,11 @@ class MLkNN(Baseline):
             raise ValueError(f"{expected} (got {len(targets.observed)})")
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
-        self._y = sp.csr_array(targets.positive.astype(np.float64))  # few labels apply
-        among, (positive, observed) = self._neighbours_with(None), targets
-        yes, no = (self._joint(among, observed & side) for side in (positive, ~positive))
-        # [n_neighbors + 1, L], by how many have the label
-        self._log_odds = np.asarray(np.log(yes) - np.log(no))
+        self._y = sp.csr_array(targets.positive.astype(np.float64))
+        counts, (positive, observed) = self._neighbours_with(None), targets
+        present, absent = (self._joint(counts, observed & side) for side in (positive, ~positive))
+        # [n_neighbors + 1, L], by the number of neighbours with the label.
+        self._log_odds = np.asarray(np.log(present) - np.log(absent))
         return self
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -71,12 +70,13 @@ class MLkNN(Baseline):
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
-        """Returns how many neighbours have each label; by default those of training samples."""
+        """Returns the number of neighbours with each label; for :obj:`None` of training samples."""
         counts = self._index.kneighbors_graph(x) @ self._y
         return np.asarray(counts.toarray().round(), dtype=np.int64)
 
-    def _joint(self, among: IntArray, rows: BoolArray) -> FloatArray:
+    def _joint(self, counts: IntArray, mask: BoolArray) -> FloatArray:
         """Returns joint probabilities of a label and its neighbour counts, up to a factor."""
-        counts = np.stack([((among == c) & rows).sum(axis=0) for c in range(self.n_neighbors + 1)])
-        total, s = counts.sum(axis=0), self.smoothing
-        return np.asarray((s + total) * (s + counts) / (s * (self.n_neighbors + 1) + total))
+        size = self.n_neighbors + 1
+        samples = np.stack([((counts == count) & mask).sum(axis=0) for count in range(size)])
+        total, s = samples.sum(axis=0), self.smoothing
+        return np.asarray((s + total) * (s + samples) / (s * size + total))

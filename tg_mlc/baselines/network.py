@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,51 +17,41 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from typing_extensions import Self
 
 from tg_mlc._options import check_count, check_number
-from tg_mlc.baselines.baseline import Features, Settings, TunableBaseline, read_array
+from tg_mlc.baselines.baseline import Features, Parts, Settings, TunableBaseline, read_array
 from tg_mlc.graphs.hierarchy import coherent, coherent_loss, pairs_of
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 
-#: Sizes of hidden layers and rates of dropout that :meth:`NetworkBaseline.tuned` tries.
+#: Sizes of hidden layers and rates of dropout that :meth:`NetworkBaseline.tuned` compares.
 DEFAULT_GRID: tuple[tuple[int, float], ...] = ((500, 0.7), (1000, 0.7), (500, 0.5))
-_SETTINGS = (
-    "hidden",
-    "dropout",
-    "epochs",
-    "learning_rate",
-    "batch_size",
-    "num_networks",
-    "random_state",
-)
-_ROWS = 4096
+_COUNTS = ("hidden", "epochs", "batch_size", "num_networks")
+_SETTINGS = (*_COUNTS, "dropout", "learning_rate", "random_state")
+_ROWS = 4096  # Per prediction.
 
 
 @dataclass(eq=False, repr=False)
 class NetworkBaseline(TunableBaseline):
     r"""A perceptron of two hidden layers for all labels together, trained by Adam with dropout.
 
-    With a hierarchy of labels, it is the network of the `"Coherent Hierarchical Multi-Label
-    Classification Networks" <https://arxiv.org/abs/2010.10151>`_ paper: its scores are coherent,
-    and so are those in its loss (see :class:`~tg_mlc.nn.CoherentHead`). The paper takes batches of
-    4 and a learning rate of 0.0001.
+    With a hierarchy of labels, its scores are coherent in the loss, too, as in the `"Coherent
+    Hierarchical Multi-Label Classification Networks" <https://arxiv.org/abs/2010.10151>`_ paper
+    (see :class:`~tg_mlc.nn.CoherentHead`), which takes batches of 4 and a learning rate of 0.0001.
 
     Args:
         hidden (int, optional): The size of hidden layers. (default: :obj:`500`)
-        dropout (float, optional): The rate of dropout after each of them. (default: :obj:`0.7`)
+        dropout (float, optional): The rate of dropout after hidden layers. (default: :obj:`0.7`)
         epochs (int, optional): The number of epochs. (default: :obj:`70`)
         learning_rate (float, optional): The learning rate of Adam. (default: :obj:`1.5e-3`)
-        batch_size (int, optional): The number of samples of a step. (default: :obj:`128`)
-        num_networks (int, optional): The number of networks whose logits are averaged. (default:
-            :obj:`1`)
-        label_graph (LabelGraph, optional): A label graph that keeps the parents of labels.
-            (default: :obj:`None`, labels are independent)
-        random_state (int, optional): Seed of weights, dropout and the order of samples. (default:
-            :obj:`0`)
+        batch_size (int, optional): The number of samples per step. (default: :obj:`128`)
+        num_networks (int, optional): The number of networks with averaged logits.
+            (default: :obj:`1`)
+        label_graph (LabelGraph, optional): The hierarchy of labels. (default: :obj:`None`)
+        random_state (int, optional): Seed of weights, dropout and sample order.
+            (default: :obj:`0`)
 
     Attributes:
         networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.
         mean_, spread_ (torch.Tensor): The scale of inputs :math:`(F)`, after :meth:`fit`.
-        pairs_ (torch.Tensor): Ancestors and labels below them :math:`(2, C)`, if labels form a
-            hierarchy.
+        pairs_ (torch.Tensor): Ancestors and descendants :math:`(2, C)` of a hierarchy.
 
     Raises:
         RuntimeError: On use, if :meth:`fit` has not been called.
@@ -86,33 +75,28 @@ class NetworkBaseline(TunableBaseline):
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Trains the networks, as :meth:`Baseline.fit`."""
         inputs, target = self._start(x, y)
-        self.networks_ = [self._train(inputs, target, each) for each in range(self.num_networks)]
+        self.networks_ = [self._train(inputs, target, i) for i in range(self.num_networks)]
         return self
 
     def held_out_scores(
-        self,
-        x: Features,
-        y: ArrayLike,
-        *,
-        cv: int | Iterable[tuple[Any, Any]] = 5,
-        refit: bool = True,
+        self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples by networks that were trained without
-        them, and that together are the fitted baseline (see :meth:`Baseline.held_out_scores`).
+        """Returns scores :math:`(N, L)` of training samples by networks without them, as
+        :meth:`Baseline.held_out_scores`. These networks together are the fitted baseline.
         """
         inputs, target = self._start(x, y)
         self.networks_, scores = [], np.full(target.shape, np.nan)
-        for each, (rest, rows) in enumerate(self._parts(len(target), cv)):
-            self.networks_.append(self._train(inputs[rest], target[rest], each))
+        for i, (rest, rows) in enumerate(self._parts(len(target), cv)):
+            self.networks_.append(self._train(inputs[rest], target[rest], i))
             scores[rows] = self._logits(inputs[rows], self.networks_[-1:])
         return scores
 
     def seconds_per_epoch(self, x: Features, y: ArrayLike) -> float:
-        """Returns how long an epoch over all samples takes, by a few steps."""
+        """Returns the duration of an epoch over all samples, measured on a few steps."""
         inputs, target = self._start(x, y)
-        some, before = 4 * self.batch_size, time.monotonic()
-        self._train(inputs[:some], target[:some], 0, epochs=1)
-        return (time.monotonic() - before) * len(target) / min(some, len(target))
+        size, before = 4 * self.batch_size, time.monotonic()
+        self._train(inputs[:size], target[:size], 0, epochs=1)
+        return (time.monotonic() - before) * len(target) / min(size, len(target))
 
     def decision_function(self, x: Features) -> FloatArray:
         """Returns logits :math:`(N, L)`."""
@@ -144,7 +128,7 @@ class NetworkBaseline(TunableBaseline):
         """Takes over a state from :meth:`state_dict`, which holds no label graph."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
-        self.mean_, self.spread_ = (torch.as_tensor(np.asarray(each)) for each in state["scale"])
+        self.mean_, self.spread_ = (torch.as_tensor(np.asarray(part)) for part in state["scale"])
         num_inputs, networks = len(self.mean_), state["networks"]
         num_labels = len(np.asarray(networks[0][-1]))
         self.pairs_ = None
@@ -163,8 +147,8 @@ class NetworkBaseline(TunableBaseline):
         return self
 
     def _start(self, x: Features, y: ArrayLike) -> tuple[Tensor, Tensor]:
-        """The inputs and the targets, NaN for unknown."""
-        for name in ("hidden", "epochs", "batch_size", "num_networks"):
+        """Returns inputs and targets, NaN for unknown."""
+        for name in _COUNTS:
             check_count(name, getattr(self, name))
         check_number("dropout", self.dropout, below=1.0)
         x, (positive, observed) = self._read(x, y)
@@ -177,10 +161,9 @@ class NetworkBaseline(TunableBaseline):
         return (_dense(x) - self.mean_) / self.spread_
 
     def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
-        sizes = [num_inputs, self.hidden, self.hidden]
         layers: list[nn.Module] = []
-        for size, following in pairwise(sizes):
-            layers += [nn.Linear(size, following), nn.ReLU(), nn.Dropout(self.dropout)]
+        for size in (num_inputs, self.hidden):
+            layers += [nn.Linear(size, self.hidden), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*layers, nn.Linear(self.hidden, num_labels))
 
     def _train(
@@ -233,6 +216,6 @@ class _NetworkModule(nn.Module):
 
 
 def _mean_logits(networks: Iterable[nn.Module], inputs: Tensor, pairs: Tensor | None) -> Tensor:
-    """The mean logits :math:`(N, L)` of networks, coherent if there are pairs of a hierarchy."""
+    """Returns the mean logits :math:`(N, L)` of networks, coherent for pairs of a hierarchy."""
     logits = torch.stack([network(inputs) for network in networks]).mean(dim=0)
     return logits if pairs is None else coherent(logits, pairs)

@@ -28,12 +28,11 @@ class Blueprint:
     """Plain data that suffice to build a model again."""
 
     builder: str  #: the name of the function
-    options: dict[str, Any]  #: its arguments beside training samples and label graph
-    #: the sizes and types of what a sample is made of; nothing if it takes no samples
-    samples: dict[str, Any]
+    options: dict[str, Any]  #: its arguments except training samples and label graph
+    samples: dict[str, Any]  #: sizes and types of a sample's attributes, or nothing
 
     def build(self, label_graph: Data | None) -> nn.Module:
-        """Builds the model with untrained weights, and leaves the random state as it was."""
+        """Builds the model with untrained weights. The random state does not change."""
         samples = [_stand_in(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
             model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)
@@ -41,12 +40,11 @@ class Blueprint:
 
 
 def builder(build: BuildT) -> BuildT:
-    """Registers a function that builds models, which a model's folder finds by its name; or lets a
-    class of networks record the arguments of its constructor, with which :func:`tg_mlc.load` makes
-    it again.
+    """Registers a function that builds models, so that :func:`tg_mlc.load` finds it; or lets a
+    class of networks record the arguments of its constructor.
 
-    For samples whose labels are unknown, the function has to build a model with all the shapes and
-    settings that it has of training samples: their content may decide only what a state dict holds.
+    A function gets samples without labels to build a model again: content of training samples may
+    change only what a state dict holds.
 
     .. code-block:: python
 
@@ -65,12 +63,12 @@ def builder(build: BuildT) -> BuildT:
     """
     signature = inspect.signature(build)
     if isinstance(build, type):
-        initialise = build.__init__  # type: ignore[misc]  # its own, or that of a class above it
+        initialise = build.__init__  # type: ignore[misc]
 
         @wraps(initialise)
         def initialise_recorded(self: nn.Module, *args: Any, **kwargs: Any) -> None:
             initialise(self, *args, **kwargs)
-            if type(self) is build:  # a class derived from it has arguments of its own
+            if type(self) is build:  # Subclasses have arguments of their own.
                 self.__dict__[_ARGUMENTS] = named_arguments(signature.bind(*args, **kwargs))
 
         build.__init__ = initialise_recorded  # type: ignore[misc]
@@ -90,12 +88,12 @@ def builder(build: BuildT) -> BuildT:
 
 
 def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
-    """Lets a registered function of a label graph and plain options build a model again."""
+    """Records the registered function, of a label graph and options, that builds a model."""
     model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
 
 
 def blueprint_of(model: nn.Module) -> Blueprint | None:
-    """The blueprint of a model, if a builder made it."""
+    """Returns the blueprint of a model, if a builder made it."""
     return cast("Blueprint | None", vars(model).get(_BLUEPRINT))
 
 
@@ -112,25 +110,24 @@ def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
 
 
 def named_arguments(bound: inspect.BoundArguments, start: int = 0) -> dict[str, Any]:
-    """The arguments by name, but for the first ones."""
+    """Returns the arguments by name, without the first ones."""
     options: dict[str, Any] = {}
     parameters = bound.signature.parameters
     for name in [name for name in list(parameters)[start:] if name in bound.arguments]:
         value = bound.arguments[name]
         value = value.item() if isinstance(value, np.generic) else value
-        options.update(
-            value if parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
-        )
+        is_mapping = parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+        options.update(value if is_mapping else {name: value})
     return options
 
 
 def recorded_arguments(model: nn.Module) -> dict[str, Any] | None:
-    """The arguments of a network's constructor, if :func:`builder` decorates its class."""
+    """Returns the arguments of a network's constructor, if :func:`builder` decorates its class."""
     return cast("dict[str, Any] | None", vars(model).get(_ARGUMENTS))
 
 
 def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:
-    """One sample of zeros, whose labels are unknown."""
+    """Returns one sample of zeros with unknown labels."""
     data = Data()
     for name, entry in samples["attributes"].items():
         data[name] = torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"]))

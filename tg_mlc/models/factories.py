@@ -1,4 +1,4 @@
-"""Factories of label message passing: LaMP with the encoder of an input, as we recommend it."""
+"""Factories of label message passing: LaMP with the recommended encoder of an input."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ def table_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for any kind of input with the encoder of that kind.
 
-    Its components are words, or :obj:`num_components` linear images of a vector. The bias of the
-    readout starts between the mean frequency of all labels and that of every label. Labels take in
-    an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers (see
+    Its components are words, or :obj:`num_components` linear images of a vector. Labels take in an
+    attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers (see
     :class:`~tg_mlc.stacking.StackingFeatures`), and pass them on. With :obj:`score_skip`, the model
     starts from logits that are fitted to these scores (see
     :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), and messages start with nothing
@@ -68,13 +67,13 @@ def table_lamp(
         num_components (int, optional): Number of components of a vector. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector.
             (default: :obj:`0.2`)
-        frequency_strength (float, optional): How far the readout starts from the frequency of every
-            label (see :meth:`~tg_mlc.nn.LabelHead.start_from_frequencies`). (default: :obj:`0.5`)
-        latent (bool, optional): If set to :obj:`True`, word embeddings of bags start from a latent
-            semantic analysis, and labels from their documents (see :func:`start_from_documents`).
+        frequency_strength (float, optional): The start of the readout's bias, between the mean
+            frequency (0) and that of every label (1). (default: :obj:`0.5`)
+        latent (bool, optional): Whether word embeddings of bags start from a latent semantic
+            analysis, and labels from their documents (see :func:`start_from_documents`).
             (default: :obj:`False`)
-        min_df (int, optional): Number of training documents from which a word of a bag is attended
-            to. (default: :obj:`1`)
+        min_df (int, optional): Fewest training documents of a word that labels attend to.
+            (default: :obj:`1`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
@@ -107,9 +106,9 @@ def molecule_lamp(
     frequency of every label.
 
     With an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers
-    relative to the frequency of every label, the model starts from their meaning (see
-    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), which training leaves unchanged,
-    and messages with nothing to add. Without it, a linear path leads from vectors to logits.
+    relative to the frequency of every label, the model starts from constant logits that are fitted
+    to them, and messages start with nothing to add. Without it, a linear path leads from vectors to
+    logits.
 
     Args:
         train, label_graph: As in :func:`table_lamp`; the training samples also scale descriptors.
@@ -120,8 +119,7 @@ def molecule_lamp(
         vector_dropout (float, optional): Dropout on the entries of the vectors.
             (default: :obj:`0.5`)
         vectors (Sequence, optional): The vectors to take, if samples have them. (default: all)
-        atoms (bool, optional): If set to :obj:`False`, only the vectors are components, without
-            messages among them. (default: :obj:`True`)
+        atoms (bool, optional): Whether atoms are components. (default: :obj:`True`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
@@ -130,10 +128,8 @@ def molecule_lamp(
     check_flag("node_messages", node_messages)
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
     if not atoms and not encoders:
-        got = shorten(train[0])
-        raise ValueError(
-            f"Expected samples with one of {tuple(vectors)} for atoms=False (got {got})"
-        )
+        expected = f"Expected samples with one of {tuple(vectors)} for atoms=False"
+        raise ValueError(f"{expected} (got {shorten(train[0])})")
     atom_encoders = [MoleculeEncoder(channels)] if atoms else []
     has_scores = "base_scores" in train[0]
     encoder = JointEncoder([*atom_encoders, *encoders]) if encoders else atom_encoders[0]
@@ -142,7 +138,7 @@ def molecule_lamp(
     has_path = encoders and not has_scores
     model.linear_path = LinearPath(encoders, train.y.size(1)) if has_path else None
     if has_scores and model.score_skip is not None:
-        # It is the best for these scores already; only messages have something to learn.
+        # The fit to these scores is final; only messages learn.
         model.score_skip.requires_grad_(False)
     return model
 
@@ -154,7 +150,7 @@ def vector_encoders(
     dropout: float = 0.5,
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """An encoder for each of the vectors of the training samples, to which its scaler is fitted."""
+    """Returns an encoder, with a fitted scaler, for each vector of the training samples."""
 
     def encoder(key: str, x: Tensor) -> VectorEncoder:
         scaling = molecule_scaler(key, x.size(1)).fit(x)
@@ -175,15 +171,13 @@ def dna_lamp(
     pool: int = 4,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are pieces of DNA under a
-    convolution.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for DNA with a convolution.
 
     Args:
         train, label_graph: As in :func:`table_lamp`.
         node_messages, channels (optional): As there. (default: :obj:`True` and :obj:`64`)
-        kernel_size (int, optional): The number of letters that a convolution sees. (default:
-            :obj:`16`)
-        pool (int, optional): The number of letters that become one component. (default: :obj:`4`)
+        kernel_size (int, optional): The length of the convolution. (default: :obj:`16`)
+        pool (int, optional): The number of letters per component. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
     inputs = DNAEncoder(channels, kernel_size, pool, both_strands=True)
@@ -220,10 +214,8 @@ def compose(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    """Builds a LaMP that takes the base scores of its samples, if any, and starts from statistics
-    of training samples: the readout from frequencies of labels, logits from the meaning of base
-    scores, and with :obj:`latent` embeddings from documents. Samples without known labels only tell
-    sizes.
+    """Builds a LaMP that starts from statistics of training samples: label frequencies, base scores
+    if any, and with :obj:`latent` documents. Samples without known labels only give sizes.
     """
     check_flag("node_messages", node_messages)
     has_scores, is_known = "base_scores" in train[0], not train.y.isnan().all()
@@ -247,8 +239,8 @@ def compose(
 
 @torch.no_grad()
 def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> None:
-    r"""Starts the words of a model as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`,
-    every label at what sets its documents apart, and keys as queries.
+    r"""Starts words as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`, labels from the
+    differences of their documents, and keys as queries.
 
     .. math::
         \mathbf{W}^y_i = \sqrt{d} \,
@@ -257,9 +249,9 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
         \mathbf{W}^k = \mathbf{W}^q
 
     with the embeddings :math:`\mathbf{E}` of the words, the mean :math:`\bar{\mathbf{x}}_i` of the
-    documents with label :math:`i`, and the mean of all documents. A label thus attends first to the
-    words of its documents, which a rare label would hardly find otherwise. Labels without documents
-    keep their start, and so do all labels of a tied readout.
+    documents with label :math:`i`, and the mean of all documents. Labels thus attend first to the
+    words of their documents, which rare labels would hardly find. Labels without documents, and all
+    labels of a tied readout, keep their start.
     """
     encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)

@@ -41,11 +41,9 @@ class LaMPOutput(NamedTuple):
     """Output of :class:`LaMP` on request."""
 
     logits: Tensor  #: ``[B, L]``
-    #: the readouts of the states 1.1, 1.2, ... before the final one, each ``[B, L]``
-    intermediate: list[Tensor]
-    attention: list[StepAttention]  #: one entry for each step, if asked for
-    #: one entry for each feature block, if asked for
-    feature_attention: Sequence[FeatureAttention] = ()
+    intermediate: list[Tensor]  #: readouts of the states 1.1, 1.2, ..., each ``[B, L]``
+    attention: list[StepAttention]  #: of each step, if requested
+    feature_attention: Sequence[FeatureAttention] = ()  #: of each feature block, if requested
 
 
 class LaMP(nn.Module):
@@ -71,10 +69,10 @@ class LaMP(nn.Module):
             (default: :obj:`2`)
         tied (bool, optional): If set to :obj:`True`, the readout's weight is the label embedding,
             as in the paper (see :class:`~tg_mlc.nn.LabelHead`). (default: :obj:`False`)
-        base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` of another
-            classifier, *e.g.* :class:`~tg_mlc.nn.base_scores.BaseScores`, or to :math:`(B, L, C)`
-            of :obj:`num_scores` classifiers. Each label takes in its own scores before labels
-            attend to each other; with its attribute :obj:`score_skip`, the final logits do, too.
+        base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` or
+            :math:`(B, L, C)` of other classifiers, *e.g.*
+            :class:`~tg_mlc.nn.base_scores.BaseScores`. Labels take in their scores before they
+            attend to each other; with :obj:`score_skip`, final logits do, too.
             (default: :obj:`None`)
         given_labels (bool, optional): If set to :obj:`True`, takes known labels, the attribute
             :obj:`given` of a batch (see :class:`~tg_mlc.nn.GivenLabels`), which reach other labels
@@ -83,9 +81,8 @@ class LaMP(nn.Module):
         label_messages, label_kwargs (optional): As in :class:`~tg_mlc.nn.LabelMessagePassing`.
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ
             from :obj:`block`. (default: :obj:`None`)
-        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their
-            :obj:`dropout` is :obj:`0.1` by default; the paper takes 0.2 on Reuters, Bibtex and
-            SIDER and 0.1 elsewhere.
+        **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`), with
+            :obj:`dropout` 0.1; the paper takes 0.2 on Reuters, Bibtex and SIDER.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -127,14 +124,8 @@ class LaMP(nn.Module):
         if num_feature_layers != 0:
             options: Any = {"edge_dim": edge_dim, **among_features}
             self.features = FeatureMessagePassing(channels, num_feature_layers, **options)
-        self.labels = LabelMessagePassing(
-            channels,
-            label_graph,
-            num_steps,
-            label_messages=label_messages,
-            label_kwargs=label_kwargs,
-            **block,
-        )
+        messages: Any = {"label_messages": label_messages, "label_kwargs": label_kwargs, **block}
+        self.labels = LabelMessagePassing(channels, label_graph, num_steps, **messages)
         self.readout = LabelHead(self.labels, tied=tied, bias=True)
         self.register_module("linear_path", None)
         self.base_scores = base_scores
@@ -144,12 +135,10 @@ class LaMP(nn.Module):
         self.score_skip = SharedLogits(num_scores) if has_skip else None
         self.given_labels = GivenLabels(channels) if given_labels else None
         if given_labels and not self.labels.has_neighbours:
-            warnings.warn(
-                "A known label changes no other prediction, because no label attends to another "
-                "(expected a label graph with edges for given_labels=True); give one, or let known "
-                "labels be components: LaMP(GivenComponents(encoder, num_labels), ...)",
-                stacklevel=2,
-            )
+            reason = "because no label attends to another (expected a label graph with edges)"
+            hint = "give one, or use LaMP(GivenComponents(encoder, num_labels), ...)"
+            message = f"A known label changes no other prediction, {reason}; {hint}"
+            warnings.warn(message, stacklevel=2)
 
     def forward(
         self,
@@ -163,14 +152,12 @@ class LaMP(nn.Module):
 
         Args:
             data (Data): One sample or a batch of samples, as :obj:`encoder` takes them.
-            shortlist (Shortlist, optional): Some labels of each sample, whose logits :math:`(M)`
-                alone are computed, of a model without :attr:`linear_path`. (default: :obj:`None`,
-                all labels)
-            return_intermediate (bool, optional): If set to :obj:`True`, returns :class:`LaMPOutput`
-                with the readout of every intermediate state. (default: :obj:`False`)
-            return_attention_weights (bool, optional): If set to :obj:`True`, returns
-                :class:`LaMPOutput` with the attention of every step and every feature message
-                passing block. (default: :obj:`False`)
+            shortlist (Shortlist, optional): The labels of each sample whose logits :math:`(M)` are
+                computed, without :attr:`linear_path`. (default: :obj:`None`, all labels)
+            return_intermediate (bool, optional): Whether to return a :class:`LaMPOutput`, with the
+                readout of every intermediate state. (default: :obj:`False`)
+            return_attention_weights (bool, optional): Whether to return a :class:`LaMPOutput`, with
+                the attention of every step and feature block. (default: :obj:`False`)
         """
         x, ptr, to_label, feature_attention = self._encode(data, return_attention_weights)
         returns_steps = return_intermediate or return_attention_weights
@@ -178,10 +165,9 @@ class LaMP(nn.Module):
         given, label = given_in(self, data), None
         if shortlist is not None:
             if self.linear_path is not None or returns_steps:
-                raise ValueError(
-                    "Expected no linear path and only logits with 'shortlist' (got others)"
-                )
-            # Shortlisted labels of all samples are computed as labels of a single sample.
+                expected = "Expected no linear path and only logits with 'shortlist'"
+                raise ValueError(f"{expected} (got others)")
+            # Shortlisted labels of all samples are labels of a single sample.
             label = shortlist.label
             scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)
             given = None if given is None else shortlist.pick(given).unsqueeze(0)
@@ -191,15 +177,9 @@ class LaMP(nn.Module):
             messages = given_messages if messages is None else messages + given_messages
         if shortlist is not None:
             messages = None if messages is None else messages.squeeze(0)
-        states: Any = self.labels(
-            x,
-            ptr=ptr,
-            edge_index=to_label,
-            base_scores=messages,
-            shortlist=shortlist,
-            return_intermediate=returns_steps,
-            return_attention_weights=return_attention_weights,
-        )
+        inputs: Any = {"ptr": ptr, "edge_index": to_label, "base_scores": messages}
+        options = {"return_attention_weights": return_attention_weights, "shortlist": shortlist}
+        states: Any = self.labels(x, **inputs, return_intermediate=returns_steps, **options)
         logits: Tensor = self.readout(states.states if returns_steps else states, label)
         if self.linear_path is not None:
             logits = logits + self.linear_path(data)

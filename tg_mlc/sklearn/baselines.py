@@ -1,4 +1,4 @@
-"""The baselines as estimators that take labels in all forms, raw inputs and thresholds."""
+"""The baselines as estimators with raw inputs, thresholds and all formats of labels."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ _OWN_OPTIONS = {"inputs": "auto", "threshold": 0.5}
 class BaselineScores(Features):
     """Scores raw inputs, or matrices if there are no steps, by a baseline."""
 
-    def __init__(
-        self, baseline: baselines.Baseline, view: Any = None, *steps: Preprocessor
-    ) -> None:
+    def __init__(self, baseline: baselines.Baseline, view: Any, *steps: Preprocessor) -> None:
         super().__init__(*steps)
         self.baseline, self.view = baseline, view
 
@@ -43,22 +41,22 @@ class BaselineScores(Features):
         flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
 
     def state_dict(self) -> dict[str, Any]:
-        hint = "pickle the estimator"
-        raise ValueError(f"Expected a model that a folder can hold (got a baseline); {hint}")
+        expected = "Expected a model that a folder can hold"
+        raise ValueError(f"{expected} (got a baseline); pickle the estimator")
 
 
 class BaselineEstimator(RawInputEstimator):
-    """Base of the baselines as estimators, which have the arguments of the baseline and two more.
+    """Base of the baselines as estimators, with the arguments of the baseline and two more.
 
-    Texts, SMILES and DNA become the matrices that classifiers of :func:`tg_mlc.auto` take: weighted
-    words, substructures (Morgan fingerprints) or k-mers.
+    Texts, SMILES and DNA become matrices as in :func:`tg_mlc.auto`: weighted words, substructures
+    (Morgan fingerprints) or k-mers.
 
     Args:
         inputs (str, optional): As in :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         threshold (float, optional): The score from which a label applies. (default: :obj:`0.5`)
 
     Attributes:
-        baseline_ (Baseline): The fitted baseline, which :attr:`model_` asks for scores.
+        baseline_ (Baseline): The fitted baseline.
     """
 
     baseline: ClassVar[type[baselines.Baseline]]
@@ -67,10 +65,8 @@ class BaselineEstimator(RawInputEstimator):
     def __init_subclass__(cls, baseline: type[baselines.Baseline], **kwargs: Any) -> None:
         """Gives the class the arguments of its baseline."""
         super().__init_subclass__(**kwargs)
-        own = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=default)
-            for name, default in _OWN_OPTIONS.items()
-        ]
+        keyword = Parameter.KEYWORD_ONLY
+        own = [Parameter(name, keyword, default=value) for name, value in _OWN_OPTIONS.items()]
         parameters = [*signature(baseline).parameters.values(), *own]
         arguments = signature(baseline).replace(parameters=parameters)
 

@@ -1,4 +1,4 @@
-"""Base of the estimators: raw inputs, labels in all their forms, and one model that is asked."""
+"""Base classes of the estimators: raw inputs, formats of labels, and one model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
 from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# Attributes of a fit that a folder holds beside the model and the form of labels, with dtypes.
+# Fitted attributes that a folder holds, with the dtypes of arrays.
 _FITTED: dict[str, Any] = {
     "inputs_": None,
     "metric_": None,
@@ -43,14 +43,12 @@ _FITTED: dict[str, Any] = {
 
 class RawInputEstimator(ClassifierMixin, BaseEstimator):
     """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix,
-    sets or classes.
-
-    A fit makes a :class:`~tg_mlc.inference.Model`, which answers all questions afterwards.
+    sets or classes. All predictions are those of :attr:`model_`.
 
     Attributes:
         model_ (Model): The fitted model.
-        metric_ (str): The metric of the model's thresholds, or label sets, that decide.
-        inputs_ (str): The form of raw inputs, given or inferred.
+        metric_ (str): The metric for which thresholds, or label sets, are best.
+        inputs_ (str): The format of raw inputs, specified or inferred.
         n_features_in_ (int): The number of columns of a matrix.
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
     """
@@ -60,16 +58,16 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
     model_: Model
     metric_: str
     _form: LabelForm
-    _columns: dict[str, Any] | None  #: what the columns of a data frame were
+    _columns: dict[str, Any] | None  #: the schema of a data frame
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The names of labels, their numbers where they have no names, or the classes."""
+        """The names (or indices) of labels, or the classes."""
         return self._form.classes
 
     @property
     def thresholds_(self) -> FloatArray:
-        """The probabilities from which labels apply :math:`(L)`, NaN where label sets decide."""
+        """The thresholds of probabilities :math:`(L)`, NaN where label sets decide."""
         thresholds: FloatArray = self.model_.thresholds(self.metric_)
         return thresholds
 
@@ -81,25 +79,22 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         coverage: float | None = None,
         coverage_per: Per = "label",
     ) -> Any:
-        """Returns labels for inputs :math:`(N, F)`, both in the form that they had in :meth:`fit`.
+        """Returns labels for inputs :math:`(N, F)`, both in the format of :meth:`fit`.
 
         Args:
             X (Any): Inputs.
-            given (Any, optional): Labels that are known already, by names or as a matrix with NaN
-                for unknown (see :func:`~tg_mlc.data.given_labels`), which stay as they are.
+            given (Any, optional): Known labels, by names or as a matrix with NaN for unknown (see
+                :func:`~tg_mlc.data.given_labels`), which keep their values.
                 (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): Whether no label applies without those above
-                it in a hierarchy: the argument :obj:`label_graph` of the estimator if set to
-                :obj:`True`, or a label graph. (default: :obj:`None`, :obj:`True` if a hierarchy
-                came with the training data)
-            coverage, coverage_per (optional): The fraction of what applies that label sets have to
-                hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after a
-                fit with :obj:`coverage_share`. (default: :obj:`None`)
+            coherent (bool or LabelGraph, optional): Whether no label applies without its ancestors
+                in a hierarchy, that of the fit or another label graph.
+                (default: :obj:`None`, :obj:`True` if the fit had a hierarchy)
+            coverage, coverage_per (optional): The fraction of present labels that label sets have
+                to hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after
+                a fit with :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If a given label is unknown, all labels are given, the model cannot take
-                any, no samples allow to promise the coverage, or each sample has one class, which
-                none of these options suits.
+            ValueError: If an option does not suit the model, or each sample has one class.
         """
         query = {"given": given, "coherent": coherent}
         flow = self._ask(X, **query, coverage=coverage, coverage_per=coverage_per)
@@ -111,52 +106,46 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
 
         Args:
-            X, given, coherent (Any): As of :meth:`predict`; in coherent predictions, no label has a
-                larger probability than one above it.
+            X, given, coherent (Any): As in :meth:`predict`. In coherent predictions, no label has a
+                larger probability than its ancestors.
         """
         flow = self._ask(X, given=given, coherent=coherent)
         return self._form.probabilities(flow.probabilities.double().numpy())
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Returns the log odds :math:`(N, L)` of all labels, less those of their thresholds: labels
-        from 0 on apply. For two classes, those :math:`(N)` of the second.
+        """Returns the log odds :math:`(N, L)` of labels minus those of their thresholds, which are
+        at least 0 for labels that apply; for two classes, those :math:`(N)` of the second.
         """
         margins = self._margins(self._ask(X))
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Returns the fraction of samples whose observed labels are all right (subset accuracy). A
-        sample with a name that no training sample had cannot be right.
+        """Returns the subset accuracy: the fraction of samples whose observed labels are all right.
+        Labels that no training sample had are wrong.
         """
         margins = self._margins(self._ask(X))
         if self._form.form == "classes":
             return float(accuracy_score(y, self._form.decide(margins), sample_weight=sample_weight))
         target = self._form.encode(y, unseen=True)
         check_consistent_length(margins, target)
-        decisions = np.zeros(target.shape, dtype=bool)
-        decisions[:, : margins.shape[1]] = margins >= 0
+        decisions = np.pad(margins >= 0, [(0, 0), (0, target.shape[1] - margins.shape[1])])
         right = (target == decisions) | np.isnan(target)
         return float(np.average(right.all(axis=1), weights=sample_weight))
 
     def _ask(self, X: Any, **options: Any) -> Flow:
-        """Returns the model's answer for inputs, which are read first."""
+        """Reads inputs and runs the model."""
         check_is_fitted(self)
-        if self._form.form == "classes":
-            for name in ("given", "coherent", "coverage"):
-                value = options.get(name)
-                if value is not None and value is not False:
-                    expected = f"Expected no '{name}' where each sample has one class"
-                    raise ValueError(f"{expected} (got some)")
+        for name in ("given", "coherent", "coverage") if self._form.form == "classes" else ():
+            if not (options.get(name) is None or options[name] is False):
+                raise ValueError(f"Expected no '{name}' where each sample has one class (got some)")
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
     def _margins(self, flow: Flow) -> FloatArray:
-        """Returns numbers :math:`(N, L)` of at least 0 where labels apply: log odds less those of
-        thresholds. Classes have log odds alone, because they compete by these.
-        """
+        """Returns the log odds :math:`(N, L)` minus those of thresholds; of classes, log odds."""
         changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
         if flow.logits is None or changed:
             odds = log_odds(flow.probabilities.double().numpy())
-        else:  # Probabilities near 1 have fewer digits than the logits that they were made of.
+        else:  # Probabilities near 1 have fewer digits than their logits.
             odds = flow.logits.double().numpy()
         if self._form.form == "classes":
             return odds
@@ -164,13 +153,13 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         assert flow.decisions is not None
         # Label sets have no thresholds, and a label whose threshold is infinite never applies.
         margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
-        # Rounding may not contradict a decision.
+        # Rounding must not contradict a decision.
         above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
         signed: FloatArray = np.where(flow.decisions.numpy() == 1, above, below)
         return signed
 
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
-        """The matrix of labels, whose form is that of the last fit or is taken over."""
+        """Returns the matrix of labels, in the format of the last fit or a new one."""
         if y is None:
             # These are scikit-learn's own words.
             expected = f"This {type(self).__name__} estimator requires y to be passed"
@@ -186,7 +175,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Returns a list of inputs, or a matrix; each value of a nominal column has a column."""
+        """Returns a list of inputs, or a matrix with a column per value of nominal columns."""
         kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
@@ -200,8 +189,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
         if not hasattr(X, "dtypes"):
+            got = type(X).__name__
             raise ValueError(
-                f"Expected a data frame with the columns of the last fit (got a {type(X).__name__})"
+                f"Expected a data frame with the columns of the last fit (got a {got})"
             )
         validate_data(self, X, reset=reset, skip_check_array=True)
         return check_array(schema.matrix(cells_of(X)), estimator=self, input_name="X", **options)
@@ -209,21 +199,17 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
     def _make_samples(
         self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]
     ) -> MultiLabelDataset:
-        """Samples of inputs that were read; the vocabulary of texts is that of training samples."""
+        """Returns samples of inputs that were read, with the vocabulary of training samples."""
         kind, columns = kinds_by_form()[self.inputs_], getattr(self, "_columns", None)
         schema = None if columns is None else Schema.from_dict(columns)
         names = None if schema is None else schema.feature_names
-        form = kind.forms[self.inputs_].kind
-        samples = kind.samples(
-            kind.split(X), y, self._form.names, form, train=train, feature_names=names
-        )
+        options = self._form.names, kind.forms[self.inputs_].kind
+        samples = kind.samples(kind.split(X), y, *options, train=train, feature_names=names)
         samples.schema = schema
         return samples
 
     def _fix_threshold(self, threshold: Any) -> None:
-        """Lets all labels apply from one probability on. Classes compete; the second of two applies
-        from a half on.
-        """
+        """Sets the threshold of all labels. Classes compete; of two, the threshold is one half."""
         check_share("threshold", threshold)
         tuner = ThresholdTuner()
         tuner.thresholds = np.array([0.5 if self._form.form == "classes" else float(threshold)])
@@ -241,12 +227,11 @@ class SavedEstimator(RawInputEstimator):
     """Base of estimators that are saved as tensors and plain data, which run no code."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a folder from which :meth:`load` makes this estimator again, and
-        :func:`tg_mlc.load` a :class:`~tg_mlc.inference.Model` with named probabilities.
+        """Writes a folder for :meth:`load`, and for :func:`tg_mlc.load`, which returns
+        :attr:`model_`.
 
         Args:
-            path (str or PathLike): The folder; a model that is there already is replaced as a
-                whole.
+            path (str or PathLike): The folder. A model in it is replaced.
 
         Raises:
             ValueError: If a setting is no plain data, such as a :class:`numpy.random.RandomState`.
@@ -257,7 +242,7 @@ class SavedEstimator(RawInputEstimator):
             is_tuner = isinstance(value, ThresholdTuner)
             settings[name] = {"tuner": value.state_dict()} if is_tuner else packed(value)
             if settings[name] is None:
-                expected = f"Expected '{name}' to be plain data or a LabelGraph, as a folder holds"
+                expected = f"Expected '{name}' to be plain data or a LabelGraph"
                 hint = f"call set_params({name}=...) before 'save'"
                 raise ValueError(f"{expected} (got {shorten(repr(value))}); {hint}")
         fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
@@ -269,13 +254,8 @@ class SavedEstimator(RawInputEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Makes the estimator again that :meth:`save` wrote to a folder.
-
-        Args:
-            path (str or PathLike): The folder.
-
-        Raises:
-            ValueError: If the folder holds another estimator, or none.
+        """Loads an estimator from a folder of :meth:`save`. Raises :obj:`ValueError` if the folder
+        holds another estimator, or none.
         """
         content = read_folder(path)
         entry = content.get("estimator", {"class": "model without an estimator"})
@@ -285,8 +265,10 @@ class SavedEstimator(RawInputEstimator):
         settings = {}
         for name, value in entry["settings"].items():
             state = value.get("tuner")
-            tuner = None if state is None else ThresholdTuner().load_state_dict(state)
-            settings[name] = unpacked(value) if tuner is None else tuner
+            is_tuner = state is not None
+            settings[name] = (
+                ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
+            )
         estimator = cls(**settings)
         estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():
@@ -297,10 +279,10 @@ class SavedEstimator(RawInputEstimator):
 
 
 def draw_seed(random_state: Any) -> int:
-    """A seed, drawn from what scikit-learn calls a random state."""
+    """Draws a seed from scikit-learn's random states."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def log_odds(probabilities: FloatArray) -> FloatArray:
-    """The log odds of probabilities, finite for those of 0 and 1, too."""
+    """Returns finite log odds of probabilities, of 0 and 1, too."""
     return np.asarray(logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST)))

@@ -1,4 +1,4 @@
-"""Forms of labels, in which predictions are returned."""
+"""Formats of labels, which predictions keep."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
-#: Probabilities are at least as large, so that their log odds are finite.
+#: Smallest probability, so that log odds are finite.
 SMALLEST = 1e-12
 _SETS = (set, frozenset, list, tuple)
 
 
 @dataclass(frozen=True)
 class LabelForm:
-    """The form of the labels that an estimator was fitted to."""
+    """The format of the labels that an estimator was fitted to."""
 
     #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
     form: Literal["matrix", "sets", "classes"]
@@ -33,20 +33,20 @@ class LabelForm:
 
     @classmethod
     def read(cls, y: Any) -> tuple[LabelForm, FloatArray]:
-        """Returns the form of labels, as in :meth:`LaMPClassifier.fit`, and their matrix."""
+        """Returns the format of labels, as in :meth:`LaMPClassifier.fit`, and their matrix."""
         y, numbers = numbers_as_names(_plain(y))
         if are_names(y):
             matrix, names = read_labels(y, numbers)
-            given = {str(name): name for entry in y if isinstance(entry, _SETS) for name in entry}
-            values = [given[name] for name in names]  # which may be numbers
+            originals = {str(name): name for row in y if isinstance(row, _SETS) for name in row}
+            values = [originals[name] for name in names]  # Names may be numbers.
             text = all(isinstance(value, str) for value in values)
             return cls("sets", np.array(values, dtype=None if text else object), object), matrix
-        # One column is one of classes if it holds anything else than whether a label applies.
-        column = not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1
-        applies = column and all(
-            is_missing(value) or value in (0, 1) for value in np.asarray(y).flat
-        )
-        if sp.issparse(y) or (np.ndim(y) > 1 and (applies or not column)):
+        # A single column holds classes unless all its values are 0, 1 or missing.
+        is_matrix = sp.issparse(y) or np.ndim(y) > 1
+        if not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1:
+            entries = np.asarray(y).flat
+            is_matrix = all(is_missing(entry) or entry in (0, 1) for entry in entries)
+        if is_matrix:
             matrix, names = read_labels(y, None)
             classes = np.array(names) if hasattr(y, "columns") else np.arange(len(names))
             dtype = y.dtype if sp.issparse(y) else np.asarray(y).dtype
@@ -67,22 +67,22 @@ class LabelForm:
 
     @property
     def is_binary(self) -> bool:
-        """Whether each sample has one of two classes, of which the matrix tells the second."""
+        """Whether there are two classes; the matrix then has a column for the second."""
         return self.form == "classes" and len(self.classes) == 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the form as plain data."""
+        """Returns the format as plain data."""
         types = {"classes": self.classes.dtype.str, "labels": np.dtype(self.dtype).str}
         return {"form": self.form, "classes": self.classes.tolist(), "types": types}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> LabelForm:
-        """Makes a form of its state."""
+        """Makes a format of its state."""
         types = {name: np.dtype(text) for name, text in state["types"].items()}
         return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
-        """Returns the matrix :math:`(N, L)` of further labels, on request with unseen names."""
+        """Returns the matrix :math:`(N, L)` of labels, with columns for unseen names if allowed."""
         y, _ = numbers_as_names(_plain(y))
         if self.form == "classes":
             y = _read_classes(y)
@@ -103,7 +103,7 @@ class LabelForm:
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:
-        """Returns the labels, in this form, of margins :math:`(N, L)`."""
+        """Returns the labels, in this format, of margins :math:`(N, L)`."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":
@@ -113,12 +113,12 @@ class LabelForm:
         return (margins >= 0).astype(self.dtype)
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
-        """Returns the scores :math:`(N, L)` of labels; those of classes sum to one."""
+        """Returns the scores :math:`(N, L)` of labels; scores of classes sum to one."""
         if self.is_binary:
             return np.hstack([1 - scores, scores])
         if self.form != "classes":
             return scores
-        scores = np.maximum(scores, SMALLEST)  # All classes may be as good as excluded.
+        scores = np.maximum(scores, SMALLEST)  # The sum must not be zero.
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
     def _one_hot(self, y: npt.NDArray[Any]) -> FloatArray:
@@ -127,7 +127,7 @@ class LabelForm:
 
 
 def _plain(y: Any) -> Any:
-    """Labels as a list, a matrix or a data frame, of what may only be convertible to an array."""
+    """Returns labels as a list, a matrix or a data frame."""
     y = as_list(y)
     return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
 

@@ -1,4 +1,4 @@
-"""Label message passing, and the default for data without a tuned model, as estimators."""
+"""Label message passing, and the default, as estimators."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 from torch import nn
 from typing_extensions import Self
 
+from tg_mlc._names import shorten
 from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.bags import with_attribute
@@ -44,14 +45,12 @@ from tg_mlc.training.fitting import Training, TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
-#: Below, classifiers cannot be fitted without some of the samples.
+#: Fewest samples for held-out scores of classifiers.
 MIN_SAMPLES = 20
-#: Number of steps of a training, roughly, and limits for its number of epochs: those of the
-#: recipes for tables.
+#: Approximate number of training steps, and limits of epochs, as in the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-# One model is trained, not one for each fold: it waits longer for a better epoch, and averages the
-# weights of more steps.
+# There is one model, not one per fold: patience is longer, and the average covers more steps.
 _TRAIN: dict[str, Any] = {
     "batch_size": BATCH_SIZE,
     "verbose": False,
@@ -74,23 +73,22 @@ class LaMPClassifier(SavedEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
-    A fit takes the preprocessing of inputs, the scores of other classifiers, and
+    A fit preprocesses inputs, scores them by other classifiers, and trains
     :class:`~tg_mlc.models.LaMP`; a fraction of the samples chooses the epoch and the threshold.
-    Keep a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any
+    Store a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any
     code when they are read.
 
     Args:
-        inputs (str, optional): The form of inputs: :obj:`"vectors"`, :obj:`"bags"` (of words, with
-            weights), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
+        inputs (str, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of weighted
+            words), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
             (default: :obj:`"auto"`: rows of a dense matrix are vectors, of a sparse one bags;
             strings are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
-            :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a graph of one's
-            own. (default: :obj:`"fully_connected"`)
+            :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
+            (default: :obj:`"fully_connected"`)
         base_scores (Sequence[str], optional): The classifiers whose scores labels take in (see
-            :class:`~tg_mlc.stacking.StackingFeatures`), which take about two minutes at most and
-            choose the scale of vectors; none if :obj:`None`.
-            (default: :obj:`"auto"`, all four, none for less than 20 training samples)
+            :class:`~tg_mlc.stacking.StackingFeatures`), for about two minutes at most.
+            (default: :obj:`"auto"`, all four, or none for fewer than 20 training samples)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
         model_options (dict, optional): Further options of :func:`~tg_mlc.models.table_lamp`, or
             :func:`~tg_mlc.models.molecule_lamp` for SMILES, such as :obj:`channels` (64),
@@ -99,30 +97,27 @@ class LaMPClassifier(SavedEstimator):
         max_epochs (int, optional): Largest number of epochs.
             (default: :obj:`None`, about 1000 steps, in 4 to 60 epochs)
         train_options (dict, optional): Further options of training: :obj:`batch_size` (32);
-            :obj:`verbose` (a progress bar on a terminal); :obj:`given_masks` (the labels that will
-            be given to predictions: :obj:`"both"` present and absent ones, or :obj:`"present"`);
-            :obj:`patience` (10), :obj:`calibrate`, :obj:`coverage_share` and others of
-            :func:`~tg_mlc.training.fit`; :obj:`weight_decay` (0.01) and others of
-            :class:`~tg_mlc.training.MultiLabelModule`; :obj:`loss_name` and :obj:`loss_options` of
-            :class:`~tg_mlc.training.BinaryObjective`. Another loss keeps the epoch of the best
-            micro ROC-AUC instead of the best cross-entropy, if validation samples have labels of
-            both classes. (default: :obj:`None`)
-        threshold (float, str or ThresholdTuner, optional): The probability from which a label
-            applies: a number; a metric, for the best threshold on validation samples; or a
-            :class:`~tg_mlc.metrics.ThresholdTuner` with settings of one's own. It is 0.5 if
-            validation samples lack positives, and unused for classes. (default: :obj:`"f1_micro"`)
+            :obj:`verbose` (a progress bar on a terminal); :obj:`given_masks` (as in
+            :func:`tg_mlc.stacking.auto`); :obj:`patience` (10), :obj:`calibrate`,
+            :obj:`coverage_share` and others of :func:`~tg_mlc.training.fit`; :obj:`weight_decay`
+            (0.01) and others of :class:`~tg_mlc.training.MultiLabelModule`; :obj:`loss_name` and
+            :obj:`loss_options` of :class:`~tg_mlc.training.BinaryObjective`. With another loss, the
+            best epoch is that of micro ROC-AUC, if validation samples have labels of both classes.
+            (default: :obj:`None`)
+        threshold (float, str or ThresholdTuner, optional): The threshold of probabilities; a
+            metric, for the best threshold on validation samples; or a
+            :class:`~tg_mlc.metrics.ThresholdTuner`. It is 0.5 if validation samples lack positives,
+            and unused for classes. (default: :obj:`"f1_micro"`)
         validation_fraction (float, optional): The fraction of samples for validation, unless
             :meth:`fit` gets some. (default: :obj:`0.1`)
-        warm_start (bool, optional): If set to :obj:`True`, :meth:`fit` goes on from the weights of
-            the last fit, with its labels and words or columns. (default: :obj:`False`)
-        random_state (int or RandomState, optional): The source of random numbers.
-            (default: :obj:`None`)
-        device (str, optional): PyTorch's name of the device.
-            (default: :obj:`"auto"`, a GPU if there is one)
+        warm_start (bool, optional): Whether :meth:`fit` starts from the weights, labels and words
+            or columns of the last fit. (default: :obj:`False`)
+        random_state (int or RandomState, optional): As in scikit-learn. (default: :obj:`None`)
+        device (str, optional): PyTorch's device. (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:
-        model_ (Model): The fitted model. Given labels change other labels as learned from
-            validation samples, if there are at least 20.
+        model_ (Model): The fitted model. With 20 validation samples or more, it learns from them
+            how given labels change others.
         metric_ (str): The metric that the thresholds are best for.
         n_iter_ (int): The number of epochs.
     """
@@ -199,15 +194,14 @@ class LaMPClassifier(SavedEstimator):
         check_flag("calibrate", options["calibrate"])
         check_number("coverage_share", options["coverage_share"], below=1.0)
         if start is not None and (fraction := options["coverage_share"]):
-            expected = "Expected coverage_share=0 for a warm start, because the last fit may have"
-            hint = "call fit with warm_start=False"
-            raise ValueError(f"{expected} seen what would be kept (got {fraction}); {hint}")
+            expected = "Expected coverage_share=0 for a warm start, whose last fit saw the samples"
+            raise ValueError(f"{expected} (got {fraction}); call fit with warm_start=False")
         return options
 
     def _make_split(
         self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
     ) -> tuple[MultiLabelDataset, Split]:
-        """Samples of inputs and labels that were read, and which of them are for validation."""
+        """Returns samples of inputs and labels that were read, and their split."""
         if eval_set is None:
             fraction = max(self.validation_fraction, 1 / len(y))
             split = stratified_split(y, (1 - fraction, fraction, 0.0), seed)
@@ -225,21 +219,16 @@ class LaMPClassifier(SavedEstimator):
                 X = np.concatenate([X, X_val])
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
-        # Words and columns stay those of the last fit.
+        # Words and columns are those of the last fit.
         samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
         columns = getattr(self, "_columns", None)
         samples.schema = None if columns is None else Schema.from_dict(columns)
         return samples, split
 
     def _train(
-        self,
-        samples: MultiLabelDataset,
-        split: Split,
-        options: dict[str, Any],
-        start: Model | None,
-        seed: int,
+        self, samples: MultiLabelDataset, split: Split, options: Any, start: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor and trains the network, from its last weights if there are some."""
+        """Fits the preprocessor and trains the network, from the weights of a model if any."""
         kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
@@ -256,11 +245,9 @@ class LaMPClassifier(SavedEstimator):
                 try:
                     network.load_state_dict(start.networks[0].state_dict())
                 except RuntimeError as error:
-                    raise ValueError(
-                        f"Expected the settings and classifiers of the last fit for a warm start "
-                        f"(got those of another model: {' '.join(str(error).split())[:200]}); set "
-                        f"warm_start=False to start anew"
-                    ) from None
+                    expected = "Expected the settings and classifiers of the last fit"
+                    got = f"another model: {shorten(' '.join(str(error).split()))}"
+                    raise ValueError(f"{expected} (got {got}); set warm_start=False") from None
             return network
 
         with isolate_rng(), tempfile.TemporaryDirectory() as folder:
@@ -272,7 +259,7 @@ class LaMPClassifier(SavedEstimator):
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
         objective = BinaryObjective(**_taken(_OBJECTIVE_OPTIONS, options))
-        # The loss of validation is the plain cross-entropy, which says little of another loss.
+        # The validation loss is the cross-entropy, which says little of another loss.
         is_plain = objective.loss_name == "bce" and not objective.loss_options
         can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
         fitting = {
@@ -329,23 +316,21 @@ class LaMPClassifier(SavedEstimator):
 
     @property
     def torch_device(self) -> torch.device:
-        """The device that computes."""
+        """The device of the model."""
         best = "cuda" if torch.cuda.is_available() else "cpu"
         return torch.device(best if self.device == "auto" else self.device)
 
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(SavedEstimator):
-    """Label message passing and other classifiers, combined by scores of samples that they have not
-    seen (:func:`tg_mlc.stacking.auto`), as an estimator of scikit-learn.
+    """The default, :func:`tg_mlc.stacking.auto`, as an estimator of scikit-learn.
 
     Args:
         inputs (str, optional): As in :class:`LaMPClassifier`. (default: :obj:`"auto"`)
-        seconds (float, optional): The time of a fit, roughly. (default: :obj:`300`)
-        threshold (str, optional): The metric for which thresholds, or label sets, are chosen.
+        seconds (float, optional): The approximate time of a fit. (default: :obj:`300`)
+        threshold (str, optional): The metric of thresholds or label sets.
             (default: :obj:`"f1_micro"`)
-        label_graph (LabelGraph, optional): The hierarchy of labels, which predictions then respect.
-            (default: :obj:`None`)
+        label_graph (LabelGraph, optional): The hierarchy of labels. (default: :obj:`None`)
         given_masks, coverage_share, calibrate (optional): As in :func:`tg_mlc.stacking.auto`.
             (default: :obj:`"both"`, :obj:`0`, :obj:`False`)
         random_state (int or RandomState, optional): The seed of folds, trees and weights.
@@ -353,7 +338,7 @@ class AutoClassifier(SavedEstimator):
 
     Attributes:
         model_ (Model): The fitted model.
-        metric_ (str): The metric that the thresholds, or label sets, are best for.
+        metric_ (str): The metric of thresholds or label sets.
     """
 
     inputs: str = "auto"
@@ -367,11 +352,7 @@ class AutoClassifier(SavedEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fits the model.
-
-        Args:
-            X, y (Any): Inputs and labels, as of :meth:`LaMPClassifier.fit`.
-        """
+        """Fits the model to inputs and labels as of :meth:`LaMPClassifier.fit`."""
         check_choice("threshold", self.threshold, DECISION_METRICS)
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
@@ -402,7 +383,7 @@ def _learn_given(
     model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
     calibration = model.stage(Calibration)
     if calibration is not None:
-        # The engine has seen the samples, so that the calibration needs its held-out logits.
+        # The engine has seen the samples, so that calibration needs its held-out logits.
         assert engine.masked is not None
         masked_logits, rest = engine.masked
         calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)

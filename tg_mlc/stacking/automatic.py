@@ -33,14 +33,12 @@ from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
 
-#: The fraction of the time that classifiers may take before label message passing.
-CLASSIFIER_SHARE = 0.4
-#: The same for hierarchies and more than 512 labels: networks learn more there than messages do.
-MANY_SHARE = 0.9
-#: Additional time for learning from given labels, as a fraction of the time for all before.
+#: The fraction of the time for classifiers. In hierarchies and with more than 512 labels, they
+#: learn more than messages do.
+CLASSIFIER_SHARE, MANY_SHARE = 0.4, 0.9
+#: Additional time for given labels, as a fraction of the time.
 GIVEN_SHARE = 0.2
-# A classifier replaces the combination only if it is better on all of these parts (by chance: 1 in
-# 32).
+# A classifier replaces the combination if it is better on all these parts (by chance: 1 in 32).
 _PARTS = 5
 
 
@@ -60,16 +58,14 @@ def auto(
 
     1. Linear, kernel and tree classifiers choose settings and the scale of inputs
        (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels,
-       kernels, trees and networks that fit all labels at once. Kernels use correlations of labels,
-       unless these form a hierarchy.
+       kernels, trees and networks that fit all labels at once.
     2. LaMP is trained on their scores and the inputs, for each of five folds (fewer in short time).
-    3. Logits of all are combined with weights of at least zero
+    3. All logits are combined with weights of at least zero
        (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one classifier does better.
-    4. Thresholds are fitted to the combined scores, for each metric of the kind that generalises
-       best, or the label sets of training samples decide (:func:`~tg_mlc.metrics.tune_thresholds`,
-       cross-fitted).
-    5. Messages from the residuals of given labels, and training samples that agree with them,
-       change the other labels (:class:`~tg_mlc.stacking.given.GivenLabelStacking`).
+    4. For each metric, thresholds or label sets are fitted to the combined scores
+       (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
+    5. Given labels change other labels by messages from residuals and by similar training samples
+       (:class:`~tg_mlc.stacking.given.GivenLabelStacking`).
 
     .. code-block:: python
 
@@ -81,25 +77,24 @@ def auto(
 
     Args:
         dataset (MultiLabelDataset): Training samples, all of which are used.
-        seconds (float, optional): The time to take, roughly: small data sets take less; hundreds of
-            labels may take more, because each classifier is fitted in any case. Where it cuts a
-            search short, results depend on the speed of the machine. (default: :obj:`300`)
+        seconds (float, optional): The approximate time; hundreds of labels may take more. Where it
+            cuts a search short, results depend on the speed of the machine.
+            (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
         given_masks (str, optional): The labels that ``predict(..., given=...)`` will get:
-            :obj:`"both"`, present and absent ones, or :obj:`"present"`, only labels that apply.
+            :obj:`"both"` present and absent ones, or only :obj:`"present"` ones.
             (default: :obj:`"both"`)
-        coverage_share (float, optional): The fraction of samples, drawn at random, that no fit
-            sees, so that ``predict(..., coverage=0.9)`` can promise what label sets hold.
-            (default: :obj:`0`)
-        calibrate (bool, optional): Whether to calibrate the combined probabilities of each label
-            once more; the combination itself is calibrated on average. (default: :obj:`False`)
+        coverage_share (float, optional): The random fraction of samples that no fit sees, so that
+            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
+        calibrate (bool, optional): Whether to calibrate each label; without, the combination is
+            calibrated on average. (default: :obj:`False`)
         search (callable, optional): Searches options of LaMP in further time: a function of a
             trainer, which takes changed options and returns the held-out loss, and of the default
-            options, which returns the best changes. (default: :obj:`None`, a few are tried)
+            options, which returns the best changes. (default: :obj:`None`, a few trials)
 
     Returns:
-        Model: Its :attr:`~tg_mlc.inference.Model.report` holds the choices, the scores that decided
-        them, and the time of each part; its attribute :obj:`training` is an :class:`AutoTraining`.
+        Model: Its :attr:`~tg_mlc.inference.Model.report` holds the choices, their scores, and the
+        time of each part; its attribute :obj:`training` is an :class:`AutoTraining`.
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
@@ -119,17 +114,14 @@ def auto(
 
 
 class AutoTraining(NamedTuple):
-    """The results of :func:`auto` beside its model."""
+    """Further results of :func:`auto`."""
 
-    #: Combined held-out logits :math:`(N, L)` of training samples, from which
-    #: :class:`~tg_mlc.nn.ResidualMessages` of one's own can start.
-    held_out: np.ndarray
-    #: The fold :math:`(N)` without which LaMP was trained; :obj:`None` without LaMP.
-    fold: np.ndarray | None
+    held_out: np.ndarray  #: Combined held-out logits :math:`(N, L)` of training samples.
+    fold: np.ndarray | None  #: The folds :math:`(N)` of LaMP, if it was trained.
 
 
 class _Fit:
-    """Fits the stages of a model one after another, each to held-out logits of the last."""
+    """Fits the stages of a model in turn, each to held-out logits of the one before."""
 
     def __init__(
         self, dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None
@@ -239,16 +231,16 @@ class _Fit:
 
     def report(self, features: StackingFeatures, values: dict[str, float]) -> dict[str, Any]:
         """Returns the choices, and the scores that decided them."""
-        folds, lamp = self.folds, dict[str, Any]()
+        folds, lamp = self.folds, None
         if folds is not None:
             lamp = {"folds": len(folds.models), "epochs": folds.epochs, **folds.options}
-        names = ("view", "setting", "seconds")
+        classifiers = {}
+        for key, classifier in features.classifiers.items():
+            names = ("view", "setting", "seconds")
+            classifiers[key] = {name: getattr(classifier, name) for name in names}
         return {
-            "classifiers": {
-                key: {name: getattr(classifier, name) for name in names}
-                for key, classifier in features.classifiers.items()
-            },
-            "lamp": lamp or None,
+            "classifiers": classifiers,
+            "lamp": lamp,
             "without_lamp": self.without_lamp,
             "values": values,
             "data": data_hash(self.dataset),
@@ -259,21 +251,14 @@ class _Fit:
 class ClassifierScore(NamedTuple):
     """Probabilities :math:`(N, L)` by one classifier."""
 
-    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
-    scores: np.ndarray  #: of the samples that were asked for
+    held_out: np.ndarray  #: of training samples, by fits without them
+    scores: np.ndarray  #: of the samples of the request
     seconds: float  #: of tuning and fitting
 
 
 def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
-    """Returns the probabilities of each classifier by its title in tables of results.
-
-    Args:
-        model (Model): The result of :func:`auto`; a loaded model holds no scores of training
-            samples.
-        raw (Any): Inputs, as for :meth:`~tg_mlc.inference.Model.predict`.
-
-    Raises:
-        RuntimeError: If the model was loaded.
+    """Returns the probabilities of raw inputs by the title of each classifier, for a result of
+    :func:`auto`. Raises :obj:`RuntimeError` for a loaded model, which has no held-out scores.
     """
     stage = model.stage(Classifiers)
     if stage is None or model.training is None:
@@ -291,7 +276,7 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """Returns the weights of all parts, or of the one that does better on every subset of samples;
+    """Returns the weights of all parts, or of the part that is better on every subset of samples,
     and the value of each.
     """
     stackings = {"all": LogitStacking().fit(logits, y)}

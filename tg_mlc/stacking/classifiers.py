@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -25,19 +25,18 @@ from tg_mlc.baselines import (
     NetworkBaseline,
 )
 from tg_mlc.baselines.baseline import best_value, float_tensor, read_array
-from tg_mlc.data import Split
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.stacking.combination import learnable_labels
 
-#: How a base score is made of a classifier's decision value: as it is (``"raw"``); as the logit of
-#: a probability (``"probability"``), as a logit (``"logit"``) or as twice the distance to a margin
-#: (``"margin"``); or as a probability relative to the frequency of its label, in units of its
-#: standard deviation (``"relative"``), which means the same for rare and frequent labels.
+#: Conversion of decision values to base scores: none (``"raw"``), the logit of a probability
+#: (``"probability"``), clipped (``"logit"``), doubled and clipped (``"margin"``), or a probability
+#: minus the frequency of its label, in standard deviations (``"relative"``), which means the same
+#: for rare and frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
-# Enough rows for settings to differ by more than chance; a kernel takes a tenth of a second.
+# With so many rows settings differ by more than chance; a kernel takes a tenth of a second.
 TUNED_ROWS = 1500
 #: With more labels than this, or a hierarchy, the default's classifiers fit all labels at once.
 MANY_LABELS = 512
@@ -46,7 +45,7 @@ NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
 MAX_KERNEL_ROWS = 12_000  # Two or three matrices of 1.2 GB.
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # If there is time.
 _FOLDS = (3, 5)  # Of linear classifiers while they are tuned, and afterwards.
-# Larger logits, or probabilities closer to 0 and 1, say no more; forests and regressions overstep.
+# Largest logit, and scale of probabilities near 0 and 1, which regressions overstep.
 LARGEST, CLOSEST = 8.0, 0.01
 #: Scales logits to the range where the steps of a ScoreEncoder lie.
 SCORE_SCALE = 1 / 3
@@ -61,25 +60,23 @@ _BASELINES: dict[str, type[Any]] = {
 
 @dataclass(frozen=True)
 class ClassifierSearch:
-    """The settings of a classifier to try, the choice among them, and the reading of its scores.
+    """The candidate settings of a classifier, the choice among them, and the reading of its scores.
 
     Args:
         title (str): The name in tables of results.
         baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"`, :obj:`"forest"` or :obj:`"network"`.
-        settings (tuple): The settings to try, the most likely first: of linear classifiers the loss
-            and the inverse strength of regularisation; of kernels ``gamma``, ``alpha`` and whether
-            labels are correlated; of forests the least number of samples in a leaf and the number
-            of entries that a node chooses from, in square roots of all; of networks, whose first
-            setting is taken, the size of hidden layers and the rate of dropout.
+        settings (tuple): The settings, the most likely first: ``(loss, C)`` of linear classifiers;
+            ``(gamma, alpha, correlated)`` of kernels; of forests the least number of samples in a
+            leaf, and the number of features per node in square roots of all; of networks, which
+            take the first setting, ``(hidden, dropout)``.
         reading (str): The reading of scores, one of :obj:`Reading`.
         view (str, optional): The registered name of the view of samples. (default: :obj:`None`, the
-            best view of the samples; of forests the one that keeps most)
+            best view; the last one for forests)
         metric (str, optional): The metric that chooses: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
-            scores of training samples. (default: :obj:`None`, :func:`ranks_and_decides` of held-out
-            scores, as long as there is time)
-        growth (float, optional): The power of the number of samples by which the time of a fit
-            grows. (default: :obj:`1.0`)
+            scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
+        growth (float, optional): The exponent of a fit's time by the number of samples.
+            (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -96,13 +93,10 @@ class ClassifierSearch:
         """Returns the baseline with a setting, not fitted yet."""
         if self.baseline == "forest":
             leaf, roots = setting
-            options: dict[str, Any] = {
-                "n_estimators": NUM_TREES,
-                "min_samples_leaf": leaf,
-                "max_features": min(num_features, int(roots * num_features**0.5)),
-                "random_state": seed,
-            }
-            return ForestBaseline(**{**options, **self.options})
+            max_features = min(num_features, int(roots * num_features**0.5))
+            options: Any = {"min_samples_leaf": leaf, "max_features": max_features}
+            options |= {"n_estimators": NUM_TREES, "random_state": seed, **self.options}
+            return ForestBaseline(**options)
         if self.baseline == "network":
             return NetworkBaseline(*setting, random_state=seed, **self.options)
         return _BASELINES[self.baseline](*setting, **self.options)
@@ -120,8 +114,8 @@ _SVM, _REGRESSION = tuple(product(["hinge"], _HINGE)), tuple(product(["logistic"
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
 # Many labels multiply the time of a kernel.
 _FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))
-# With hundreds of labels, correlations stand out from chance. Each label then learns from more
-# samples, so that kernels may be narrower and regularisation stronger.
+# With hundreds of labels, correlations stand out from chance, and each label learns from more
+# samples: kernels may be narrower and regularisation stronger.
 _CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.0, False))
 _RIDGE = "kernel ridge regression"
 _TREES = ((1, 1), (3, 1), (1, 3))
@@ -135,18 +129,14 @@ AUTOMATIC: dict[str, ClassifierSearch] = {
 
 
 def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
-    """Returns the default's classifiers for a hierarchy of labels, or for more than
-    :obj:`MANY_LABELS` labels: they fit all labels at once.
-    """
+    """Returns the default's classifiers for a hierarchy or many labels, which fit all at once."""
     kernels = _CORRELATED if label_graph is None else _FEW_KERNELS
-    trees: Any = "extremely randomised trees", "forest", ((5, 9), (2, 9)), "probability"
-    network: Any = "multilayer perceptron", "network", ((500, 0.7),), "logit"
-    tree_options = {"extra_trees": True, "max_outputs": MANY_LABELS}
-    return {
-        "ridge": replace(AUTOMATIC["ridge"], settings=kernels),
-        "trees": ClassifierSearch(*trees, growth=1.2, options=tree_options),
-        "network": ClassifierSearch(*network, options={"label_graph": label_graph}),
-    }
+    title, options = "extremely randomised trees", {"extra_trees": True, "max_outputs": MANY_LABELS}
+    trees = replace(AUTOMATIC["forest"], title=title, settings=((5, 9), (2, 9)), options=options)
+    title, options = "multilayer perceptron", {"label_graph": label_graph}
+    network = ClassifierSearch(title, "network", ((500, 0.7),), "logit", options=options)
+    ridge = replace(AUTOMATIC["ridge"], settings=kernels)
+    return {"ridge": ridge, "trees": trees, "network": network}
 
 
 @dataclass
@@ -159,12 +149,9 @@ class StackedClassifier:
     view: str
     setting: list[Any]
     classifier: Any  #: a :class:`~tg_mlc.baselines.Baseline` that can be saved
-    #: views, settings and values of the search
-    tried: list[list[Any]] = field(default_factory=list)
+    tried: list[list[Any]] = field(default_factory=list)  #: views, settings and values
     frequency: FloatArray | None = None  #: of the labels :math:`(L)`, for relative scores
-    #: scores :math:`(N, L)` of the samples of the search; training samples are scored by fits
-    #: without them
-    held_out: FloatArray | None = None
+    held_out: FloatArray | None = None  #: scores :math:`(N, L)` of the samples of the search
     seconds: float = 0.0
 
     def scores(self, x: Any) -> FloatArray:
@@ -177,19 +164,12 @@ class StackedClassifier:
         return 1.0 if self.reading in ("raw", "relative") else SCORE_SCALE
 
     def module(self) -> nn.Module:
-        """Returns the scaled :meth:`scores` as a module of tensor operators, from features
-        :math:`(N, F)`, a dense tensor of single precision, to base scores :math:`(N, L)`.
-
-        Raises:
-            ValueError: If the baseline cannot be a module.
-        """
+        """Returns the scaled :meth:`scores` as a module of tensor operators, if there is one."""
         try:
             baseline: nn.Module = self.classifier.module()
         except ValueError as error:
-            hint = f"which then takes the scores of '{self.title}'"
-            raise ValueError(
-                f"{error}; pass base_scores='input' to export the network alone, {hint}"
-            ) from error
+            hint = "pass base_scores='input' to export a network that takes the scores of"
+            raise ValueError(f"{error}; {hint} '{self.title}'") from error
         return nn.Sequential(baseline, _BaseScores(self.reading, self.scale, self.frequency))
 
     def state_dict(self) -> dict[str, Any]:
@@ -216,13 +196,13 @@ def read_decisions(
     if reading == "raw":
         return decisions
     if reading in ("margin", "logit"):
-        # LinearBaseline.predict_proba reads distances to a margin in the same way.
+        # As in LinearBaseline.predict_proba.
         return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -LARGEST, LARGEST)
     p = (decisions + 1) / 2
     if frequency is not None:
         spread = np.sqrt(frequency * (1 - frequency))
         return np.where(spread > 0, (p - frequency) / np.where(spread > 0, spread, 1), 0)
-    # The logit continues as a rising function below 0 and above 1.
+    # Close to the logit, and increasing below 0 and above 1.
     return np.asarray(np.arcsinh(p / (2 * CLOSEST)) - np.arcsinh((1 - p) / (2 * CLOSEST)))
 
 
@@ -255,10 +235,8 @@ class _BaseScores(nn.Module):
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
     """Returns the sum of macro ROC-AUC, macro average precision and the best micro-F1 of
-    probabilities, each 0 if undefined.
-
-    Labels with few positives are skipped, because their held-out scores mislead: a fold that takes
-    one of three positives away leaves a classifier that hardly expects the label.
+    probabilities, each 0 if undefined. Labels with few positives are skipped: a classifier without
+    one of three positives hardly expects the label.
     """
     learnable = learnable_labels(y)
     y, scores = y[:, learnable], scores[:, learnable]
@@ -267,58 +245,47 @@ def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
     return float(np.nan_to_num(values).sum())
 
 
+class Samples(NamedTuple):
+    """The samples of a search."""
+
+    matrices: Mapping[str, Any]  #: features :math:`(N, F)` by view
+    y: FloatArray  #: targets :math:`(N, L)`
+    train: np.ndarray  #: rows
+    val: np.ndarray  #: rows
+
+
 def find_classifier(
-    search: ClassifierSearch,
-    matrices: Mapping[str, Any],
-    y: FloatArray,
-    split: Split,
-    seconds: float,
-    seed: int,
+    search: ClassifierSearch, samples: Samples, seconds: float, seed: int
 ) -> StackedClassifier:
-    """Returns the best classifier of a search, with the scores of all samples.
-
-    Args:
-        search (ClassifierSearch): The search.
-        matrices (dict): Features :math:`(N, F)` of all samples, by view.
-        y (numpy.ndarray): Their targets :math:`(N, L)`.
-        split (Split): The training and validation samples.
-        seconds (float): The time for a search without a metric, which fits a few samples in any
-            case.
-        seed (int): Seed of samples and trees.
+    """Returns the best classifier of a search, with the scores of all samples. The time is for a
+    search without a metric, which fits a few samples in any case.
     """
-    start, train = time.monotonic(), split.train.numpy()
+    start, (matrices, y, train, _) = time.monotonic(), samples
     if search.baseline == "network":
-        found, rows, decisions = _train_in_time(search, matrices, y, train, seconds, seed)
+        stacked, rows, decisions = _train_in_time(search, samples, seconds, seed)
     elif search.metric is None:
-        found, rows, decisions = _find_in_time(search, matrices, y, train, seconds, seed)
+        stacked, rows, decisions = _find_in_time(search, samples, seconds, seed)
     else:
-        val = split.val.numpy()
-        found, rows, decisions = _find_by_metric(search, matrices, y, train, val, seed)
+        stacked, rows, decisions = _find_by_metric(search, samples, seed)
     # A saved classifier has the precision of its state, and so has this one.
-    found.classifier.load_state_dict(found.classifier.state_dict())
+    stacked.classifier.load_state_dict(stacked.classifier.state_dict())
     if search.reading == "relative":
-        found.frequency = LabelFrequency().fit(y[train], y[train]).frequency
+        stacked.frequency = LabelFrequency().fit(y[train], y[train]).frequency
     scores, others = np.empty(y.shape), np.setdiff1d(np.arange(len(y)), rows)
-    scores[rows] = read_decisions(found.reading, decisions, found.frequency)
+    scores[rows] = read_decisions(stacked.reading, decisions, stacked.frequency)
     if len(others):
-        scores[others] = found.scores(matrices[found.view][others])
-    found.held_out, found.seconds = scores, time.monotonic() - start
-    return found
+        scores[others] = stacked.scores(matrices[stacked.view][others])
+    stacked.held_out, stacked.seconds = scores, time.monotonic() - start
+    return stacked
 
 
-#: A fitted classifier, the rows that it was fitted to, and their held-out decisions.
-_Found = tuple[StackedClassifier, np.ndarray, FloatArray]
+# A fitted classifier, the rows that it was fitted to, and their held-out decisions.
+_Fit = tuple[StackedClassifier, np.ndarray, FloatArray]
 
 
-def _find_in_time(
-    search: ClassifierSearch,
-    matrices: Mapping[str, Any],
-    y: FloatArray,
-    train: np.ndarray,
-    seconds: float,
-    seed: int,
-) -> _Found:
-    """Finds the best setting and view on some samples, and fits it to as many as time allows."""
+def _find_in_time(search: ClassifierSearch, samples: Samples, seconds: float, seed: int) -> _Fit:
+    """Finds the best setting and view on a few rows, and fits it to as many as time allows."""
+    matrices, y, train, _ = samples
     start, order = time.monotonic(), np.random.default_rng(seed).permutation(len(train))
     few, is_forest = train[np.sort(order[:TUNED_ROWS])], search.baseline == "forest"
     tried, costs = list[list[Any]](), list[float]()
@@ -352,36 +319,23 @@ def _find_in_time(
     return search.result(view, setting, classifier, tried), rows, decisions
 
 
-def _train_in_time(
-    search: ClassifierSearch,
-    matrices: Mapping[str, Any],
-    y: FloatArray,
-    train: np.ndarray,
-    seconds: float,
-    seed: int,
-) -> _Found:
+def _train_in_time(search: ClassifierSearch, samples: Samples, seconds: float, seed: int) -> _Fit:
     """Trains a network for each of a few folds, with as many epochs as the time allows."""
-    view, setting = next(iter(matrices)), search.settings[0]
-    x = matrices[view][train]
+    view, setting, train = next(iter(samples.matrices)), search.settings[0], samples.train
+    x, y = samples.matrices[view][train], samples.y[train]
     network = search.make(setting, x.shape[1], seed)
-    affordable = seconds / network.seconds_per_epoch(x, y[train])
+    affordable = seconds / network.seconds_per_epoch(x, y)
     wanted = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
     num_folds = next((number for number in (5, 3) if affordable >= (number - 1) * wanted), 2)
     epochs = int(np.clip(affordable / (num_folds - 1), 1, wanted))
     network.set_params(epochs=epochs)
-    decisions = network.held_out_scores(x, y[train], cv=_folds(y[train], num_folds))
+    decisions = network.held_out_scores(x, y, cv=_folds(y, num_folds))
     return search.result(view, setting, network, [[view, setting, epochs]]), train, decisions
 
 
-def _find_by_metric(
-    search: ClassifierSearch,
-    matrices: Mapping[str, Any],
-    y: FloatArray,
-    train: np.ndarray,
-    val: np.ndarray,
-    seed: int,
-) -> _Found:
+def _find_by_metric(search: ClassifierSearch, samples: Samples, seed: int) -> _Fit:
     """Finds the best setting by a metric of validation samples, or of held-out training scores."""
+    matrices, y, train, val = samples
     view, metric = str(search.view), str(search.metric)
     x, best, tried = matrices[view], None, list[list[Any]]()
     for setting in search.settings:

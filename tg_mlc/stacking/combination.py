@@ -1,4 +1,4 @@
-"""Weights of the logits of classifiers, fitted to samples that none of them has seen."""
+"""Weights of the logits of classifiers, fitted to held-out samples."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
-#: Labels with fewer positives or negatives say nothing of weights, unless all labels have fewer.
+#: Labels with fewer positives or negatives do not fit weights, unless all labels have fewer.
 MIN_CLASS = 5
-#: Pairs of sample and label for a handful of weights.
+#: Largest number of entries (pairs of sample and label) that fit weights.
 MAX_PAIRS = 2**20
-#: How far weights go from those of frequent labels to those of rare ones.
+#: Candidates of :math:`r`, from weights of rare labels to those of frequent ones.
 STRENGTHS = (1.0, 0.5, 0.0)
 
-# Standard deviation, a priori, of the bias of a label around that of all.
-_SPREAD = 0.5
-# Strength, for each sample, of what keeps the weights for rare labels close to each other.
-_SHRINKAGE = 3.0
-_LEAST = 1e-6  # spread of logits
+_SPREAD = 0.5  # Standard deviation, a priori, of the bias of a label around the mean bias.
+_SHRINKAGE = 3.0  # Strength per sample of shrinking weights of rare labels to their mean.
+_LEAST = 1e-6  # Spread of logits.
 
 
 class LogitStacking:
-    r"""Weighs the logits of classifiers, by weights that labels share.
+    r"""Combines the logits of classifiers by weights that labels share.
 
     .. math::
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
@@ -39,26 +37,24 @@ class LogitStacking:
     goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones. The rarity
     :math:`r_l` rises, with the logarithm of the number of positives, from 0 where half of the
     samples are positive to :math:`r` at :obj:`MIN_CLASS` positives; of 1, 0.5 and 0, :math:`r` is
-    the first with the best macro average precision of these logits.
+    the first with the best macro average precision.
 
     Weights :math:`w` have the maximum likelihood, with biases near their mean where a label has few
     samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion
-    to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values. Base logits are calibrated, which
-    is all that a likelihood can tell of classifiers of rare labels: few entries are positives.
+    to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values.
 
-    Weights :math:`v` are therefore those of logits with unit spread (:math:`\sigma_{lc}` before)
-    that are most likely where the positives of a label count as much as its negatives; they are
-    kept close to each other. :math:`\gamma_l` gives a label the spread that it has by :math:`w`,
-    and its bias the same mean. A label with one value in all samples has this mean as a
-    constant: its scores would rank new samples by chance.
+    A likelihood tells little of classifiers of rare labels, which have few positives. Weights
+    :math:`v` are those of logits with unit spread (:math:`\sigma_{lc}` before) that are most likely
+    if positives of a label count as much as its negatives, with shrinkage to their mean.
+    :math:`\gamma_l` gives a label the spread that it has by :math:`w`, and its bias the same mean.
+    A label with one value in all samples has this mean as a constant.
 
-    Weights of at least zero cannot set classifiers that err alike against each other (Breiman 1996,
-    *Stacked Regressions*, doi:10.1007/BF00117832).
+    Weights of at least zero cannot play classifiers that err alike off against each other (Breiman
+    1996, *Stacked Regressions*, doi:10.1007/BF00117832).
 
     .. code-block:: python
 
-        combination = LogitStacking().fit(out_of_fold, y_train)
-        probabilities = combination.predict_proba(scores_of_new_samples)
+        probabilities = LogitStacking().fit(held_out, y_train).predict_proba(new_logits)
 
     Attributes:
         weight (numpy.ndarray): The weights :math:`(L, C)`, after :meth:`fit`.
@@ -76,8 +72,7 @@ class LogitStacking:
         """Fits weights and biases.
 
         Args:
-            logits (numpy.ndarray): Those of all classifiers :math:`(N, L, C)`, each fitted without
-                these samples.
+            logits (numpy.ndarray): Held-out logits of all classifiers :math:`(N, L, C)`.
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
@@ -94,14 +89,13 @@ class LogitStacking:
         mean, spread = _moments(logits, known)
         standard = np.ones(1) / spread
         if entries.x.shape[1] > 1:
-            # Positives together count as much as negatives together, and a label by the root of
-            # how many it has.
+            # Positives of a label count as much as its negatives, times the root of its frequency.
             importance = np.where(entries.y == 1, 1 / frequency, 1 / (1 - frequency))
             importance *= np.sqrt(frequency)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
             x = (entries.x - mean[label]) / spread[label]
             standard = _minimise(entries, x, importance, shrinkage)[0] / spread
-        # The mean and the spread of each label are those by the weights for frequent labels.
+        # The mean and the spread of each label are those of the weights for frequent labels.
         target_mean, target_spread = _moments((logits * weight).sum(axis=-1), known)
         standard_spread = _moments((logits * standard).sum(axis=-1), known)[1]
         standard *= (target_spread / standard_spread)[:, None]
@@ -188,10 +182,10 @@ class _Entries:
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Returns mean and standard deviation of each label's known entries; 0 and 1 for none."""
-    there = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
-    count = np.maximum(there.sum(axis=0), 1)
-    mean = np.where(there, values, 0).sum(axis=0) / count
-    spread = np.sqrt(np.where(there, (values - mean) ** 2, 0).sum(axis=0) / count)
+    mask = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
+    count = np.maximum(mask.sum(axis=0), 1)
+    mean = np.where(mask, values, 0).sum(axis=0) / count
+    spread = np.sqrt(np.where(mask, (values - mean) ** 2, 0).sum(axis=0) / count)
     return mean, np.where(spread > _LEAST, spread, 1.0)
 
 
@@ -219,8 +213,7 @@ def _minimise(
 
     start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels
-    # The import is slow, and loaded models do not need it.
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize  # The import is slow, and loaded models do not need it.
 
     options = {"bounds": bounds, "options": {"maxiter": 200}}
     result = minimize(loss, start, jac=True, method="L-BFGS-B", **options)

@@ -1,4 +1,4 @@
-"""Whether a label graph helps on data of one's own: graphs and classifiers on the same splits."""
+"""Comparison of label graphs, and of classifiers, on the same splits of a data set."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ from tg_mlc.stacking.folds import (
 from tg_mlc.training.fitting import train_model
 
 GRAPHS = ("edgeless", "complete", "prior", "learned")
-#: The rows without label message passing: the classifier that is best on held-out training scores,
-#: and the weighted logits of all classifiers.
+#: Rows without messages: the best classifier by held-out scores, and all classifiers combined.
 SINGLE, STACK = "best classifier", "stack without messages"
-SHARES = (0.7, 0.1, 0.2)  #: of samples to train, to stop and choose thresholds by, and to test
+SHARES = (0.7, 0.1, 0.2)  #: fractions of samples to train, to validate and to test
 METRICS = ("average_precision_macro", "roc_auc_macro", "f1_micro", "f1_macro", "subset_accuracy")
 ALPHA = 0.05
-MIN_EPOCHS = 8  #: after fewer, models still predict what their base scores do
+MIN_EPOCHS = 8  #: with fewer, models still predict their base scores
 _SPLITS = {"random": random_split, "stratified": stratified_split}
-# Fractions of the time of a seed: the limit for classifiers, and the plan for trainings.
+# Fractions of the time of a seed for classifiers and for training along graphs.
 _CLASSIFIERS, _TRAININGS = 0.25, 0.5
 
 
@@ -62,7 +61,7 @@ class GraphTest(NamedTuple):
     graph: str
     against: str
     difference: Difference
-    p: float  #: after Holm's correction for all tests; 1 where there is none
+    p: float  #: after Holm's correction for all tests
 
     @property
     def outcome(self) -> Literal["better", "worse", "no difference"]:
@@ -79,25 +78,14 @@ class GraphTest(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of :func:`compare`. ``print(comparison)`` shows the table, the tests and the
-    conclusion.
+    """The result of :func:`compare`, which prints as table, tests and conclusion."""
 
-    Args:
-        values (dict): For each row and each of :obj:`METRICS` the values of all seeds.
-        metric (str): The metric that decides.
-        seeds (list[int]): The seeds that are done for all rows.
-        wanted (int): The number of seeds that were asked for.
-        sizes (tuple[int, int, int]): The numbers of samples to train, to validate and to test.
-        epochs (list[int]): How many epochs, at most, the time of each seed allowed to train along
-            each graph.
-    """
-
-    values: dict[str, dict[str, list[float]]]
-    metric: str
-    seeds: list[int]
-    wanted: int
-    sizes: tuple[int, int, int]
-    epochs: list[int]
+    values: dict[str, dict[str, list[float]]]  #: values of all seeds, by row and metric
+    metric: str  #: the metric that decides
+    seeds: list[int]  #: the seeds that are done for all rows
+    wanted: int  #: the requested number of seeds
+    sizes: tuple[int, int, int]  #: numbers of samples to train, to validate and to test
+    epochs: list[int]  #: the limit of epochs per graph, by seed
 
     @property
     def graphs(self) -> list[str]:
@@ -106,8 +94,8 @@ class Comparison:
 
     @property
     def tests(self) -> list[GraphTest]:
-        """Tests of each label graph against the edgeless one and the rows without label message
-        passing. Graphs with the same values count once.
+        """Tests of each label graph against the edgeless one and the rows without messages. Graphs
+        with the same values count once.
         """
         values = [self.values[row] for row in self.graphs]
         graphs = [row for i, row in enumerate(self.graphs) if values[i] not in values[:i]]
@@ -124,20 +112,16 @@ class Comparison:
 
     @property
     def conclusion(self) -> str:
-        """The outcome of the tests in words, and how large a gain that was not found could be."""
+        """The outcome of the tests in words, with the interval of differences."""
         num_seeds, tests = len(self.seeds), self.tests
         if num_seeds < 2:
-            return (
-                f"No conclusion: {num_seeds} of {self.wanted} seeds is done, and only two or more "
-                "tell a difference from chance; give it more seconds, or fewer graphs."
-            )
+            got = f"{num_seeds} of {self.wanted} seeds is done, and a test takes two or more"
+            return f"No conclusion: {got}; give it more seconds, or fewer graphs."
         sentences = []
-        if min(self.epochs) < MIN_EPOCHS:
-            sentences.append(
-                f"Time was too short to train along a graph for {MIN_EPOCHS} epochs (got "
-                f"{min(self.epochs)}), which may hide what messages do: give it more seconds, or "
-                "fewer seeds or graphs."
-            )
+        if (epochs := min(self.epochs)) < MIN_EPOCHS:
+            expected = f"Time was too short to train along a graph for {MIN_EPOCHS} epochs"
+            hint = "give it more seconds, or fewer seeds or graphs"
+            sentences.append(f"{expected} (got {epochs}), which may hide what messages do: {hint}.")
         against = [test for test in tests if test.against == "edgeless"]
         for outcome, verb in (("better", "Messages help"), ("worse", "Messages harm")):
             if chosen := [test for test in against if test.outcome == outcome]:
@@ -152,20 +136,13 @@ class Comparison:
             if self.values[row] == self.values[other]:
                 reason = "because they are the same in every split"
                 sentences.append(f"{row} and {other} are tested once, {reason}.")
-        better = [test for test in tests if test.outcome == "better"]
-        beats = {
-            row: {test.graph for test in better if test.against == row} for row in (SINGLE, STACK)
-        }
-        if beaten := beats[SINGLE] & beats[STACK]:
-            sentences.append(
-                f"Better than both rows without messages: {', '.join(sorted(beaten))}."
-            )
-        else:
-            rows = f"the {SINGLE} and the {STACK}"
-            sentences.append(
-                f"No label graph is significantly better than {rows}: these are simpler."
-            )
-        return " ".join(sentences)
+        better = {(test.graph, test.against) for test in tests if test.outcome == "better"}
+        best = [row for row in sorted(self.graphs) if {(row, SINGLE), (row, STACK)} <= better]
+        rows = f"the {SINGLE} and the {STACK}"
+        last = f"No label graph is significantly better than {rows}: these are simpler."
+        if best:
+            last = f"Better than both rows without messages: {', '.join(best)}."
+        return " ".join([*sentences, last])
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", *METRICS)]
@@ -189,10 +166,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values."""
-        tests = [
-            {**t._asdict(), "difference": t.difference._asdict(), "outcome": t.outcome}
-            for t in self.tests
-        ]
+        tests = []
+        for test in self.tests:
+            difference = test.difference._asdict()
+            tests.append({**test._asdict(), "difference": difference, "outcome": test.outcome})
         return {**vars(self), "tests": tests, "conclusion": self.conclusion}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -203,18 +180,16 @@ class Comparison:
             # JSON has no infinity.
             finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)
             path.write_text(json.dumps(finite, indent=1))
-        with (
-            replace_when_done(folder / "comparison.csv") as path,
-            path.open("w", newline="") as file,
-        ):
-            writer = csv.writer(file)
-            writer.writerow(["row", "seed", *METRICS])
-            for row, values in self.values.items():
-                columns = zip(self.seeds, *(values[metric] for metric in METRICS), strict=True)
-                writer.writerows([row, *line] for line in columns)
+        rows = []
+        for row, values in self.values.items():
+            columns = zip(self.seeds, *(values[metric] for metric in METRICS), strict=True)
+            rows += [[row, *line] for line in columns]
+        table = folder / "comparison.csv"
+        with replace_when_done(table) as path, path.open("w", newline="") as file:
+            csv.writer(file).writerows([["row", "seed", *METRICS], *rows])
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Returns a :class:`matplotlib.figure.Figure` of the values of every seed and the means."""
+        """Returns a :class:`matplotlib.figure.Figure` of all values and the means."""
         size = 7, 1 + 0.4 * len(self.values)
         figure = require("matplotlib.figure", extra="plot").Figure(figsize=size)
         ax = figure.add_subplot()
@@ -251,12 +226,12 @@ def compare(
         dataset (MultiLabelDataset): Samples of any kind that :func:`auto` takes.
         graphs (list, optional): :obj:`"edgeless"`, :obj:`"complete"`, :obj:`"prior"` (labels that
             occur together in training samples), :obj:`"learned"` (the largest attention of a model
-            trained along the complete graph), files for :meth:`LabelGraph.read
+            along the complete graph), files for :meth:`LabelGraph.read
             <tg_mlc.graphs.LabelGraph.read>`, or label graphs. (default: the four names)
         seeds (int, optional): The number of splits. (default: :obj:`5`)
-        seconds (float, optional): The time for all, roughly; a seed that would not end in time is
-            not begun. (default: :obj:`600`)
-        metric (str, optional): The one of :obj:`METRICS` that decides.
+        seconds (float, optional): The approximate time of all seeds; a seed that would not end in
+            time does not start. (default: :obj:`600`)
+        metric (str, optional): The metric that decides, one of :obj:`METRICS`.
             (default: :obj:`"average_precision_macro"`)
         split (str, optional): :obj:`"random"` or :obj:`"stratified"`. (default: :obj:`"random"`)
         first_seed (int, optional): The seed of the first split. (default: :obj:`0`)
@@ -293,7 +268,7 @@ def compare(
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
-    """Returns label graphs by the names of their rows; :obj:`None` if each split has its own."""
+    """Returns label graphs by row; :obj:`None` if each split has another."""
     names, rows = dataset.label_names, dict[str, LabelGraph | None]()
     fixed = {"edgeless": edgeless(names), "complete": fully_connected(names)}
     for graph in graphs:
@@ -307,18 +282,14 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
                 reason = "because messages run along all edges alike; skip edges of low weight"
                 warnings.warn(f"The weights of {row!r} have no effect, {reason}", stacklevel=3)
         else:
-            got = shorten(repr(graph))
             expected = f"Expected 'graphs' among {', '.join(GRAPHS)}, files and LabelGraphs"
-            raise ValueError(f"{expected} (got {got})")
+            raise ValueError(f"{expected} (got {shorten(repr(graph))})")
         own_names = names if value is None else value.label_names or names
         if value is not None and (value.num_labels != len(names) or own_names != names):
-            expected = (
-                f"Expected the graph {row!r} to have the labels of the samples, in their order"
-            )
+            expected = f"Expected the graph {row!r} to have the labels of the samples, in order"
             raise ValueError(f"{expected} (got {value.num_labels} labels: {few(own_names)})")
         if row in (*rows, SINGLE, STACK):
-            expected = "Expected every one of 'graphs' to have a name of its own"
-            raise ValueError(f"{expected} (got {row!r} twice)")
+            raise ValueError(f"Expected 'graphs' to have different names (got {row!r} twice)")
         rows[row] = value
     return rows
 
@@ -352,21 +323,20 @@ class _Seed:
                 stacking = LogitStacking().fit(some[train], y[train])
                 metrics[row] = self._evaluate(stacking.predict_proba(some))
             self.settings = settings_of(self.samples)
-            self.epochs = self._epochs(
-                len(graphs) + ("learned" in graphs and "complete" not in graphs)
-            )
+            number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
+            self.epochs = self._epochs(number)
             for row, graph in graphs.items():
                 metrics[row] = self._run(row, graph)
         return metrics
 
     def _epochs(self, number: int) -> int:
-        """Returns how many epochs of a number of trainings the time allows."""
+        """Returns the epochs per training that the time allows."""
         train = self.samples[self.split.train]
         graph = fully_connected(self.dataset.label_names)
         model = self.settings.build(train, graph, **self.settings.model)
         affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
         wanted = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
-        # Two seeds of models that have learned say more than many of models that have not.
+        # Two seeds with enough epochs tell more than many seeds with too few.
         least = min(MIN_EPOCHS, affordable * self.num_seeds / 2)
         return max(1, int(min(wanted, max(affordable, least))))
 

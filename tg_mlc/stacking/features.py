@@ -26,27 +26,27 @@ from tg_mlc.stacking.classifiers import (
     StackedClassifier,
     find_classifier,
 )
+from tg_mlc.stacking.classifiers import Samples as SearchSamples
 
 
 class StackingFeatures(Preprocessor):
     """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L,
     C)`.
 
-    :meth:`fit_transform` gives training samples held-out scores. By default, linear, kernel and
-    tree classifiers choose their settings and the scale of their inputs by the sum of macro
-    ROC-AUC, macro average precision and the best micro-F1 of held-out scores; networks then get
-    vectors on the scale that most of them chose. Settings are compared on at most 1,500 samples,
-    and the best is fitted to as many as its part of the time allows. Searches that name a view and
-    a metric take the matrix of that view, and choose by that metric.
+    :meth:`fit_transform` gives training samples held-out scores. By default, classifiers choose
+    their settings and the scale of their inputs by the sum of macro ROC-AUC, macro average
+    precision and the best micro-F1 of held-out scores, on at most 1,500 samples. The best setting
+    is fitted to as many samples as the time allows; networks get vectors on the most frequent
+    scale. Searches with a view and a metric take that view, and choose by that metric.
 
     Args:
         kinds (Sequence[str], optional): The classifiers, among :obj:`searches`.
             (default: :obj:`None`, all)
-        searches (dict, optional): The search of each classifier (see :class:`ClassifierSearch`).
-            (default: :obj:`AUTOMATIC`: :obj:`"svm"` and :obj:`"logistic"` (linear), :obj:`"ridge"`
-            (kernel ridge regression) and :obj:`"forest"`)
-        seconds (float, optional): The time for all of them together, divided equally; the smallest
-            fits may exceed it. (default: :obj:`120`)
+        searches (dict, optional): The :class:`ClassifierSearch` by name. (default:
+            :obj:`AUTOMATIC`, *i.e.* :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"`,
+            :obj:`"forest"`)
+        seconds (float, optional): The time for all searches, divided equally; the smallest fits may
+            exceed it. (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
 
     Attributes:
@@ -82,7 +82,7 @@ class StackingFeatures(Preprocessor):
         return self
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """Fits the classifiers, and gives training samples the scores of fits without them."""
+        """Fits the classifiers, and gives training samples held-out scores."""
         end, train, y = time.monotonic() + self.seconds, dataset[split.train], dataset.y.numpy()
         names = [search.view for search in self.searches.values()]
         views = views_of(dataset) if None in names else {}
@@ -94,8 +94,8 @@ class StackingFeatures(Preprocessor):
         for index, (name, search) in enumerate(searches):
             seconds = max(0.0, end - time.monotonic()) / (len(self.searches) - index)
             some = matrices if search.view is None else {search.view: matrices[search.view]}
-            classifier = find_classifier(search, some, y, split, seconds, self.seed)
-            self.classifiers[name] = classifier
+            samples = SearchSamples(some, y, split.train.numpy(), split.val.numpy())
+            self.classifiers[name] = find_classifier(search, samples, seconds, self.seed)
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 
     @property
@@ -112,7 +112,7 @@ class StackingFeatures(Preprocessor):
     def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
         scales = [each.scale for each in self.classifiers.values()]
         base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
-        # Data sets of large files can change some attributes only.
+        # Data sets of large files cannot change all attributes.
         if type(raw).get is not MultiLabelDataset.get:
             collated = Samples.collate(list(raw), raw.label_names, None)
             raw = ArrayDataset(collated._replace(kind=raw.kind, feature_names=raw.feature_names))
@@ -123,15 +123,13 @@ class StackingFeatures(Preprocessor):
 
     @property
     def scaling(self) -> str:
-        """The view that most classifiers chose; forests do not count, because scale is nothing to
-        them.
-        """
+        """The view that most classifiers chose, except forests, which depend on no scale."""
         classifiers = self.classifiers.values()
         views = [each.view for each in classifiers if each.baseline != "forest"] or [*self.views]
         return max(dict.fromkeys(views), key=views.count)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the classifiers, and the views that they take."""
+        """Returns the classifiers and their views."""
         names = {self.scaling, *(each.view for each in self.classifiers.values())}
         views = {name: view.state_dict() for name, view in self.views.items() if name in names}
         classifiers = {name: each.state_dict() for name, each in self.classifiers.items()}
@@ -142,14 +140,12 @@ class StackingFeatures(Preprocessor):
         views, classifiers = state["views"].items(), state["classifiers"].items()
         self.views = {name: find("view", name)().load_state_dict(each) for name, each in views}
         self.classifiers = {name: StackedClassifier.from_state(each) for name, each in classifiers}
-        unknown = [v.view for v in self.classifiers.values() if v.view not in self.views]
-        if unknown:
+        if unknown := {each.view for each in self.classifiers.values()} - {*self.views}:
             expected = f"Expected the views of classifiers among {list(self.views)}"
-            raise ValueError(f"{expected} (got {unknown})")
+            raise ValueError(f"{expected} (got {[*unknown]})")
         sizes = {name: len(each.classifier.classes_) for name, each in self.classifiers.items()}
         if len({*sizes.values()}) > 1:
-            got = f"numbers of labels {sizes}"
-            raise ValueError(f"Expected classifiers of the same labels (got {got})")
+            raise ValueError(f"Expected classifiers of the same labels (got numbers {sizes})")
         return self
 
     def __repr__(self) -> str:

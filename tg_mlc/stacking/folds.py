@@ -1,10 +1,10 @@
-"""LaMP trained once for each fold of the training samples, which it then scores."""
+"""Cross-fitting of LaMP: one model per fold, which scores the fold."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -27,13 +27,12 @@ from tg_mlc.training.fitting import TrainSettings, train_model
 
 #: With more labels, each attends to the ten most correlated labels, not to all.
 MAX_COMPLETE, TOP_K = 64, 10
-NUM_FOLDS = (5, 3, 2)  #: the first number that the time allows to train for :obj:`MIN_EPOCHS`
+NUM_FOLDS = (5, 3, 2)  #: the first number with time for :obj:`MIN_EPOCHS`
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-#: Enough for messages that start from base scores; large data sets take 8 epochs if time allows.
-NUM_STEPS = 1500
+NUM_STEPS = 1500  #: enough for messages that start from base scores
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without a better one
-_TIMED = 4  # batches
+_TIMED = 4  # Batches.
 
 #: Trains on the first fold with changed options and Lightning callbacks; returns the least loss.
 Attempt = Callable[..., float]
@@ -43,51 +42,34 @@ Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class LaMPSettings:
-    """How LaMP is built and trained on samples of a kind."""
+    """Settings of LaMP and its training for a kind of input."""
 
     build: Callable[..., nn.Module]
     model: Mapping[str, Any]
     train: TrainSettings
-    #: Changes of :attr:`model` that are tried in turn on the first fold, while there is time.
-    trials: tuple[Mapping[str, Any], ...] = field(default=({},))
-    #: Changes of :attr:`model` where time is too short for an epoch of two folds.
+    #: Changes of :attr:`model` to compare on the first fold, while there is time.
+    trials: tuple[Mapping[str, Any], ...] = ({},)
+    #: Changes of :attr:`model` if time is too short for an epoch of two folds.
     light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
 #: LaMP's default options, of its model and of its training; kinds of input change some below.
-MODEL: dict[str, Any] = {
-    "channels": 64,
-    "dropout": 0.2,
-    "attention_dropout": 0.0,
-    # Training starts from the meaning of the base scores, and messages begin with nothing to add.
-    "score_skip": True,
-}
+MODEL: dict[str, Any] = {"channels": 64, "dropout": 0.2, "attention_dropout": 0.0}
+MODEL["score_skip"] = True  # Training starts from the base scores.
 MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
 FIT: dict[str, Any] = {"ema_decay": 0.98, "gradient_clip": 1.0}
 OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 
-_TABLE: dict[str, Any] = {
-    **MODEL,
-    "node_messages": False,
-    "num_steps": 2,
-    "input_dropout": 0.3,
-    "frequency_strength": 0.5,
-}
+_TABLE: dict[str, Any] = {**MODEL, "node_messages": False, "num_steps": 2}
+_TABLE |= {"input_dropout": 0.3, "frequency_strength": 0.5}
 _MOLECULES = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
 _DNA = {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}
-_TRAIN = TrainSettings(
-    module=MODULE,
-    objective=OBJECTIVE,
-    fit={**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False},
-    batch_size=BATCH_SIZE,
-)
+_FIT = {**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False}
+_TRAIN = TrainSettings(MODULE, OBJECTIVE, _FIT, BATCH_SIZE)
 _SLOW = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
 _TRAIN_MOLECULES = replace(_TRAIN, module=_SLOW, objective=BinaryObjective())
-_TRIALS: tuple[dict[str, Any], ...] = (
-    {},
-    {"channels": 128, "num_steps": 1},
-    {"input_dropout": 0.1},
-)
+_WIDE: dict[str, Any] = {"channels": 128, "num_steps": 1}
+_TRIALS: tuple[dict[str, Any], ...] = ({}, _WIDE, {"input_dropout": 0.1})
 #: By the attribute :obj:`settings` of kinds of input.
 SETTINGS: dict[str, LaMPSettings] = {
     "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TRIALS),
@@ -98,13 +80,13 @@ SETTINGS: dict[str, LaMPSettings] = {
 
 @dataclass
 class Folds:
-    """Models of all folds, and their scores of the samples that they were trained without."""
+    """Models of all folds, and their held-out scores."""
 
     models: list[nn.Module]
     options: dict[str, Any]
     held_out: np.ndarray  #: logits :math:`(N, L)`
-    epochs: int  #: how many the first fold was best after
-    fold: np.ndarray  #: the number :math:`(N)` of the model that was trained without each sample
+    epochs: int  #: the best number for the first fold
+    fold: np.ndarray  #: for each sample the index :math:`(N)` of the model without it
 
 
 def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
@@ -123,14 +105,8 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
 def train_folds(
     dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None
 ) -> Folds | None:
-    """Trains a model without each fold, within a time; returns :obj:`None` if it is too short.
-
-    Args:
-        dataset (MultiLabelDataset): Training samples with base scores.
-        seconds (float): The time.
-        seed (int): Seed of folds and weights.
-        search (callable, optional): Searches options, in further time.
-            (default: :obj:`None`, a few are tried)
+    """Trains a model without each fold on samples with base scores. Returns :obj:`None` if the time
+    is too short. A search of options takes further time.
     """
     end, settings = time.monotonic() + seconds, settings_of(dataset)
     plan = _plan(settings, dataset, seconds)
@@ -139,22 +115,22 @@ def train_folds(
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
     left = end - time.monotonic()
-    options, epochs, cost = _choose(settings, dataset, splits[0], plan, left, seed, search)
+    options, epochs, cost = _choose(settings, (dataset, splits[0]), plan, left, seed, search)
     if search is not None:
         end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
     for part, split in enumerate(splits):
-        # Fewer where the machine has become slower.
+        # The machine may have become slower.
         affordable = int((end - time.monotonic()) / (plan.num_folds - part) / cost)
         num_epochs = max(1, min(epochs, affordable))
-        model = _train(settings, dataset, split, options, num_epochs, seed).model
+        model = _train(settings, (dataset, split), options, num_epochs, seed).model
         models.append(model.eval().requires_grad_(False))
         held_out[split.val] = logits_of(model, batches_of(dataset[split.val]))
     return Folds(models, options, held_out.double().numpy(), epochs, fold)
 
 
 class _Plan(NamedTuple):
-    """As much as the time allows."""
+    """A plan that the time allows."""
 
     changes: Mapping[str, Any]  #: of :attr:`LaMPSettings.model`
     num_folds: int
@@ -163,13 +139,13 @@ class _Plan(NamedTuple):
 
 def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) -> _Plan | None:
     if seconds <= 0:
-        return None  # so that no model is built to be timed
+        return None
     label_graph, num_samples = label_graph_of(dataset), len(dataset)
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
     no_changes: Mapping[str, Any] = {}
     for changes in (no_changes, settings.light):
         model = settings.build(dataset, label_graph, **{**settings.model, **changes})
-        # The rest is for trials, and for a machine that may become slower.
+        # The remaining time is for trials, and for a machine that becomes slower.
         affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
         for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
             epochs = int(affordable / (1 + num_folds))
@@ -179,14 +155,13 @@ def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) ->
 
 
 def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
-    """How long a pass over all samples takes to train, measured on its first batches."""
+    """Returns the duration of an epoch over all samples, measured on its first batches."""
     loader, times = DataLoader(dataset, BATCH_SIZE), []
     for batch in islice(loader, _TIMED):
         before = time.monotonic()
         model(batch).sum().backward()
         times.append(time.monotonic() - before)
-    # The first ones may compile kernels. Collating, the optimiser and validation take about half as
-    # long again.
+    # The first batches may compile kernels. Collating, optimiser and validation take half as long.
     return 1.5 * min(times) * len(loader)
 
 
@@ -204,24 +179,21 @@ class _Trained(NamedTuple):
 
 def _choose(
     settings: LaMPSettings,
-    dataset: MultiLabelDataset,
-    split: Split,
+    samples: tuple[MultiLabelDataset, Split],
     plan: _Plan,
     seconds: float,
     seed: int,
     search: Search | None,
 ) -> tuple[dict[str, Any], int, float]:
-    """Returns the options and the number of epochs that do best on a fold, and the seconds of an
-    epoch.
-
-    One choice serves all folds: a model whose epoch is chosen by the samples that it scores seems
-    better than it is.
+    """Returns the best options and number of epochs for a fold, and the seconds of an epoch. One
+    choice serves all folds, because a choice by the samples that a model scores is biased.
     """
     default, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
 
     def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
         options = {**default, **changes}
-        trained = _train(settings, dataset, split, options, plan.epochs, seed, PATIENCE, callbacks)
+        limits: Any = {"patience": PATIENCE, "callbacks": callbacks}
+        trained = _train(settings, samples, options, plan.epochs, seed, **limits)
         tried.append((options, trained))
         return trained.least
 
@@ -245,25 +217,23 @@ def _choose(
 
 def _train(
     settings: LaMPSettings,
-    dataset: MultiLabelDataset,
-    split: Split,
+    samples: tuple[MultiLabelDataset, Split],
     options: Mapping[str, Any],
     epochs: int,
     seed: int,
-    patience: int | None = None,
-    callbacks: Sequence[Callback] = (),
+    **limits: Any,
 ) -> _Trained:
     start, train = time.monotonic(), settings.train
     module = {key: options.get(key, value) for key, value in train.module.items()}
     model = {key: value for key, value in options.items() if key not in module}
-    fit = {**train.fit, "max_epochs": epochs, "patience": patience, "callbacks": callbacks}
+    fit = {**train.fit, "max_epochs": epochs, "patience": None, **limits}
 
-    def build(samples: MultiLabelDataset) -> nn.Module:
-        return settings.build(samples, label_graph_of(samples), **model)
+    def build(train: MultiLabelDataset) -> nn.Module:
+        return settings.build(train, label_graph_of(train), **model)
 
     with tempfile.TemporaryDirectory() as folder:
         changed = replace(train, module=module, fit=fit)
-        result = train_model(build, dataset, split, changed, folder, seed=seed)
+        result = train_model(build, *samples, changed, folder, seed=seed)
         best, last = (load_file(path) for path in (result.checkpoint, result.last_checkpoint))
         result.module.load_state_dict(last["state_dict"])
     seconds = (time.monotonic() - start) / result.num_epochs

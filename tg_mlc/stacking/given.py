@@ -1,4 +1,4 @@
-"""Given labels of the default: messages of residuals over held-out logits, chosen on masks."""
+"""Given labels of the default: messages of residuals of held-out logits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import register
 from tg_mlc._options import check_choice
-from tg_mlc.baselines.baseline import read_array
+from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.data.given import MAX_GIVEN, draw_given
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, fully_connected
@@ -29,8 +29,7 @@ from tg_mlc.nn import ResidualMessages
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours, LinearMessages
 from tg_mlc.stacking.combination import LogitStacking
 
-#: The labels that will be given: present and absent ones, or only present ones, as reported side
-#: effects are.
+#: The labels that will be given: present and absent ones, or only present ones.
 GivenMasks = Literal["both", "present"]
 
 #: With more labels, messages follow the :obj:`TOP_K` largest correlations of each label.
@@ -41,7 +40,7 @@ MAX_ATTENDING = 300
 MAX_NEIGHBOURS = 4096
 
 _FOLDS = 3
-# Held-out masks: several for each of few samples, fewer where labels are many.
+# Held-out masks: several per sample of small data sets, fewer for many labels.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
@@ -49,11 +48,11 @@ _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
 _EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
 _PENALTY = 10.0
-_ROWS = 256  # per prediction
-_TIMED = 3  # batches
+_ROWS = 256  # Per prediction.
+_TIMED = 3  # Batches.
 _CHANNELS = 32
-_COLUMNS = 512  # of a matrix of correlations, per product
-_NUMBERS = 2**24  # of messages in memory
+_COLUMNS = 512  # Of a matrix of correlations, per product.
+_NUMBERS = 2**24  # Of messages in memory.
 
 
 PARTS: dict[str, Callable[[LabelGraph], Any]] = {
@@ -67,28 +66,25 @@ PARTS: dict[str, Callable[[LabelGraph], Any]] = {
 
 
 class GivenLabelStacking:
-    r"""Logits of labels once the values of others are given, by parts that start from base logits.
+    r"""Logits of labels after others are given, by parts that change base logits.
 
-    The parts are the base logits themselves, :class:`~tg_mlc.nn.ResidualMessages` in closed form,
-    trained, and with attention among labels, :class:`LinearMessages`, and where messages follow all
-    pairs :class:`LabelNeighbours` (up to 300 labels) or :class:`LabelAutoencoder` (301 to 1,000).
-    Each part :math:`z_p` counts twice: with its change of the base logits :math:`b`, a sum over the
-    given labels :math:`\mathcal{G}`, and with the mean of it, because many given labels repeat each
-    other:
+    The parts are :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with attention
+    among labels, :class:`LinearMessages`, and on a complete graph :class:`LabelNeighbours` (up to
+    300 labels) or :class:`LabelAutoencoder` (301 to 1,000). Each part :math:`z_p` counts twice: as
+    a change of the base logits :math:`b` that is a sum over the given labels :math:`\mathcal{G}`,
+    and as the mean, because many given labels repeat each other:
 
     .. math::
         z = c + w_0 b + \sum_p \Big( w_p z_p +
         w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
 
-    Weights of at least zero (:class:`~tg_mlc.stacking.combination.LogitStacking`) combine the
-    predictions of held-out samples under masks that give :math:`k \ge 1` labels on average. A part
-    without weight is dropped. Rows without given labels keep their base logits.
+    :class:`~tg_mlc.stacking.combination.LogitStacking` fits the weights to held-out samples under
+    masks that give :math:`k \ge 1` labels on average. A part without weight is dropped. Rows
+    without given labels keep their base logits.
 
     Args:
-        masks (str, optional): :obj:`"both"`, or :obj:`"present"` if only labels that apply will be
-            given. (default: :obj:`"both"`)
-        names (Sequence[str], optional): The parts to try, among :obj:`PARTS`.
-            (default: :obj:`None`, all)
+        masks (str, optional): One of :obj:`GivenMasks`. (default: :obj:`"both"`)
+        names (Sequence[str], optional): The parts, among :obj:`PARTS`. (default: all)
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
@@ -125,13 +121,12 @@ class GivenLabelStacking:
         """Fits to training samples.
 
         Args:
-            base_logits (numpy.ndarray): Logits :math:`(N, L)` of models that were fitted without
-                the samples.
+            base_logits (numpy.ndarray): Held-out logits :math:`(N, L)`.
             y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
             seconds (float): The time for parts that are trained.
             seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
-            label_graph (LabelGraph, optional): The edges of messages. (default: :obj:`None`, all;
-                with more than 1,000 labels, the 32 largest correlations of residuals of each)
+            label_graph (LabelGraph, optional): The edges of messages. (default: all, or the 32
+                largest correlations of residuals per label with more than 1,000 labels)
         """
         start, num_labels = time.monotonic(), y.shape[1]
         if label_graph is None and num_labels <= MAX_DENSE:
@@ -150,7 +145,7 @@ class GivenLabelStacking:
         rest = fitting.rest.numpy()
         self.combination = LogitStacking().fit(logits, rest)
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
-        # Base logits know more of a label whose remaining targets are all alike.
+        # Masks may leave a label without targets of both classes: it keeps its base logits.
         is_base_only = _has_both(y) & ~_has_both(rest)
         weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
         self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
@@ -190,17 +185,13 @@ class GivenLabelStacking:
 
     @torch.inference_mode()
     def decision_function(self, base_logits: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Returns logits :math:`(N, L)`; those of given labels do not know their own values.
-
-        Args:
-            base_logits (numpy.ndarray): Logits :math:`(N, L)` of the model without given labels.
-            given (numpy.ndarray): 0, 1, or NaN for unknown :math:`(N, L)`.
+        """Returns logits :math:`(N, L)` from base logits and given labels (NaN for unknown). The
+        logit of a given label does not depend on its value.
         """
         logits = np.array(base_logits, dtype=float)
         rows = np.flatnonzero(~np.isnan(given).all(axis=1))
         num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
-        # Dense matrix products hold a few numbers per label; attention and sparse graphs one per
-        # edge.
+        # Dense products hold a few numbers per label, attention and sparse graphs one per edge.
         are_products = num_edges == num_labels**2 and "attention" not in self.parts
         row_size = max(4 * num_labels if are_products else num_edges, 1)
         if isinstance(neighbours := self.parts.get("neighbours"), LabelNeighbours):
@@ -208,10 +199,7 @@ class GivenLabelStacking:
         size = max(64, _NUMBERS // row_size)
         for start in range(0, len(rows), size):
             chunk = rows[start : start + size]
-            base, known = (
-                torch.from_numpy(np.asarray(matrix[chunk], dtype=np.float32))
-                for matrix in (base_logits, given)
-            )
+            base, known = (float_tensor(matrix[chunk]) for matrix in (base_logits, given))
             parts = [part(base, known) for part in self.parts.values()]
             exact = torch.from_numpy(logits[chunk])
             columns = _logit_columns(exact, parts, known, self.mean_num_given)
@@ -223,8 +211,8 @@ class GivenLabelStacking:
         return _GivenLabelModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that :meth:`decision_function` needs, as tensors and plain data."""
-        # All pairs would take more space than the weights.
+        """Returns the state of :meth:`decision_function` as tensors and plain data."""
+        # Edges of a complete graph would take more space than the weights.
         is_complete = self.label_graph.num_edges == self.label_graph.num_labels**2
         return {
             "masks": self.masks,
@@ -288,15 +276,10 @@ def _logit_columns(
 
 
 class _Fitting:
-    """The parts, and their logits of held-out samples under the masks that choose everything."""
+    """The parts, and their held-out logits under masks."""
 
     def __init__(
-        self,
-        base_logits: np.ndarray,
-        y: np.ndarray,
-        label_graph: LabelGraph,
-        masks: GivenMasks,
-        seed: int,
+        self, base_logits: Any, y: Any, label_graph: LabelGraph, masks: GivenMasks, seed: int
     ) -> None:
         self.base_logits = torch.from_numpy(base_logits).float()
         self.y = torch.from_numpy(y).float()
@@ -307,18 +290,18 @@ class _Fitting:
         self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
         self.given, self.rest = self._draw(self.rows)
         fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
-        #: For each fold, the rows to fit to, and a mask of the held-out entries of :attr:`rows`.
+        # For each fold, the rows to fit to, and a mask of the held-out entries of 'rows'.
         self.folds = [
             ((fold != part).nonzero()[:, 0], fold[self.rows] == part)
             for part in range(int(fold.max()) + 1)
         ]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
-        self.options: dict[str, dict[str, float]] = {}  #: of closed forms
+        self.options: dict[str, dict[str, float]] = {}  # Of closed forms.
         self.epochs: dict[str, int] = {}
 
     def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Draws given labels of some samples, and returns them and the targets that remain."""
+        """Draws given labels of some samples. Returns them and the remaining targets."""
         present_only = self.masks == "present"
         return draw_given(self.y[rows], MAX_GIVEN, self.generator, present_only=present_only)
 
@@ -422,18 +405,15 @@ class _Fitting:
 
 
 def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
-    """Returns the symmetric label graph of the largest absolute correlations of residuals.
-
-    Args:
-        residual (numpy.ndarray): Residuals :math:`(N, L)`, NaN for unknown.
-        top_k (int): The number of edges of a label.
+    """Returns the symmetric label graph of the largest absolute correlations of residuals
+    :math:`(N, L)` (NaN for unknown), at least :obj:`top_k` per label.
     """
     values = torch.from_numpy(np.nan_to_num(residual)).float()
     values, num_labels = values / values.norm(dim=0).clamp(min=1e-6), values.size(1)
     sources = []
     for columns in torch.split(torch.arange(num_labels), _COLUMNS):
         sizes = (values[:, columns].t() @ values).abs()
-        sizes[torch.arange(len(columns)), columns] = -1.0  # A label is no neighbour of its own.
+        sizes[torch.arange(len(columns)), columns] = -1.0  # A label is not its own neighbour.
         sources.append(sizes.topk(min(top_k, num_labels - 1)).indices)
     source = torch.cat(sources)
     target = torch.arange(num_labels).unsqueeze(-1).expand_as(source)

@@ -1,7 +1,6 @@
-"""Training with Lightning: the module, its objective, the data module, and :func:`fit`, which
-resumes exactly.
+"""Training with Lightning: module, objective, data module, and :func:`fit`, which resumes exactly.
 
-Objectives need no Lightning; all else is imported when it is first used.
+Objectives need no Lightning; everything else is imported on first use.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import shorten
 from tg_mlc.inference.checkpoint import check_whole, load_file
 
-# The beginnings of Lightning's warnings that tell nothing new.
+# Lightning's warnings that tell nothing new.
 _EXPECTED_WARNINGS = (
     ".*does not have many workers.*",  # Small data is loaded fastest in the same process.
     ".*exists and is not empty.*",  # Files of an earlier run are meant to be replaced.
@@ -75,8 +75,8 @@ class RandomState(Callback):
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores a state, as late as possible: setting up a training draws random numbers, too.
-        A new training of several processes begins with another state in each.
+        """Restores a state, after Lightning's set-up, which draws random numbers. In a new
+        training, each process begins with another state.
         """
         rank = trainer.global_rank
         if self._restored is not None:
@@ -93,8 +93,7 @@ class RandomState(Callback):
 
 
 class ExponentialMovingAverage(WeightAveraging):
-    r"""Validates, and stores, a running average of the weights; buffers stay those of the last
-    step.
+    r"""Validates and stores a running average of the weights, with the latest buffers.
 
     After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the
     weights, so that a short training is not held back by its first steps.
@@ -115,12 +114,11 @@ class ExponentialMovingAverage(WeightAveraging):
             step = get_ema_multi_avg_fn(min(decay, (1 + n) / (10 + n)))  # type: ignore[no-untyped-call]
             step(averaged, current, n)
 
-        # Buffers are copied, not averaged: averages of integers, such as the offsets of a look-up,
-        # mean nothing.
+        # Averages of integer buffers, such as the offsets of a look-up, mean nothing.
         super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Puts the average on the device that the model moves to, which saves copies per step."""
+        """Puts the average on the model's device, which saves copies per step."""
         self._device = trainer.strategy.root_device
         super().setup(trainer, pl_module, stage)
 
@@ -134,9 +132,7 @@ class PatientStopping(EarlyStopping):
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best epoch, or without a metric the last one, under a fixed name in a
-    folder that may be moved.
-    """
+    """Checkpoint of the best epoch (the last one without a metric) in a folder that may move."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}
@@ -146,15 +142,13 @@ class FileCheckpoint(ModelCheckpoint):
         """Writes the checkpoint. Raises if the metric is NaN."""
         value = trainer.callback_metrics.get(self.monitor or "")
         if value is not None and value.isnan():
-            reason = "no label has known validation samples of both classes"
+            got = "NaN, as no label has known validation samples of both classes"
             hint = "use monitor='val/loss' or another split"
-            raise ValueError(
-                f"Expected '{self.monitor}' to be a number (got NaN, as {reason}); {hint}"
-            )
+            raise ValueError(f"Expected '{self.monitor}' to be a number (got {got}); {hint}")
         super().on_train_epoch_end(trainer, pl_module)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes a state over, with the path in the present folder."""
+        """Loads a state, with the path in the present folder."""
         if not state_dict["best_model_path"]:
             return
         path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")
@@ -175,9 +169,7 @@ class FileCheckpoint(ModelCheckpoint):
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its final name and renames it, so that a killed training never
-    leaves half a file, and reads nothing but tensors and plain data.
-    """
+    """Writes checkpoints as a whole, even if the training is killed, and reads only plain data."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
@@ -192,11 +184,10 @@ class AtomicCheckpointIO(TorchCheckpointIO):
                 torch.save(checkpoint, unfinished)
         except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter.
             free = f"{shutil.disk_usage(path.parent).free:,} bytes free on that disk"
-            reason = str(error).splitlines()[0]
+            got = f"{str(error).splitlines()[0]!r}, with {free}"
             hint = "make room there, and resume from the last complete epoch"
-            raise OSError(
-                f"Expected to write the checkpoint '{path}' (got {reason!r}, with {free}); {hint}"
-            ) from error
+            message = f"Expected to write the checkpoint '{path}' (got {got}); {hint}"
+            raise OSError(message) from error
 
     def load_checkpoint(
         self,
@@ -209,9 +200,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, with the monitored metric and the time left, on terminals.
-    Lightning's bars are per epoch, which here often takes about a second.
-    """
+    """One bar for the whole training, on terminals; Lightning has one per epoch."""
 
     def __init__(self, monitor: str) -> None:
         super().__init__()
@@ -226,16 +215,10 @@ class RunProgressBar(ProgressBar):
         self._enabled = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._bar = tqdm(
-            total=trainer.estimated_stepping_batches,
-            initial=trainer.global_step,
-            desc="Training",
-            unit="step",
-            leave=False,
-            dynamic_ncols=True,
-            disable=not (self._enabled and sys.stdout.isatty()),
-            file=sys.stdout,
-        )
+        options: Any = {"unit": "step", "leave": False, "dynamic_ncols": True, "file": sys.stdout}
+        options["disable"] = not (self._enabled and sys.stdout.isatty())
+        total, initial = trainer.estimated_stepping_batches, trainer.global_step
+        self._bar = tqdm(desc="Training", total=total, initial=initial, **options)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         self._bar.update(trainer.global_step - self._bar.n)

@@ -22,20 +22,19 @@ from tg_mlc.inference.batches import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):
-    """Draws every sample once, in an order that depends on the seed and the epoch alone, so that
-    training resumes exactly.
+    """Draws every sample once, in an order that depends on seed and epoch alone, so that training
+    resumes exactly.
 
     Several processes take turns in that order: their batches make up those of one process with
-    larger batches. A process that has a batch less than others repeats a sample as its last batch.
+    larger batches. A process with a batch less than others repeats a sample as its last batch.
 
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
-        shuffle (bool, optional): If set to :obj:`False`, samples keep their order, and the seed is
-            that of workers alone. (default: :obj:`True`)
+        shuffle (bool, optional): If set to :obj:`False`, samples keep their order.
+            (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
-        process (tuple, optional): The number of this process, and the number of processes.
-            (default: :obj:`(0, 1)`)
+        process (tuple, optional): Rank, and number of processes. (default: :obj:`(0, 1)`)
 
     Attributes:
         num_own_batches (int): The number of batches without a repeated sample.
@@ -53,9 +52,7 @@ class EpochSampler(Sampler[int]):
     ) -> None:
         if seed < 0:
             raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
-        self.num_samples = num_samples
-        self.seed = seed
-        self.shuffle = shuffle
+        self.num_samples, self.seed, self.shuffle = num_samples, seed, shuffle
         self.process = rank, num_processes = process
         batches = [-(-len(range(r, num_samples, num_processes)) // batch_size) for r in (0, rank)]
         self.num_own_batches = batches[1]
@@ -84,13 +81,11 @@ class EpochSampler(Sampler[int]):
 
 
 class _Samples(Dataset):
-    """The samples of a list, or of another data set, as a data set of PyG with targets
-    :math:`(1, L)`.
-    """
+    """A list, or any data set, as a data set of PyG with targets :math:`(1, L)`."""
 
     def __init__(self, samples: Any) -> None:
         checked = samples if isinstance(samples, (list, tuple)) else []
-        # The samples of a data set on disk are checked when they are read.
+        # Samples of a data set on disk are checked when they are read.
         if isinstance(samples, torch.utils.data.Dataset) and len(samples):  # type: ignore[arg-type]
             checked = [samples[0]]
         types = [type(sample).__name__ for sample in checked if not isinstance(sample, BaseData)]
@@ -117,8 +112,7 @@ class _Samples(Dataset):
         if y.numel() != self.num_labels:
             expected = f"'y' of {self.num_labels} labels in every sample, as in the first one"
             got = f"{y.numel()} in sample {index}"
-            hint = "pass NaN for labels that are unknown"
-            raise ValueError(f"Expected {expected} (got {got}); {hint}")
+            raise ValueError(f"Expected {expected} (got {got}); pass NaN for unknown labels")
         sample = copy(sample)
         sample.y = y
         return sample
@@ -142,9 +136,7 @@ def _target_of(sample: BaseData, index: int) -> Tensor:
 
 
 def as_samples(dataset: Any) -> Any:
-    """Returns any samples as a data set of PyG with targets :math:`(1, L)`. Data sets that make
-    batches stay as they are.
-    """
+    """Returns samples as a data set of PyG with targets :math:`(1, L)`, or as one that batches."""
     if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
         return dataset
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
@@ -156,9 +148,7 @@ def as_samples(dataset: Any) -> Any:
 
 
 class MultiLabelDataModule(LightningDataModule):
-    """Loads the parts of a split of a PyG data set.
-
-    A training resumes only with the same split, seed and batch size.
+    """Loads the parts of a split. A training resumes only with the same split, seed and batch size.
 
     Args:
         dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or
@@ -166,8 +156,8 @@ class MultiLabelDataModule(LightningDataModule):
             any, makes batches, as that of :class:`~tg_mlc.sequences.NextSetDataset`.
         split (Split): The samples to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
-        num_workers (int, optional): Number of processes that load batches; small samples are loaded
-            fastest without. (default: :obj:`0`)
+        num_workers (int, optional): Number of processes that load batches; zero is fastest for
+            small samples. (default: :obj:`0`)
         seed (int, optional): Seed of the order of training samples. (default: :obj:`0`)
 
     Raises:
@@ -194,17 +184,14 @@ class MultiLabelDataModule(LightningDataModule):
             expected = "Expected a split with samples to train and to validate with"
             raise ValueError(f"{expected} (got {split})")
         check_count("batch_size", batch_size)
-        self.split = split
-        self.batch_size = batch_size
-        self.num_workers = num_workers
-        self.seed = seed
+        self.split, self.seed = split, seed
+        self.batch_size, self.num_workers = batch_size, num_workers
 
     def train_dataloader(self) -> DataLoader:
         """Returns the training samples, in the order of the epoch that a training has reached."""
         sampler = self._sampler(self.split.train)
         if self.trainer is not None:
-            # Workers fetch the first batches of a resumed training before Lightning says which
-            # epoch it is.
+            # Workers fetch the first batches of a resumed training before Lightning sets the epoch.
             sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
 
@@ -228,8 +215,7 @@ class MultiLabelDataModule(LightningDataModule):
         return EpochSampler(part.numel(), self.seed, **options)
 
     def _loader(self, part: Tensor, **options: Any) -> Any:
-        # A loader without a generator draws from the global one, so that validation would change
-        # training.
+        # Without a generator, validation would draw from the global one and change training.
         options.setdefault("generator", Generator())
         options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
         return make_loader(self.part(part), **options)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import not_
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -71,34 +72,25 @@ _TRAINER_OPTIONS: dict[str, Any] = {
 
 
 def _is_unlimited(value: Any) -> bool:
-    """Tells whether a limit is none: to Lightning, 1.0 is a fraction of all, and 1 a number."""
+    """Tells whether there is no limit: to Lightning, 1.0 is a fraction of all, and 1 a number."""
     return value is None or (isinstance(value, float) and value == 1.0)
-
-
-def _is_off(value: Any) -> bool:
-    return not value
 
 
 def _is_not_zero(value: Any) -> bool:
     return bool(value != 0)
 
 
-# The values of Lightning's options that leave the best epoch what it is, and why others do not.
+_END = "thresholds belong to the weights at the end of an epoch; see check_val_every_n_epoch"
+# Checks of Lightning's options, some values of which would change what the best epoch means.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "enable_checkpointing": (
-        lambda value: value in (None, True),
-        "the best weights are kept in a checkpoint",
-    ),
-    "barebones": (_is_off, "it skips the checkpoint that the best weights are kept in"),
-    "fast_dev_run": (_is_off, "it keeps no weights; try limit_train_batches=2 with max_epochs=1"),
+    "enable_checkpointing": ((None, True).__contains__, "the best weights are in a checkpoint"),
+    "barebones": (not_, "it skips the checkpoint of the best weights"),
+    "fast_dev_run": (not_, "it keeps no weights; try limit_train_batches=2 with max_epochs=1"),
     "limit_train_batches": (_is_not_zero, "training takes at least one batch"),
     "limit_val_batches": (_is_not_zero, "validation chooses the best epoch and the thresholds"),
     "limit_predict_batches": (_is_unlimited, "predictions are those of all samples"),
-    "val_check_interval": (
-        _is_unlimited,
-        "thresholds belong to the weights at the end of an epoch; see check_val_every_n_epoch",
-    ),
-    "use_distributed_sampler": (_is_off, "samples are divided so that each counts once"),
+    "val_check_interval": (_is_unlimited, _END),
+    "use_distributed_sampler": (not_, "samples are divided so that each counts once"),
 }
 _DATA_OPTIONS = ("val", "test", "split", "batch_size", "num_workers", "seed")
 _MODULE_OPTIONS = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
@@ -124,8 +116,8 @@ class Training:
         return f"Training('{self.checkpoint}', {value})"
 
     def scores(self, samples: DataLoader | Any) -> Tensor:
-        """Returns the module's scores :math:`(N, L)` of all samples of a loader, a list or a data
-        set, in its order. All processes of the training compute them; they are not calibrated.
+        """Returns the scores :math:`(N, L)`, before calibration, of a loader, a list or a data set,
+        in its order. All processes of the training compute them.
         """
         trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
@@ -139,14 +131,7 @@ class Training:
         return scores if is_alone else gathered(sampler, scores)[0]
 
     def part(self, name: Literal["train", "val", "test"]) -> Any:
-        """Returns the preprocessed samples of a part of the split.
-
-        Args:
-            name (str): The part.
-
-        Raises:
-            ValueError: If there is no such part, or it is empty.
-        """
+        """Returns the preprocessed samples of a part of the split, which must not be empty."""
         check_choice("part", name, PARTS)
         indices = getattr(self.data.split, name)
         if indices.numel() == 0:
@@ -155,14 +140,7 @@ class Training:
         return self.data.part(indices)
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
-        """Returns all metrics of a part of the split, at the thresholds of the validation part.
-
-        Args:
-            part (str, optional): The part. (default: :obj:`"test"`)
-
-        Raises:
-            ValueError: If there is no such part, or it is empty.
-        """
+        """Returns all metrics of a part of the split, at the thresholds of the validation part."""
         return self.prepared.evaluate(self.part(part))
 
     @property
@@ -195,10 +173,9 @@ def fit(
 
     The folder gets ``best.ckpt``, ``last.ckpt``, the metrics of every epoch under ``logs`` (as CSV
     and for TensorBoard), the folder ``model`` for :func:`tg_mlc.load` if the model can be made
-    again, and ``.lock``, which keeps a second training out. Checkpoints are written as a whole at
-    the end of an epoch, so that a training that was stopped at any moment resumes from its last
-    complete epoch. Resumed with the same arguments, it gives bit for bit the weights of an
-    uninterrupted training on a CPU with the same number of threads.
+    again, and ``.lock``, which keeps a second training out. A training that was stopped at any
+    moment resumes from its last complete epoch. With the same arguments and number of threads on a
+    CPU, it gives bit for bit the weights of an uninterrupted training.
 
     .. code-block:: python
 
@@ -211,37 +188,32 @@ def fit(
         module (torch.nn.Module or MultiLabelModule): A network that returns logits :math:`(B, L)`
             of a batch, or a module with an objective of its own.
         data (list of Data, Dataset, DataLoader or MultiLabelDataModule): Samples with :obj:`y` of
-            shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader, whose samples
-            and batch size are taken; three loaders for training, validation and test; or a module
-            that loads the parts of a split.
+            shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader of them; three
+            loaders for training, validation and test; or a module that loads the parts of a split.
         folder (str or PathLike): The folder for checkpoints and logs.
         label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the
             label graph, or numbers)
-        max_epochs (int, optional): Number of epochs; the schedule of the learning rate ends there.
+        max_epochs (int, optional): Number of epochs, also of the learning rate's schedule.
             (default: :obj:`50`)
         monitor (str, optional): The validation metric that chooses the best epoch: one of
             :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Stops after so many epochs without a better one; never if
-            :obj:`None`. (default: :obj:`10`)
-        ema_decay (float, optional): Validates and keeps a running average of the weights with this
-            decay. (default: :obj:`None`)
+        patience (int, optional): Stops after so many epochs without a better one, or never.
+            (default: :obj:`10`)
+        ema_decay (float, optional): Decay of a running average of the weights, which is validated
+            and kept. (default: :obj:`None`)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
         precision (str, optional): Lightning's name of the precision, *e.g.* :obj:`"bf16-mixed"`.
             (default: :obj:`"32-true"`)
         accelerator (str, optional): Lightning's name of the device; one is used unless options such
             as ``devices=2, strategy="ddp"`` request more. (default: :obj:`"auto"`)
-        deterministic (bool or str, optional): If set to :obj:`True`, operations without a
-            deterministic implementation raise an error; :obj:`"warn"` warns.
-            (default: :obj:`False`)
-        resume (bool, optional): If set to :obj:`True`, goes on from ``last.ckpt`` in :obj:`folder`.
-            (default: :obj:`False`)
+        deterministic (bool or str, optional): If set to :obj:`True`, operations that are not
+            deterministic raise an error; :obj:`"warn"` warns. (default: :obj:`False`)
+        resume (bool, optional): Whether to go on from ``last.ckpt``. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
         calibrate (bool, optional): Whether to calibrate the probabilities of each label on the
-            validation samples (:meth:`Model.calibrate <tg_mlc.inference.Model.calibrate>`).
-            (default: :obj:`False`)
-        coverage_share (float, optional): The fraction of samples, drawn at random, that the split
-            leaves out, so that ``predict(..., coverage=0.9)`` can promise what label sets hold.
-            (default: :obj:`0`)
+            validation samples. (default: :obj:`False`)
+        coverage_share (float, optional): The random fraction of samples that no fit sees, so that
+            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
         **options (optional): The fractions :obj:`val` and :obj:`test` of samples in a stratified
             split (0.1 each), or a :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and
             :obj:`seed` (of the split and of the order of samples) of :class:`MultiLabelDataModule`;
@@ -270,11 +242,10 @@ def fit(
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
-    best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
-    last = FileCheckpoint(folder / "last.ckpt")
-    start = folder / "last.ckpt" if resume else None
-    if start is not None and not start.is_file():
-        expected = f"Expected a checkpoint to resume from (got no file '{start}')"
+    best_path, last_path = folder / "best.ckpt", folder / "last.ckpt"
+    best, last = FileCheckpoint(best_path, monitor, MONITORS[monitor]), FileCheckpoint(last_path)
+    if resume and not last_path.is_file():
+        expected = f"Expected a checkpoint to resume from (got no file '{last_path}')"
         raise FileNotFoundError(f"{expected}; train without 'resume'")
     loggers, bar = options.pop("logger", True), options.get("enable_progress_bar", True)
     if loggers is True:
@@ -301,7 +272,7 @@ def fit(
         )
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
-            _train(trainer, module, data, folder, start, options)
+            _train(trainer, module, data, folder, resume, options)
             _load_best(module, best.best_model_path)
     model = Model.of(module)
     model.network_stage.examples = next(iter(data.val_dataloader()))
@@ -311,25 +282,14 @@ def fit(
     if coverage_samples is not None:
         prepared.conformalize(coverage_samples, batch_size=data.batch_size)
     model.stages = [*model.preparing, *prepared.stages[1:]]
-    best_value = float(cast("Tensor", best.best_model_score))
+    best_value, num_epochs = float(cast("Tensor", best.best_model_score)), trainer.current_epoch
     values = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
-    model.facts = {
-        "validation": {monitor: best_value, **values},
-        "epochs": trainer.current_epoch,
-        "data": data_hash(data.dataset),
-        "split": data.split.hash,
-    }
-    model.training = Training(
-        model=model,
-        module=module,
-        checkpoint=Path(best.best_model_path),
-        last_checkpoint=Path(last.best_model_path),
-        best_value=best_value,
-        num_epochs=trainer.current_epoch,
-        trainer=trainer,
-        data=data,
-        folder=_save(model, module, trainer, folder / "model"),
-    )
+    model.facts = {"validation": {monitor: best_value, **values}, "epochs": num_epochs}
+    model.facts |= {"data": data_hash(data.dataset), "split": data.split.hash}
+    paths = Path(best.best_model_path), Path(last.best_model_path)
+    saved = _save(model, module, trainer, folder / "model")
+    results = *paths, best_value, num_epochs, trainer, data, saved
+    model.training = Training(model, module, *results)
     return model
 
 
@@ -375,8 +335,7 @@ def train_model(
         split (Split): The samples to train, validate and test with.
         settings (TrainSettings): The options of module, objective and :func:`fit`.
         folder (str or PathLike): The folder for checkpoints and logs.
-        seed (int, optional): Seed of weights, dropout and the order of samples, which stays the
-            seed of the process. (default: :obj:`0`)
+        seed (int, optional): Seed of the process, and of the order of samples. (default: :obj:`0`)
         preprocessor, config (optional): As in :class:`MultiLabelModule`. (default: :obj:`None`)
     """
     seed_everything(seed, verbose=False)
@@ -389,21 +348,16 @@ def train_model(
 
 
 def _train(
-    trainer: Trainer,
-    module: MultiLabelModule,
-    data: MultiLabelDataModule,
-    folder: Path,
-    start: Path | None,
-    options: Mapping[str, Any],
+    trainer: Trainer, module: MultiLabelModule, data: Any, folder: Path, resume: bool, options: Any
 ) -> None:
-    """Trains, from a checkpoint if there is one."""
-    # An optimiser has to know the sizes of lazy layers, which one batch tells.
+    """Trains, from the last checkpoint if set to resume."""
+    # An optimiser has to know the sizes of lazy layers, which one batch determines.
     if any(map(is_lazy, module.parameters())):
         with torch.no_grad():
             module.eval()(next(iter(data.val_dataloader())))
         module.train()
     try:
-        trainer.fit(module, data, ckpt_path=start)
+        trainer.fit(module, data, ckpt_path=folder / "last.ckpt" if resume else None)
     except SIGTERMException:
         # Lightning would exit with status 0.
         hint = "call fit with resume=True to go on from its last complete epoch"
@@ -427,10 +381,9 @@ def _split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[
         return data, None
     is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or "split" in options
     if is_divided or _are_loaders(data):
-        expected = f"samples that are not divided yet for coverage_share={fraction:g}"
+        expected = f"Expected samples that are not divided yet for coverage_share={fraction:g}"
         hint = "keep some out of these, and pass them to 'conformalize' of the model"
-        got = "loaders, a data module or a 'split'"
-        raise ValueError(f"Expected {expected} (got {got}); {hint}")
+        raise ValueError(f"{expected} (got loaders, a data module or a 'split'); {hint}")
     samples = as_samples(data)
     split = random_split(len(samples), (1 - fraction, 0.0, fraction), options.get("seed", 0))
     if isinstance(samples, Dataset):
@@ -466,13 +419,11 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
     if fractions and "split" in options:
         raise ValueError(f"Expected either 'split' or {sorted(fractions)} (got both)")
     if "split" not in options:
-        fractions = {"val": 0.1, "test": 0.1, **fractions}
-        for name, fraction in fractions.items():
+        val, test = fractions.get("val", 0.1), fractions.get("test", 0.1)
+        for name, fraction in (("val", val), ("test", test), ("val + test", val + test)):
             check_share(name, fraction)
-        check_share("val + test", sum(fractions.values()))
         is_ready = isinstance(samples, MultiLabelDataset)
         y = samples.y if is_ready else torch.cat([sample.y for sample in samples])
-        val, test = fractions["val"], fractions["test"]
         options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
     return MultiLabelDataModule(samples, **options)
 
@@ -482,28 +433,26 @@ def _loader_options(loader: Any) -> dict[str, Any]:
 
 
 def _check_loader(loader: Any) -> None:
-    """Raises for a loader whose batches another loader of its samples would not make."""
+    """Raises for a loader with batches that another loader of its samples would not make."""
     is_plain = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
     is_plain = is_plain and type(loader.sampler) in (RandomSampler, SequentialSampler)
     extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
     if not is_plain or extras:
-        expected = "Expected loaders with 'batch_size' and 'shuffle' alone, because a saved model"
+        expected = "Expected loaders with 'batch_size' and 'shuffle' alone"
         got = f"a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'"
         hint = "pass its samples, and make in 'forward' what a batch lacks"
-        raise ValueError(f"{expected} batches new samples itself (got {got}); {hint}")
+        raise ValueError(f"{expected} (got {got}); {hint}")
 
 
 def _module(
-    module: Any,
-    data: MultiLabelDataModule,
-    label_names: Sequence[str] | None,
-    options: dict[str, Any],
+    module: Any, data: MultiLabelDataModule, label_names: Any, options: dict[str, Any]
 ) -> MultiLabelModule:
-    """Returns the module of a network. Names of its labels are the first that are known."""
+    """Returns the module of a network. Its labels have the first names that are known."""
     if isinstance(module, MultiLabelModule):
-        if label_names is not None or options:
-            names = sorted([*options, *(["label_names"] if label_names is not None else [])])
-            expected = f"Expected {names} to be arguments of the MultiLabelModule"
+        if label_names is not None:
+            options = {**options, "label_names": label_names}
+        if options:
+            expected = f"Expected {sorted(options)} to be arguments of the MultiLabelModule"
             raise ValueError(f"{expected} (got them in 'fit')")
         return module
     if not isinstance(module, nn.Module):

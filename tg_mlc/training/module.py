@@ -46,8 +46,8 @@ from tg_mlc.training.objectives import Objective, describe_objective, make_objec
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]
 
-#: On a plateau the learning rate is multiplied by this after so many epochs without a lower
-#: validation loss, as in the authors' released code of LANET.
+#: Factor of the learning rate, and epochs without a lower validation loss before it, as in the
+#: authors' code of LANET.
 PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
 
 _DECAYS: dict[str, Callable[[float], float]] = {
@@ -67,11 +67,10 @@ _LOGGED = {
 class MultiLabelModule(LightningModule):
     r"""Trains a model of the labels of a batch.
 
-    The optimiser is AdamW, with weight decay on matrices only. After every epoch the validation
-    scores give ``val/loss``, ``val/macro_roc_auc``, ``val/micro_roc_auc`` and
-    ``val/macro_average_precision``. A checkpoint holds, as tensors and plain data, the thresholds
-    fitted on the validation scores of its weights, the label names, the label graph, the objective,
-    the settings of :obj:`model` that no shape tells (such as the number of heads), and
+    The optimiser is AdamW, with weight decay on matrices only. Every epoch logs ``val/loss``,
+    ``val/macro_roc_auc``, ``val/micro_roc_auc`` and ``val/macro_average_precision``. A checkpoint
+    holds, as tensors and plain data, thresholds for its weights, label names, label graph,
+    objective, the settings of :obj:`model` that no shape tells (such as the number of heads), and
     :obj:`config`. It loads into a model with the same graph and settings:
 
     .. code-block:: python
@@ -90,9 +89,8 @@ class MultiLabelModule(LightningModule):
             (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
-            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` to multiply it by 0.3 after
-            more than 5 epochs without a lower validation loss, or :obj:`"none"`.
-            (default: :obj:`"none"`)
+            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
+            epochs without a lower validation loss), or :obj:`"none"`. (default: :obj:`"none"`)
         warmup (float, optional): Fraction of all steps during which the learning rate rises.
             (default: :obj:`0.0`)
         config (dict, optional): Stored in checkpoints, *e.g.* the options that build the model.
@@ -137,12 +135,10 @@ class MultiLabelModule(LightningModule):
         for i, beta in enumerate(betas):
             check_number(f"betas[{i}]", beta, below=1.0)
         check_choice("lr_schedule", lr_schedule, get_args(LRSchedule))
-        if not 0.0 <= warmup < 1.0:
-            expected = "Expected 'warmup' to be a fraction of the training in [0, 1)"
-            raise ValueError(f"{expected} (got {warmup})")
+        check_number("warmup", warmup, below=1.0)
         if lr_schedule == "plateau" and warmup > 0.0:
             raise ValueError(f"Expected no 'warmup' with lr_schedule='plateau' (got {warmup})")
-        # Numbers of NumPy, as from a grid of settings, are no plain data.
+        # Numbers of NumPy, as in a grid of settings, are no plain data.
         lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
         betas = float(betas[0]), float(betas[1])
         check_plain(config, "config")
@@ -163,8 +159,7 @@ class MultiLabelModule(LightningModule):
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
         self.preprocessor = preprocessor
-        # Forward passes may change the model, such as a counter; its settings are those it is
-        # built with.
+        # Forward passes may change attributes such as counters.
         self.settings = describe_settings(model)
         self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
@@ -236,9 +231,8 @@ class MultiLabelModule(LightningModule):
             hint = "lower 'lr', or clip gradients"
             if self.current_epoch == 0:
                 hint = f"look for NaN among the inputs (QuantileScaler takes them); else {hint}"
-            raise FloatingPointError(
-                f"Expected finite outputs (got {got}): training has diverged; {hint}"
-            )
+            expected = f"Expected finite outputs (got {got}): training has diverged"
+            raise FloatingPointError(f"{expected}; {hint}")
         self._scored, self._tuners = (y.cpu(), scores.cpu()), {}
         values = evaluate(*self._scored).values
         metrics = {f"val/{name}": values[key] for name, key in _LOGGED.items()}
@@ -249,27 +243,19 @@ class MultiLabelModule(LightningModule):
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
-        """Returns the scores :math:`(B, L)` of a batch. Labels that are its attribute :obj:`given`
-        keep their values.
-        """
+        """Returns the scores :math:`(B, L)` of a batch; given labels keep their values."""
         return scores_of(self.objective, self.model, in_type_of(self.model, batch))
 
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""
         options = self.hparams
         # Matrices decay, biases and scales of norms do not.
-        matrices = [parameter for parameter in self.model.parameters() if parameter.dim() > 1]
-        others = [parameter for parameter in self.model.parameters() if parameter.dim() <= 1]
-        groups = [
-            {"params": matrices, "weight_decay": options["weight_decay"]},
-            {"params": others, "weight_decay": 0.0},
-        ]
-        optimizer = AdamW(
-            [group for group in groups if group["params"]],
-            lr=options["lr"],
-            betas=tuple(options["betas"]),
-            eps=options["eps"],
-        )
+        groups = []
+        for is_matrix, decay in ((True, options["weight_decay"]), (False, 0.0)):
+            weights = [w for w in self.model.parameters() if (w.dim() > 1) == is_matrix]
+            groups += [{"params": weights, "weight_decay": decay}] if weights else []
+        betas = tuple(options["betas"])
+        optimizer = AdamW(groups, lr=options["lr"], betas=betas, eps=options["eps"])
         if options["lr_schedule"] == "none" and options["warmup"] == 0.0:
             return optimizer
         if options["lr_schedule"] == "plateau":
@@ -277,8 +263,8 @@ class MultiLabelModule(LightningModule):
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
-        # Lightning has already built a loader, and its workers have prefetched epoch 0; a training
-        # that resumes needs a loader of its own epoch.
+        # Lightning has built a loader, whose workers prefetched epoch 0; a resumed training needs
+        # another.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
             expected = "Expected 'max_epochs' or 'max_steps' for a learning rate with"
@@ -320,12 +306,10 @@ class MultiLabelModule(LightningModule):
             first, *others = [*str(error).splitlines(), ""]
             if not first.startswith("Error(s) in loading"):
                 raise
-            got = shorten(others[0].strip())
-            raise ValueError(
-                f"Expected a model with the settings that these weights were trained with (got "
-                f"another one: {got}); build it with them, as in read_checkpoint(path).config if "
-                f"you stored them there"
-            ) from None
+            expected = "Expected a model with the settings that these weights were trained with"
+            got = f"another one: {shorten(others[0].strip())}"
+            hint = "build it with them; read_checkpoint(path).config holds them if you stored them"
+            raise ValueError(f"{expected} (got {got}); {hint}") from None
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
@@ -333,7 +317,7 @@ class MultiLabelModule(LightningModule):
         checkpoint[KEY] = make_entry(described, self.tuners, self.preprocessor)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Takes over thresholds and preprocessor. Raises if settings or names differ."""
+        """Loads thresholds and preprocessor. Raises if settings or names differ."""
         entry = own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
@@ -352,10 +336,8 @@ class MultiLabelModule(LightningModule):
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor of the learning rate as a function of the number of optimiser steps.
-
-    The factor rises linearly during the warm-up (a fraction of all steps) to 1 at its last step,
-    and then decays to 0 at the end.
+    """Returns the factor of the learning rate by the number of steps: it rises linearly to 1 during
+    the warm-up (a fraction of all steps) and then decays.
     """
     warmup_steps = round(warmup * total_steps)
 
@@ -369,7 +351,7 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
-    """Returns the batch with unknown targets where labels are given: these are not predicted."""
+    """Returns the batch without the targets of given labels, which are not predicted."""
     given = given_in(model, batch)
     if given is None:
         return batch
@@ -398,9 +380,7 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
 
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
-    """Returns the rows of all processes; each once and in the order of samples if a sampler drew
-    them.
-    """
+    """Returns the rows of all processes, in the order of samples if a sampler drew them."""
     own: list[Any] = [None, *(part.cpu() for part in parts)]
     if sampler is not None:
         own[0] = list(sampler)[: len(parts[0])]

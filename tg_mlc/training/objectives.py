@@ -1,4 +1,4 @@
-"""Objectives: what a family of models minimises, and how its outputs become scores of labels."""
+"""Objectives: the loss of a family of models, and the scores of labels by their outputs."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ class Objective(ABC):
         module = MultiLabelModule(model, label_names, Brier())
 
     Args:
-        max_given (float, optional): If not zero, each training sample has a random fraction, from 0
-            to :obj:`max_given`, of its labels given to the model, and the loss is that of the
-            others: the model learns to take known labels (see :class:`~tg_mlc.nn.GivenLabels`). The
-            `"General Multi-label Image Classification with Transformers"
-            <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation samples get such
-            labels too, the same in every epoch, unless their attribute :obj:`given` holds known
-            labels. (default: :obj:`0.0`)
+        max_given (float, optional): If not zero, the model is given a random fraction, up to
+            :obj:`max_given`, of each training sample's labels, and the loss is that of the others
+            (see :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification
+            with Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation
+            samples get such labels too, the same in every epoch, unless their attribute
+            :obj:`given` holds known labels. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
@@ -89,15 +88,13 @@ class Objective(ABC):
         return self.scores(model, batch), self.loss(model, batch)
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """Returns the number of terms of which the validation loss is the mean, by default the
-        number of known labels.
-        """
+        """Returns the number of terms in the validation loss, by default of known labels."""
         num_known: Tensor = (~batch.y.isnan()).sum()
         return num_known
 
     def is_mean(self) -> bool:
-        """Tells whether the training loss, too, is a mean of :meth:`num_terms` terms, by default
-        not. Several processes then weigh their losses, so that they train as one.
+        """Tells whether the training loss is a mean of :meth:`num_terms` terms, by default not.
+        Several processes then weigh their losses, and train as one.
         """
         return False
 
@@ -106,9 +103,7 @@ class Objective(ABC):
         return reveal(batch, self.max_given) if self.max_given > 0.0 else batch
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
-        """Returns a validation batch, with random given labels if :attr:`max_given` is not zero and
-        its samples have none.
-        """
+        """Returns a validation batch, with given labels as in training unless it has its own."""
         if self.max_given == 0.0 or "given" in batch:
             return batch
         return reveal(batch, self.max_given, torch.Generator().manual_seed(batch_idx))
@@ -126,9 +121,7 @@ class Objective(ABC):
 
 
 def reveal(batch: Batch, max_fraction: float, generator: torch.Generator | None = None) -> Batch:
-    """Returns a batch with random given labels (:func:`~tg_mlc.data.given.draw_given`), whose
-    targets become NaN. Labels that are given already stay given.
-    """
+    """Returns a batch with more given labels, drawn at random, whose targets become NaN."""
     given, rest = draw_given(batch.y, max_fraction, generator)
     batch = copy(batch)
     batch.given = torch.where(given.isnan(), batch.get("given", given), given)
@@ -163,9 +156,7 @@ class BinaryObjective(SigmoidScores, Objective):
             in the loss. If not zero, ``model(batch, return_intermediate=True)`` returns an object
             with :obj:`logits` and :obj:`intermediate`, as LaMP. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): The loss of each term: :obj:`"bce"`, :obj:`"focal"`,
-            :obj:`"asymmetric"`, :obj:`"soft_f1"` or :obj:`"listwise"` (see :mod:`tg_mlc.losses`).
-            (default: :obj:`"bce"`)
+        loss_name (str, optional): One of :obj:`LOSSES`. (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.*
             :obj:`{"pos_weight": 5.0}`. (default: :obj:`{}`)
         max_given (float, optional): As in :class:`Objective`. (default: :obj:`0.0`)
@@ -224,9 +215,7 @@ class BinaryObjective(SigmoidScores, Objective):
         """Raises for a model without the intermediate readouts that are to be trained."""
         arguments = inspect.signature(model.forward).parameters
         if self.intermediate_weight > 0.0 and "return_intermediate" not in arguments:
-            expected = (
-                "a model whose forward takes 'return_intermediate' for intermediate_weight > 0"
-            )
+            expected = "a model whose forward takes 'return_intermediate'"
             hint = "set intermediate_weight=0.0 to train without intermediate terms"
             raise ValueError(f"Expected {expected} (got {type(model).__name__}); {hint}")
 
@@ -237,9 +226,7 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes an objective of its description by :func:`describe_objective`. The default is
-    :class:`BinaryObjective`.
-    """
+    """Makes an objective of its description, by default a :class:`BinaryObjective`."""
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
     if not isinstance(objective, Mapping) or _CLASS not in objective:
