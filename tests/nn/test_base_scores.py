@@ -76,8 +76,7 @@ def test_every_classifier_has_steps_of_its_own():
     alone = [ScoreEncoder(6), ScoreEncoder(6)]
     for i, part in enumerate(alone):
         part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
-    expected = alone[0](scores[..., 0]) + alone[1](scores[..., 1])
-    assert_close(encoder(scores), expected)
+    assert_close(encoder(scores), alone[0](scores[..., 0]) + alone[1](scores[..., 1]))
 
 
 def test_shared_logits_rise_from_zero_with_the_scores_and_are_the_same_for_all_labels():

@@ -179,9 +179,8 @@ class AttentionConv(MessagePassing):
             self.lin_edge = Linear(edge_dim, heads * head_channels, bias=False, **glorot)
         self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
-        self.mlp = nn.Sequential(
-            Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot)
-        )
+        expand, contract = Linear(target, hidden, **glorot), Linear(hidden, target, **glorot)
+        self.mlp = nn.Sequential(expand, nn.ReLU(), contract)
         self.mlp_norm = nn.LayerNorm(target)
 
     def reset_parameters(self) -> None:
@@ -234,9 +233,8 @@ class AttentionConv(MessagePassing):
         edge_attr = self._edge_attr(edge_index, edge_attr)
         states = self.attention_norm(target) if self.norm == "pre" else target
         source = states if isinstance(x, Tensor) else source
-        message, weights, planned = self._message(
-            states, source, edge_index, edge_attr, num_copies, return_weights
-        )
+        inputs = (states, source, edge_index, edge_attr)
+        message, weights, planned = self._message(*inputs, num_copies, return_weights)
         out = self._update(target, message, planned)
         if not return_weights:
             return out
