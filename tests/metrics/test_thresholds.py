@@ -253,7 +253,7 @@ def test_rare_labels_get_lower_thresholds_and_macro_f1_gains():
 @pytest.mark.parametrize("steps", [None, 20])
 def test_the_value_is_that_of_the_thresholds(strengths, steps):
     y, scores = labels_and_scores(500)
-    if steps:  # votes of a few trees lie on the very thresholds that are tried
+    if steps:  # Votes of a few trees lie on the very thresholds that are tried.
         scores = np.round(scores * steps) / steps
     tuners = tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN, strengths=strengths)
     for name, tuner in tuners.items():
@@ -320,7 +320,7 @@ def test_unknown_labels_are_left_out_and_logits_refused_by_every_method(method):
     y[::2, 0] = NAN
     tuners = tune_thresholds(y, scores, method)
     for metric, tuner in tune_thresholds(y, np.where(np.isnan(y), 0.99, scores), method).items():
-        if not isinstance(tuner, LabelSets):  # which read the scores of other labels
+        if not isinstance(tuner, LabelSets):  # Label sets read the scores of other labels.
             assert (tuner.fitted() == tuners[metric].fitted()).all()
     again = ThresholdTuner().load_state_dict(tuners["f1_macro"].state_dict())
     expected = tuners["f1_macro"].predict(scores)

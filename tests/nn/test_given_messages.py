@@ -23,7 +23,7 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
     mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
     likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
-    # alike in the given label, or opposed
+    # Samples have the same value of the given label, or the opposite one.
     weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)
     expected = (0.98 * weight @ labels + 0.02 * mean).logit()
     assert_close(part(own, given)[0, 1:], expected[1:])

@@ -85,7 +85,7 @@ def test_messages_go_along_the_label_graph_only():
     before = model(data)
     with torch.no_grad():
         model.labels.embedding.weight[0] += 1
-    # one step, one hop
+    # A message moves by one edge in one step.
     assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]
 
 

@@ -18,14 +18,13 @@ from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn import _fast
-from tg_mlc.nn._batch import shape_error
 from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch
 from tg_mlc.nn._plan import Norm, Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.patterns import to_list
+from tg_mlc.ops.patterns import shape_error, to_list
 
 #: Options of PyG's message passing that layers pass on; the first dimension is always that of the
 #: nodes.

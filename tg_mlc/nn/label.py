@@ -16,11 +16,11 @@ from typing_extensions import Unpack
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
-from tg_mlc.nn._batch import check_components, shape_error, to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.nn.shortlist import Shortlist
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
-from tg_mlc.ops.patterns import adjacency_of, check_edge_index, to_list
+from tg_mlc.ops.patterns import adjacency_of, check_edge_index, shape_error, to_list
 
 
 class FeatureToLabelConv(AttentionConv):

@@ -183,7 +183,7 @@ class Child(LabelToLabelConv):
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
-    # which makes PyG compile the parent's propagate
+    # PyG compiles the parent's propagate at the parent's first call.
     LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)

@@ -268,7 +268,7 @@ class TorchSoftmax:
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
         """Turns scores into weights, and gradients of weights into those of scores."""
-        # rounding may put a score above the sum
+        # Rounding may put a score above the sum.
         weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)
         scores.mul_(factors)
