@@ -47,8 +47,9 @@ class LabelHead(nn.Module):
     def __init__(self, labels: LabelMessagePassing, tied: bool = False, bias: bool = False) -> None:
         super().__init__()
         if not isinstance(labels, LabelMessagePassing):
-            got = type(labels).__name__
-            raise TypeError(f"Expected 'labels' to be a LabelMessagePassing (got {got})")
+            raise TypeError(
+                f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})"
+            )
         self.tied = tied
         # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each
         # gets a new one, as in 'to_empty' and 'load_state_dict(assign=True)', and so does an
