@@ -12,6 +12,8 @@ from tg_mlc.metrics import LabelSets, ThresholdTuner, evaluate, micro_f1, tune_t
 from tg_mlc.metrics.thresholds import PAPER_GRID, STRENGTHS
 
 NAN = float("nan")
+TARGETS = np.random.default_rng(0).integers(0, 2, (40, 5))
+SCORES = np.random.default_rng(1).random((40, 5))
 rng = np.random.default_rng(0)
 FREQUENCIES = np.array([0.5, 0.2, 0.05, 0.01])
 Y_TRAIN = (rng.random((4000, 4)) < FREQUENCIES).astype(float)
@@ -94,8 +96,7 @@ def test_zero_division_decides(zero_division, threshold, value, by_name):
 
 @pytest.mark.parametrize("per_label", [False, True])
 def test_all_metrics_at_once_equal_one_by_one(per_label):
-    y = np.random.default_rng(0).integers(0, 2, (40, 5))
-    scores = np.random.default_rng(1).random((40, 5))
+    y, scores = TARGETS, SCORES
     method = "per_label" if per_label else "shared"
     tuners = tune_thresholds(y, scores, method)
     assert list(tuners) == list(METRICS)
@@ -108,8 +109,7 @@ def test_all_metrics_at_once_equal_one_by_one(per_label):
 
 @pytest.mark.parametrize("per_label", [None, False, True])
 def test_survives_a_weights_only_checkpoint(per_label):
-    y = np.random.default_rng(0).integers(0, 2, (40, 5))
-    scores = np.random.default_rng(1).random((40, 5))
+    y, scores = TARGETS, SCORES
     options = {"grid": [0.2, 0.4, 0.6], "zero_division": "drop"}
     tuner = ThresholdTuner("f1_samples", per_label=bool(per_label), **options)
     if per_label is not None:

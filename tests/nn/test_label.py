@@ -204,14 +204,6 @@ def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
     labels.label_graph = fully_connected(list(names))
 
 
-def test_edgeless_labels_do_not_meet():
-    labels = layer(edgeless(5))
-    before = labels(X, BATCH)
-    with torch.no_grad():
-        labels.embedding.weight[2] += 1
-    assert (labels(X, BATCH) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
-
-
 def test_self_loops_are_not_added():
     labels = layer(LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
     conv, u = labels.label_to_label[0], torch.randn(3, 8)
