@@ -291,7 +291,7 @@ def asymmetric_loss(
     if margin == 0.0:  # the logarithm of 1 - p may be infinite
         negative = _sigmoid_power(z, gamma_neg) * F.logsigmoid(-z)
     else:
-        # the slope of a root is infinite at 0
+        # The slope of a root is infinite at 0.
         shifted = (z.sigmoid() - margin).clamp(min=torch.finfo(z.dtype).tiny)
         negative = shifted**gamma_neg * (-shifted).log1p()
     return entries.mean(-target * positive - (1.0 - target) * negative)

@@ -70,17 +70,8 @@ def distorted(num_samples, seed=0):
     """Targets, and scores that are right, too extreme, too low, curved, or of two rare labels."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(num_samples, 6))
-    right = np.stack(
-        [
-            z[:, 0],
-            0.3 * z[:, 1],
-            z[:, 2] + 2,
-            np.where(z[:, 3] > 1, 3, -1),
-            z[:, 4] - 3,
-            z[:, 5] - 3,
-        ],
-        1,
-    )
+    right = z * [1, 0.3, 1, 1, 1, 1] + [0, 0, 2, 0, -3, -3]
+    right[:, 3] = np.where(z[:, 3] > 1, 3, -1)
     y = (rng.random(z.shape) < expit(right)).astype(float)
     y[rng.random(y.shape) < 0.2] = NAN
     y[:, 4:] = np.where(np.cumsum(y[:, 4:] == 1, axis=0) < MIN_OWN, y[:, 4:], NAN)

@@ -79,9 +79,9 @@ def test_samples_have_the_threshold_of_mapie():
     y[~y.any(axis=1), 0] = 1  # nor samples without labels
     mine = ConformalThresholds(y, scores).tuner(Coverage(0.9, "sample"), NAMES).fitted()[0]
     grid = np.linspace(0.0, 1.0, 201)
-    theirs = risk_control.MultiLabelClassificationController(
-        lambda x: x, risk="recall", method="crc", target_level=0.9, predict_params=grid
-    ).calibrate(scores, y)
+    options = {"risk": "recall", "method": "crc", "target_level": 0.9, "predict_params": grid}
+    theirs = risk_control.MultiLabelClassificationController(lambda x: x, **options)
+    theirs.calibrate(scores, y)
     assert mine - 2 * grid[1] <= theirs.best_predict_param[0] <= mine
 
 
@@ -121,9 +121,6 @@ def test_coverages_that_cannot_be_promised_are_refused(coverage, message):
     conformal = ConformalThresholds(*draw(200))
     with pytest.raises(ValueError, match=re.escape(message)):
         conformal.tuner(coverage, NAMES)
-
-
-def test_samples_without_labels_are_refused():
     with pytest.raises(ValueError, match="to which labels apply"):
         ConformalThresholds([[0, NAN]], [[0.1, 0.2]])
 

@@ -1,21 +1,15 @@
-import io
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
+from tests.nn.samples import through_a_file
 from tg_mlc.inputs.preprocessor import as_tensors
-from tg_mlc.metrics import LabelSets, example_f1, label_sets, subset_accuracy
+from tg_mlc.metrics import LabelSets, example_f1, label_sets
 
 rng = np.random.default_rng(0)
 NAN = float("nan")
-
-
-def test_it_is_the_likeliest_of_all_sets_when_all_occur():
-    everything = np.array(list(product([0.0, 1.0], repeat=4)))
-    scores = rng.random((50, 4))
-    np.testing.assert_array_equal(LabelSets(everything).predict(scores), scores > 0.5)
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0])
@@ -27,21 +21,13 @@ def test_it_is_what_trying_every_set_finds(prior, monkeypatch):
     sets, counts = np.unique(y_train, axis=0, return_counts=True)
     for row in range(0, 2000, 37):
         p = scores[row]
-        likelihoods = np.log(np.where(sets == 1, p, 1 - p)).sum(axis=1)
-        values = likelihoods + prior * np.log(counts)
+        values = np.log(np.where(sets == 1, p, 1 - p)).sum(axis=1) + prior * np.log(counts)
         np.testing.assert_array_equal(actual[row], sets[int(np.argmax(values))])
 
 
 def test_one_certain_label_does_not_outvote_all_others():
     sets = LabelSets(np.array([[1.0, 0, 0], [0, 1, 1]]))
     assert sets.predict(np.array([[1.0, 0.999, 0.999]])).tolist() == [[0, 1, 1]]
-
-
-def test_labels_that_exclude_each_other_are_told_apart():
-    y = np.eye(3)[rng.integers(0, 3, 400)]
-    scores = np.clip(0.35 + 0.2 * y + 0.1 * rng.standard_normal(y.shape), 0, 1)
-    best_threshold = max(subset_accuracy(y, scores >= t) for t in np.linspace(0.05, 0.95, 91))
-    assert subset_accuracy(y, LabelSets(y).predict(scores)) > best_threshold + 0.1
 
 
 def test_tuning_keeps_the_prior_that_validation_samples_prefer():
@@ -93,18 +79,15 @@ def test_no_decision_has_a_higher_expected_f1():
 @pytest.mark.parametrize("metric", ["subset_accuracy", "f1_samples"])
 @pytest.mark.parametrize("y_train", [np.eye(3), np.zeros((2, 3))])
 def test_survives_a_weights_only_checkpoint(metric, y_train):
-    scores, sets, file = rng.random((20, 3)), LabelSets(y_train, 0.25, metric), io.BytesIO()
-    torch.save(as_tensors(sets.state_dict()), file)
-    file.seek(0)
-    loaded = LabelSets.from_state(torch.load(file, weights_only=True))
+    scores, sets = rng.random((20, 3)), LabelSets(y_train, 0.25, metric)
+    loaded = LabelSets.from_state(through_a_file(as_tensors(sets.state_dict())))
     np.testing.assert_array_equal(loaded.predict(scores), sets.predict(scores))
     assert (loaded.metric, loaded.prior, loaded.best_value) == (metric, 0.25, None)
     assert repr(loaded) == repr(sets)
 
 
 def test_tensors_stay_tensors():
-    sets = LabelSets(torch.eye(2))
-    actual = sets.predict(torch.tensor([[0.9, 0.2]]))
+    actual = LabelSets(torch.eye(2)).predict(torch.tensor([[0.9, 0.2]]))
     assert isinstance(actual, torch.Tensor)
     assert actual.tolist() == [[1, 0]]
 

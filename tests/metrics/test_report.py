@@ -1,4 +1,5 @@
 import json
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,26 +9,14 @@ from scipy.special import expit
 import tg_mlc
 from tests.fresh import run_python
 from tests.metrics.test_decisions import METRICS as DECISIONS
-from tg_mlc.metrics import (
-    LabelSets,
-    ThresholdTuner,
-    evaluate,
-    macro_average_precision,
-    macro_f1,
-    macro_roc_auc,
-    micro_average_precision,
-    micro_roc_auc,
-    subset_accuracy,
-    tune_thresholds,
-)
+from tg_mlc import metrics
+from tg_mlc.metrics import LabelSets, ThresholdTuner, evaluate, macro_f1, tune_thresholds
 from tg_mlc.metrics import report as report_module
 
 NAN = float("nan")
 RANKINGS = {
-    "roc_auc_micro": micro_roc_auc,
-    "roc_auc_macro": macro_roc_auc,
-    "average_precision_micro": micro_average_precision,
-    "average_precision_macro": macro_average_precision,
+    f"{area}_{average}": getattr(metrics, f"{average}_{area}")
+    for area, average in product(("roc_auc", "average_precision"), ("micro", "macro"))
 }
 NAMES = ["rash", "nausea", "always", "never", "unseen"]
 
@@ -81,8 +70,7 @@ def test_counts_and_zero_division_are_reported(data):
     assert evaluation.zero_division == {"f1_samples": 1, "f1_micro": 0, "f1_macro": "drop"}
     y, scores = data
     assert evaluation["f1_macro"] == macro_f1(y, scores >= 0.5, zero_division="drop")
-    divisions = evaluate(*data, zero_division=0).zero_division
-    assert divisions == dict.fromkeys(("f1_samples", "f1_micro", "f1_macro"), 0)
+    assert set(evaluate(*data, zero_division=0).zero_division.values()) == {0}
 
 
 def test_table_shows_every_metric(data):
@@ -95,8 +83,7 @@ def test_table_shows_every_metric(data):
 
 
 def test_to_dict_is_json(data):
-    y, scores = data
-    evaluation = evaluate(y, scores, np.full(5, 0.25), NAMES)
+    evaluation = evaluate(*data, np.full(5, 0.25), NAMES)
     restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert restored["values"] == evaluation.values
     assert restored["thresholds"]["f1_micro"] == [0.25] * 5
@@ -116,7 +103,7 @@ def test_label_sets_decide_without_a_threshold(data):
     y, scores = data
     sets = LabelSets(np.nan_to_num(y))
     evaluation = evaluate(y, scores, {**dict.fromkeys(DECISIONS, 0.4), "subset_accuracy": sets})
-    assert evaluation["subset_accuracy"] == subset_accuracy(y, sets.predict(scores))
+    assert evaluation["subset_accuracy"] == metrics.subset_accuracy(y, sets.predict(scores))
     assert evaluation.thresholds == {name: 0.4 for name in DECISIONS if name != "subset_accuracy"}
     [line] = [line for line in str(evaluation).splitlines() if line.startswith("subset_accuracy")]
     assert line.split()[2:] == ["label", "sets"]

@@ -1,5 +1,7 @@
 """Small ragged batches and label graphs, for the tests of the layers."""
 
+import io
+
 import torch
 
 from tg_mlc.graphs import LabelGraph
@@ -23,3 +25,11 @@ def complete_edges(batch, num_labels):
     """Edges from every component to all labels, in the order of the labels."""
     labels = torch.arange(num_labels).repeat_interleave(batch.numel())
     return torch.stack([torch.arange(batch.numel()).repeat(num_labels), labels])
+
+
+def through_a_file(stored, weights_only=True):
+    """Returns a copy that was saved to a file in memory and loaded again."""
+    file = io.BytesIO()
+    torch.save(stored, file)
+    file.seek(0)
+    return torch.load(file, weights_only=weights_only)

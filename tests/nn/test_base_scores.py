@@ -31,7 +31,7 @@ def test_messages_follow_the_graph_only(graph, num_scores):
     scores.view(3, 3, -1)[0, 1, -1] = 2.0
     after = model(bags(base_scores=scores.split(1)))
     reached = [graph is fully_connected, True, graph is fully_connected]
-    # other samples are unaffected
+    # Other samples are unaffected.
     assert (before != after).tolist() == [reached, [False] * 3, [False] * 3]
 
 
@@ -65,7 +65,7 @@ def test_scores_become_states():
     scores = torch.tensor([[-3.0, 0.0, 2.0]])
     states = encoder(scores)
     assert states.shape == (1, 3, 6)
-    # each label's score on its own
+    # Each label's score is encoded on its own.
     assert_close(encoder(scores[:, 1:2]), states[:, 1:2])
     assert_close(encoder(torch.full((1, 1), -40.0)), torch.zeros(1, 1, 6))
 
@@ -76,8 +76,7 @@ def test_every_classifier_has_steps_of_its_own():
     alone = [ScoreEncoder(6), ScoreEncoder(6)]
     for i, part in enumerate(alone):
         part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
-    expected = alone[0](scores[..., 0]) + alone[1](scores[..., 1])
-    assert_close(encoder(scores), expected)
+    assert_close(encoder(scores), alone[0](scores[..., 0]) + alone[1](scores[..., 1]))
 
 
 def test_shared_logits_rise_from_zero_with_the_scores_and_are_the_same_for_all_labels():

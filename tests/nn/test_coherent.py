@@ -33,8 +33,7 @@ def dense_loss(p, y, graph):
 def samples(graph, num_samples=20):
     torch.manual_seed(0)
     logits = torch.randn(num_samples, graph.num_labels, dtype=torch.double, requires_grad=True)
-    y = dense((torch.rand(num_samples, graph.num_labels) < 0.3).double(), graph)
-    return logits, y
+    return logits, dense((torch.rand(num_samples, graph.num_labels) < 0.3).double(), graph)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -70,8 +69,7 @@ def test_unknown_labels_are_no_terms():
     head = CoherentHead(graph)
     head.loss(logits, y).backward()
     assert logits.grad.isfinite().all()
-    unknown = torch.full_like(y, torch.nan)
-    assert head.loss(logits, unknown) == 0
+    assert head.loss(logits, torch.full_like(y, torch.nan)) == 0
     y[y == 1] = torch.nan  # 4 may yet be the largest below others
     assert head.loss(logits, y).isfinite()
 

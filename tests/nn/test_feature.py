@@ -52,18 +52,6 @@ def test_attention_weights():
         assert_close(sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2]))
 
 
-def test_checkpointing_changes_nothing():
-    x, batch = ragged([3, 2], 8)
-    results = []
-    for checkpointing in (False, True):
-        torch.manual_seed(1)
-        features = FeatureMessagePassing(8, heads=2, dropout=0.5, checkpointing=checkpointing)
-        out = features(x, batch)
-        out.square().sum().backward()
-        results.append([out, *(parameter.grad for parameter in features.parameters())])
-    assert_close(results[1], results[0])
-
-
 def test_errors():
     with pytest.raises(TypeError, match=r"attention_dropout, .*, value_channels \(got flow\)"):
         FeatureMessagePassing(8, flow="target_to_source")

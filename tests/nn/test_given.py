@@ -43,8 +43,7 @@ def test_known_labels_without_neighbours_are_warned_of(graph, options):
 
 
 def test_known_components_reach_labels_without_neighbours():
-    encoder = GivenComponents(BagEncoder(5, 8), 3)
-    model = LaMP(encoder, edgeless(3), num_feature_layers=0).eval()
+    model = LaMP(GivenComponents(BagEncoder(5, 8), 3), edgeless(3), num_feature_layers=0).eval()
     given = model(bags(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
     assert (given != model(bags())).tolist() == [[True] * 3, [False] * 3]
 
@@ -66,8 +65,7 @@ def test_a_layer_of_ones_own_model_takes_them_as_evidence():
     labels, given = LabelMessagePassing(8, fully_connected(3)).eval(), GivenLabels(8)
     x, batch = torch.randn(4, 8), torch.tensor([0, 0, 1, 1])
     states = labels(x, batch, base_scores=given(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
-    changed = (states != labels(x, batch)).flatten(1).any(dim=1)
-    assert changed.tolist() == [True, False]
+    assert (states != labels(x, batch)).flatten(1).any(dim=1).tolist() == [True, False]
 
 
 def test_known_labels_add_to_evidence():

@@ -23,7 +23,7 @@ def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
     mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
     likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
-    # alike in the given label, or opposed
+    # Samples have the same value of the given label, or the opposite one.
     weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)
     expected = (0.98 * weight @ labels + 0.02 * mean).logit()
     assert_close(part(own, given)[0, 1:], expected[1:])
@@ -36,9 +36,8 @@ def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
     x = np.nan_to_num((y - y.nanmean(dim=0)).double().numpy())
     others = x[:, 1:].T
-    expected = np.linalg.solve(
-        others @ others.T / len(x) + 0.2 * np.eye(5), others @ x[:, 0] / len(x)
-    )
+    covariance = others @ others.T / len(x)
+    expected = np.linalg.solve(covariance + 0.2 * np.eye(5), others @ x[:, 0] / len(x))
     assert_allclose(part.weight[1:, 0], 10 * expected, atol=1e-5)
     given = torch.full((1, 6), torch.nan)
     given[0, 0] = 0.0

@@ -1,4 +1,5 @@
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
-from tg_mlc.nn import LabelMessagePassing
+from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing
 from tg_mlc.nn.label import LabelStates
 from tg_mlc.ops import Blocks, Shared, to_dense_weights
 
@@ -61,19 +62,7 @@ def test_without_label_messages_there_are_no_blocks_among_labels():
     assert len(labels.label_to_label) == 0
 
 
-def test_pointers_batch_vectors_and_complete_edges_say_the_same():
-    labels, edge_index = layer(), complete_edges(BATCH, 5)
-    expected = labels(X, BATCH)
-    assert_close(labels(X, ptr=torch.tensor([0, 3, 4, 8])), expected)
-    assert_close(labels(X, BATCH, batch_size=3, max_num_nodes=4), expected)
-    assert_close(labels(X[:3]), expected[:1])
-    assert_close(labels(X, BATCH, edge_index=edge_index), expected)
-    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
-    assert_close(labels(X, BATCH, edge_index=shuffled), expected)
-
-
 def test_some_edges_are_a_mask():
-    torch.manual_seed(0)
     labels = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
     edge_index = complete_edges(BATCH, 5)
     edge_index = edge_index[:, torch.rand(edge_index.size(1)) < 0.5]
@@ -126,8 +115,8 @@ def test_attention_weights_of_edges():
 
 def test_edges_name_labels_of_their_own_sample():
     labels = layer(edgeless(5))
-    before = labels(X, BATCH, edge_index=torch.tensor([[0, 4], [1, 1]]))
     edge_index = torch.tensor([[0, 4], [1, 1]])
+    before = labels(X, BATCH, edge_index=edge_index)
     changed = labels(X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=edge_index)
     assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
     with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from"):
@@ -148,8 +137,7 @@ def test_samples_without_components():
     states.sum().backward()
     assert x.grad.isfinite().all()
     assert all(p.grad.isfinite().all() for p in labels.parameters())
-    nothing = labels(x[:0], batch[:0], batch_size=2)
-    assert_close(nothing, states[1].expand(2, -1, -1))
+    assert_close(labels(x[:0], batch[:0], batch_size=2), states[1].expand(2, -1, -1))
 
 
 def test_the_first_step_projects_each_label_once():
@@ -216,14 +204,6 @@ def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
     labels.label_graph = fully_connected(list(names))
 
 
-def test_edgeless_labels_do_not_meet():
-    labels = layer(edgeless(5))
-    before = labels(X, BATCH)
-    with torch.no_grad():
-        labels.embedding.weight[2] += 1
-    assert (labels(X, BATCH) != before).any(dim=-1).nonzero()[:, 1].unique().tolist() == [2]
-
-
 def test_self_loops_are_not_added():
     labels = layer(LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
     conv, u = labels.label_to_label[0], torch.randn(3, 8)
@@ -268,7 +248,6 @@ def test_no_samples(backend, return_attention_weights):
 
 
 def test_reset_parameters():
-    torch.manual_seed(0)
     labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")
     assert labels.embedding.weight.std().item() == pytest.approx(1, rel=0.05)
     with torch.no_grad():
@@ -299,34 +278,24 @@ def test_errors(make, error, message):
         make()
 
 
-@pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["SparseTensor", "coo", "csr"])
-def test_a_label_graph_may_be_a_sparse_matrix(form):
-    edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
-    if form == "SparseTensor":
-        matrix = pytest.importorskip("torch_sparse", reason="needs torch-sparse").SparseTensor(
-            row=edge_index[1], col=edge_index[0], sparse_sizes=(3, 3)
-        )
-    else:
-        matrix = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(4), (3, 3)).coalesce()
-        matrix = matrix.to_sparse_csr() if form == "csr" else matrix
-    labels, other = layer(matrix), layer(LabelGraph(edge_index, num_nodes=3))
-    other.load_state_dict(labels.state_dict())
-    assert_close(labels(X), other(X))
+LAYERS = {
+    "known sizes": partial(LabelMessagePassing, (8, 8), path_graph(4)),
+    "lazy": partial(LabelMessagePassing, (-1, 8), path_graph(4)),
+    "features": partial(FeatureMessagePassing, 8),
+}
 
 
-@pytest.mark.parametrize("channels", [8, -1], ids=["known", "lazy"])
+@pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_checkpointing_changes_nothing(dropout, channels):
+def test_checkpointing_changes_nothing(dropout, name):
     x, batch = ragged([3, 2], 8)
     results = []
     for checkpointing in (False, True):
         torch.manual_seed(1)
-        options = {"heads": 2, "dropout": dropout, "checkpointing": checkpointing}
-        labels = LabelMessagePassing((channels, 8), path_graph(4), **options)
-        out = labels(x, batch)
+        model = LAYERS[name](heads=2, dropout=dropout, checkpointing=checkpointing)
+        out = model(x, batch)
         out.square().sum().backward()
-        results.append([out, *(parameter.grad for parameter in labels.parameters())])
+        results.append([out, *(parameter.grad for parameter in model.parameters())])
     assert_close(results[1], results[0])
 
 
@@ -346,7 +315,6 @@ def test_checkpointing_keeps_less():
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
 @pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
 def test_state_dicts_of_graphs_with_any_kind_and_names(names, kind):
-    labels = layer(
-        Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, label_names=names, kind=kind)
-    )
+    edge_index = torch.tensor([[0], [1]])
+    labels = layer(Data(edge_index=edge_index, num_nodes=2, label_names=names, kind=kind))
     labels.load_state_dict(labels.state_dict())

@@ -1,8 +1,7 @@
-import importlib.util
-
 import numpy as np
 import pytest
 import torch
+import torch_geometric.typing
 from torch import Tensor
 from torch.testing import assert_close
 from torch_geometric.data import Data, HeteroData
@@ -13,10 +12,8 @@ from tests.nn.samples import path_graph
 from tg_mlc.graphs import edgeless
 from tg_mlc.nn import LabelHead, LabelMessagePassing, NeighbourComponents
 
-needs_torch_sparse = pytest.mark.skipif(
-    importlib.util.find_spec("torch_sparse") is None,
-    reason="needs torch-sparse, which PyG's neighbour loaders need",
-)
+HAS_TORCH_SPARSE = torch_geometric.typing.WITH_TORCH_SPARSE
+needs_torch_sparse = pytest.mark.skipif(not HAS_TORCH_SPARSE, reason="needs torch-sparse")
 #: 1 -> 0, 2 -> 0, 2 -> 1, 3 -> 2, 0 -> 2
 EDGES = torch.tensor([[1, 2, 2, 3, 0], [0, 0, 1, 2, 2]])
 
@@ -124,11 +121,11 @@ def test_known_labels_of_neighbours_are_components():
     plain, actual = layer(x, EDGES, torch.tensor([0])), layer(x, EDGES, torch.tensor([0]), known)
     extra = actual.components[:, actual.components[0] >= 5]
     assert plain.components.size(1) == 3
-    # node 1; nothing applies to node 2, and node 3 is no neighbour
+    # Only node 1 counts: nothing applies to node 2, and node 3 is no neighbour.
     assert extra.tolist() == [[5 + 1], [0]]
     expected = layer.lin_known.weight[:, 1] + layer.lin_known.weight[:, 2] + layer.hop.weight[1]
     assert_close(actual.x[6], expected)
-    # of which one label is known
+    # One label of node 3 is known to apply.
     assert layer(x, EDGES, torch.tensor([2]), known).components[0].max() == 5 + 3
     numbers = known.nan_to_num().long()
     expected = layer(x, EDGES, 2, numbers.float()).x
@@ -191,8 +188,7 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph):
         seeds = torch.randperm(60)[:20]  # the others' labels are known
         optimizer.zero_grad()
         bce = torch.nn.functional.binary_cross_entropy_with_logits
-        loss = bce(net(graph, seeds), graph.y[seeds])
-        loss.backward()
+        bce(net(graph, seeds), graph.y[seeds]).backward()
         optimizer.step()
     net.eval()
     seeds = torch.arange(0, 60, 4)
@@ -243,7 +239,7 @@ def test_components_by_metapath_of_a_hetero_graph():
     known = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])
     x, pairs = components([h["author"], h["paper"], h["author"]], path, torch.tensor([0, 3]), known)
     row, seed = pairs
-    # itself, paper 0, author 1, what is known of author 1
+    # Author 0 itself, paper 0, author 1, and the known labels of author 1.
     assert row[seed == 0].tolist() == [0, 2 + 0, 5 + 1, 9 + 1]
     assert row[seed == 1].tolist() == [1]  # without papers
     labels = LabelMessagePassing(8, edgeless(3), heads=2)

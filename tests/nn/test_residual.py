@@ -163,9 +163,8 @@ def test_they_are_exported_for_any_number_of_samples(graph):
     logits = torch.randn(5, graph.num_labels)
     given = torch.where(torch.rand(logits.shape) < 0.5, (logits > 0).float(), torch.nan)
     sizes = 2 * ({0: torch.export.Dim.DYNAMIC},)
-    program = torch.export.export(
-        messages, (logits, given), dynamic_shapes=sizes, strict=False
-    ).module()
+    inputs = (logits, given)
+    program = torch.export.export(messages, inputs, dynamic_shapes=sizes, strict=False).module()
     for rows in (2, 5):
         expected = messages(logits[:rows], given[:rows])
         assert_close(program(logits[:rows], given[:rows]), expected, atol=1e-5, rtol=1e-5)

@@ -28,9 +28,8 @@ def test_ancestors_and_edges_among_candidates_are_added():
     assert actual.label.tolist() == [0, 1, 3, 0, 2, 5, 6]
     assert actual.ptr.tolist() == [0, 3, 7]
     assert actual.sample.tolist() == [0] * 3 + [1] * 4
-    pairs = {
-        (int(actual.label[j]), int(actual.label[i])) for j, i in actual.edge_index.t() if j != i
-    }
+    edges = actual.label[actual.edge_index].t().tolist()
+    pairs = {(source, target) for source, target in edges if source != target}
     assert pairs == {(0, 1), (1, 3), (0, 2), (2, 5)}
     assert (actual.sample[actual.edge_index[0]] == actual.sample[actual.edge_index[1]]).all()
     without = Shortlister(fully_connected(7))(torch.tensor([[3, 5]]))
@@ -46,8 +45,7 @@ def model(graph, **options):
 def batch(num_labels, num_samples=3):
     torch.manual_seed(1)
     draws = [(torch.randn(1, 4), torch.randn(1, num_labels, 2)) for _ in range(num_samples)]
-    samples = [Data(x=x, base_scores=scores) for x, scores in draws]
-    return Batch.from_data_list(samples)
+    return Batch.from_data_list([Data(x=x, base_scores=scores) for x, scores in draws])
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -68,8 +66,7 @@ def test_a_shortlist_gives_what_the_graph_among_its_labels_gives():
     extra = {key: value for key, value in alone.state_dict().items() if "extra" in key}
     alone.load_state_dict({**picked, **extra})
     data.base_scores = data.base_scores[:, shortlist.label]
-    expected = alone(data)
-    assert_close(network(batch(7, 1), shortlist=shortlist), expected[0])
+    assert_close(network(batch(7, 1), shortlist=shortlist), alone(data)[0])
 
 
 def test_gradients_reach_the_labels_of_the_shortlist_alone():

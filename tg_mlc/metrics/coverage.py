@@ -58,8 +58,6 @@ class ConformalThresholds:
     <https://arxiv.org/abs/2208.02814>`_). In expectation, sets miss at most :math:`\alpha` of these
     labels.
 
-
-
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`.

@@ -9,13 +9,8 @@ from torch import Tensor
 from torch_geometric.index import ptr2index
 from torch_geometric.utils import to_dense_batch
 
-from tg_mlc.ops.patterns import check_ptr, longest
+from tg_mlc.ops.patterns import check_ptr, longest, shape_error
 from tg_mlc.ops.runtime import is_recorded
-
-
-def shape_error(name: str, expected: Any, x: Tensor, cure: str = "") -> ValueError:
-    """The error for a tensor of another shape than expected."""
-    return ValueError(f"Expected {name} of shape {expected} (got {list(x.shape)}){cure}")
 
 
 def to_ptr(

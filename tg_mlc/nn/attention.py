@@ -18,14 +18,13 @@ from torch_geometric.utils import softmax
 
 from tg_mlc._options import check_choice, check_count, check_share
 from tg_mlc.nn import _fast
-from tg_mlc.nn._batch import shape_error
 from tg_mlc.nn._fast import add_repeated, any_number, folded_attention, normalised_branch
 from tg_mlc.nn._plan import Norm, Plan, no_kernels, not_fused, plan
 from tg_mlc.ops import Blocks, Edges, Pattern, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
-from tg_mlc.ops.patterns import to_list
+from tg_mlc.ops.patterns import shape_error, to_list
 
 #: Options of PyG's message passing that layers pass on; the first dimension is always that of the
 #: nodes.
@@ -179,9 +178,8 @@ class AttentionConv(MessagePassing):
             self.lin_edge = Linear(edge_dim, heads * head_channels, bias=False, **glorot)
         self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
-        self.mlp = nn.Sequential(
-            Linear(target, hidden, **glorot), nn.ReLU(), Linear(hidden, target, **glorot)
-        )
+        expand, contract = Linear(target, hidden, **glorot), Linear(hidden, target, **glorot)
+        self.mlp = nn.Sequential(expand, nn.ReLU(), contract)
         self.mlp_norm = nn.LayerNorm(target)
 
     def reset_parameters(self) -> None:
@@ -234,9 +232,8 @@ class AttentionConv(MessagePassing):
         edge_attr = self._edge_attr(edge_index, edge_attr)
         states = self.attention_norm(target) if self.norm == "pre" else target
         source = states if isinstance(x, Tensor) else source
-        message, weights, planned = self._message(
-            states, source, edge_index, edge_attr, num_copies, return_weights
-        )
+        inputs = (states, source, edge_index, edge_attr)
+        message, weights, planned = self._message(*inputs, num_copies, return_weights)
         out = self._update(target, message, planned)
         if not return_weights:
             return out

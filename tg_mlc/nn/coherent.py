@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tg_mlc.graphs.hierarchy import coherent, coherent_loss, pairs_of
+from tg_mlc.ops.patterns import shape_error
 
 
 class CoherentHead(nn.Module):
@@ -61,8 +62,7 @@ class CoherentHead(nn.Module):
 
     def _check(self, name: str, scores: Tensor) -> None:
         if scores.dim() != 2 or scores.size(1) != self.num_labels:
-            got = list(scores.shape)
-            raise ValueError(f"Expected '{name}' of shape [B, {self.num_labels}] (got {got})")
+            raise shape_error(f"'{name}'", f"[B, {self.num_labels}]", scores)
 
     def __repr__(self) -> str:
         sizes = f"num_labels={self.num_labels}, num_pairs={self.pairs.size(1)}"

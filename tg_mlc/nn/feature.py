@@ -63,9 +63,8 @@ class FeatureMessagePassing(nn.Module):
         check_count("num_layers", num_layers)
         check_options(block)
         self.channels = channels
-        self.convs = nn.ModuleList(
-            AttentionConv(channels, edge_dim=edge_dim, **block) for _ in range(num_layers)
-        )
+        convs = (AttentionConv(channels, edge_dim=edge_dim, **block) for _ in range(num_layers))
+        self.convs = nn.ModuleList(convs)
         self.final_norm = nn.LayerNorm(channels) if block.get("norm") == "pre" else nn.Identity()
 
     def reset_parameters(self) -> None:

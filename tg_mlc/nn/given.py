@@ -17,6 +17,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from tg_mlc.ops.patterns import shape_error
+
 
 class GivenLabels(nn.Module):
     r"""The state embedding from the `"General Multi-label Image Classification with Transformers"
@@ -56,9 +58,8 @@ class GivenLabels(nn.Module):
     def forward(self, given: Tensor) -> Tensor:
         """Embeds what is known of every label."""
         if given.dim() != 2:
-            expected = "'given' of shape [B, L], a row of all labels for each sample"
-            got = list(given.shape)
-            raise ValueError(f"Expected {expected} (got {got}); tg_mlc.data.given_labels makes it")
+            cure = "; tg_mlc.data.given_labels makes it"
+            raise shape_error("'given'", "[B, L], a row of all labels for each sample", given, cure)
         states: Tensor = self.embedding(given.nan_to_num(-1.0).long() + 1)
         return states
 

@@ -142,5 +142,5 @@ class LabelNeighbours(nn.Module):
         agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
         weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
         logits = torch.lerp(weight @ self.y, self.frequency, _PRIOR_SHARE).logit(eps=1e-4)
-        # neighbours are chosen by the values of given labels
+        # Neighbours are chosen by the values of given labels.
         return torch.where(given.isnan(), logits, base_logits)

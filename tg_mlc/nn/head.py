@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from tg_mlc.nn.label import LabelMessagePassing
+from tg_mlc.ops.patterns import shape_error
 
 
 @torch.no_grad()
@@ -90,15 +93,13 @@ class LabelHead(nn.Module):
 
     def forward(self, u: Tensor, label: Tensor | None = None) -> Tensor:
         """Logits :math:`(*, L)` of label states, or :math:`(M)` of a shortlist's states."""
+        weight, bias = self.weight, cast("Tensor | None", self.bias)
         if label is not None:
-            logits = (u * self.weight[label]).sum(dim=-1)
-            return logits if self.bias is None else logits + self.bias[label]
-        num_labels, channels = self.weight.shape
-        if u.shape[-2:] != (num_labels, channels):
-            message = f"Expected 'u' of shape [*, {num_labels}, {channels}] (got {list(u.shape)})"
-            raise ValueError(message)
-        logits = (u * self.weight).sum(dim=-1)
-        return logits if self.bias is None else logits + self.bias
+            weight, bias = weight[label], None if bias is None else bias[label]
+        elif u.shape[-2:] != weight.shape:
+            raise shape_error("'u'", f"[*, {weight.size(0)}, {weight.size(1)}]", u)
+        logits = (u * weight).sum(dim=-1)
+        return logits if bias is None else logits + bias
 
     def __repr__(self) -> str:
         num_labels, channels = self.weight.shape

@@ -16,11 +16,11 @@ from typing_extensions import Unpack
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
-from tg_mlc.nn._batch import check_components, shape_error, to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.nn.shortlist import Shortlist
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
-from tg_mlc.ops.patterns import adjacency_of, check_edge_index, to_list
+from tg_mlc.ops.patterns import adjacency_of, check_edge_index, shape_error, to_list
 
 
 class FeatureToLabelConv(AttentionConv):
@@ -48,12 +48,8 @@ class FeatureToLabelConv(AttentionConv):
 
 class LabelToLabelConv(AttentionConv):
     r"""The label-to-label message passing block of the same paper, in which every label attends to
-    its neighbours in the label graph.
-
-    .. math::
-        \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
-        \mathbf{u}_j, \qquad
-        \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
+    its neighbours :math:`\mathbf{u}_j` in the label graph instead of components
+    :math:`\mathbf{z}_j`.
 
     Args:
         channels, heads, kwargs: As in :class:`FeatureToLabelConv`.
@@ -136,12 +132,11 @@ class LabelMessagePassing(nn.Module):
         self.embedding = nn.Embedding(self.num_labels, self.channels)
         self.label_graph = label_graph
         steps = range(num_steps)
-        self.feature_to_label = nn.ModuleList(
-            FeatureToLabelConv((source, self.channels), **block) for _ in steps
-        )
-        self.label_to_label = nn.ModuleList(
-            LabelToLabelConv(self.channels, **among_labels) for _ in steps if label_messages
-        )
+        convs = (FeatureToLabelConv((source, self.channels), **block) for _ in steps)
+        self.feature_to_label = nn.ModuleList(convs)
+        steps = range(num_steps if label_messages else 0)
+        among = (LabelToLabelConv(self.channels, **among_labels) for _ in steps)
+        self.label_to_label = nn.ModuleList(among)
         pre = "pre" in (block.get("norm"), among_labels.get("norm"))
         self.final_norm = nn.LayerNorm(self.channels) if pre else nn.Identity()
         self.reset_parameters()

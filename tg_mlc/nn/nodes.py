@@ -11,7 +11,7 @@ from torch_geometric.typing import Adj
 
 from tg_mlc._options import check_count
 from tg_mlc.nn.shortlist import gathered, grouped
-from tg_mlc.ops.patterns import check_edge_index, to_list
+from tg_mlc.ops.patterns import check_edge_index, shape_error, to_list
 
 
 class NodeComponents(NamedTuple):
@@ -147,8 +147,7 @@ class NeighbourComponents(nn.Module):
             raise ValueError(f"Expected {expected} (got some); give the module 'num_labels'")
         shape = [x.size(0), self.lin_known.in_features]
         if list(known.shape) != shape:
-            got = list(known.shape)
-            raise ValueError(f"Expected 'known' of shape {shape}, as 'x' has rows (got {got})")
+            raise shape_error("'known'", f"{shape}, as 'x' has rows", known)
         known = known.to(x.dtype)
         if not ((known == 0) | (known == 1) | known.isnan()).all():
             raise ValueError("Expected 'known' to hold 0, 1 or NaN for unknown (got other numbers)")

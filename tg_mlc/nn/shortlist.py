@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.index import index2ptr
 
 from tg_mlc.graphs.hierarchy import pairs_of
-from tg_mlc.ops.patterns import adjacency_of, to_list
+from tg_mlc.ops.patterns import adjacency_of, shape_error, to_list
 
 
 class Shortlist(NamedTuple):
@@ -57,8 +57,7 @@ class Shortlister:
     def __call__(self, candidates: Tensor) -> Shortlist:
         """Makes the shortlists of candidates :math:`(B, K)`, labels of each sample."""
         if candidates.dim() != 2:
-            message = f"Expected 'candidates' of shape [B, K] (got {list(candidates.shape)})"
-            raise ValueError(message)
+            raise shape_error("'candidates'", "[B, K]", candidates)
         sample = torch.arange(candidates.size(0), device=candidates.device)
         sample = sample.repeat_interleave(candidates.size(1))
         keys = sample * self.num_labels + candidates.flatten()

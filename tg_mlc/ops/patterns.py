@@ -517,6 +517,11 @@ def _pointers(index: Tensor, size: int) -> Tensor:
     return pointers
 
 
+def shape_error(name: str, expected: Any, x: Tensor, cure: str = "") -> ValueError:
+    """The error for a tensor of another shape than expected."""
+    return ValueError(f"Expected {name} of shape {expected} (got {list(x.shape)}){cure}")
+
+
 def check_edge_index(
     edge_index: Tensor, num_sources: int, num_targets: int, name: str = "edge_index"
 ) -> None:
@@ -528,8 +533,7 @@ def check_edge_index(
         message = f"Expected '{name}' to hold torch.long (got {dtype}); cast it with '.long()'"
         raise TypeError(message)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        message = f"Expected '{name}' of shape [2, num_edges] (got {list(edge_index.shape)})"
-        raise ValueError(message)
+        raise shape_error(f"'{name}'", "[2, num_edges]", edge_index)
     sizes = {"source": num_sources, "target": num_targets}
     for (end, size), index in zip(sizes.items(), edge_index, strict=True):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
@@ -544,7 +548,7 @@ def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -
         message = f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'"
         raise TypeError(message)
     if ptr.dim() != 1 or ptr.numel() == 0:
-        raise ValueError(f"Expected '{name}' of shape [num_samples + 1] (got {list(ptr.shape)})")
+        raise shape_error(f"'{name}'", "[num_samples + 1]", ptr)
     limits = segments(ptr)
     if limits.first != 0 or limits.smallest < 0:
         got = f"{ptr.tolist()[:8]}..."

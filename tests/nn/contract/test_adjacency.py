@@ -19,35 +19,37 @@ from tg_mlc.graphs import LabelGraph
 from tg_mlc.nn import AttentionConv, LabelMessagePassing, LabelToLabelConv
 from tg_mlc.ops import Shared
 
-needs_torch_sparse = pytest.mark.skipif(
-    not torch_geometric.typing.WITH_TORCH_SPARSE, reason="torch-sparse is not installed"
-)
-
+HAS_TORCH_SPARSE = torch_geometric.typing.WITH_TORCH_SPARSE
+needs_torch_sparse = pytest.mark.skipif(not HAS_TORCH_SPARSE, reason="needs torch-sparse")
+SPARSE_TENSOR = pytest.param("SparseTensor", marks=needs_torch_sparse)
 # 3 sources, 4 targets; no edge enters the last target.
 EDGE_INDEX = torch.tensor([[0, 1, 2, 2, 0], [1, 0, 1, 2, 2]])
 X = (torch.randn(3, 5), torch.randn(4, 8))
 
 
-def edge_index_class(edges, sort_order):
-    out = EdgeIndex(edges, sparse_size=(3, 4))
-    return out if sort_order is None else out.sort_by(sort_order)[0]
-
-
-def csr(edges):
-    return torch.sparse_coo_tensor(edges.flip(0), torch.ones(edges.size(1)), (4, 3)).to_sparse_csr()
+def in_form(form, edges, size, value=None):
+    """Edges as PyG's class, sorted if the form names an order, or as an adjacency."""
+    if form == "SparseTensor":
+        return SparseTensor.from_edge_index(edges, value, sparse_sizes=size).t()
+    if form.startswith("torch.sparse"):
+        value = torch.ones(edges.size(1)) if value is None else value
+        matrix = torch.sparse_coo_tensor(edges.flip(0), value, size[::-1]).coalesce()
+        return matrix if form == "torch.sparse coo" else matrix.to_sparse_csr()
+    edge_index = EdgeIndex(edges, sparse_size=size)
+    return edge_index if form == "EdgeIndex" else edge_index.sort_by(form)[0]
 
 
 def assert_same_weights(edges, weights, expected):
     """Compares weights edge by edge with those along EDGE_INDEX."""
-    place = {edge: i for i, edge in enumerate(map(tuple, EDGE_INDEX.t().tolist()))}
-    assert_close(weights, expected[[place[edge] for edge in map(tuple, edges.t().tolist())]])
+    index = {edge: i for i, edge in enumerate(map(tuple, EDGE_INDEX.t().tolist()))}
+    assert_close(weights, expected[[index[edge] for edge in map(tuple, edges.t().tolist())]])
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", [None, "row", "col", "torch.sparse"])
+@pytest.mark.parametrize("form", ["EdgeIndex", "row", "col", "torch.sparse"])
 def test_an_edge_index_class_and_a_sparse_matrix(form):
     conv = AttentionConv((5, 8), heads=2)
-    edges = csr(EDGE_INDEX) if form == "torch.sparse" else edge_index_class(EDGE_INDEX, form)
+    edges = in_form(form, EDGE_INDEX, (3, 4))
     out, (given, weights) = conv(X, edges, return_attention_weights=True)
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
     assert_close(out, expected)
@@ -56,19 +58,17 @@ def test_an_edge_index_class_and_a_sparse_matrix(form):
     assert_same_weights(plain, weights, other)
 
 
-@pytest.mark.parametrize("sort_order", [None, "row", "col"])
-def test_an_edge_index_class_with_the_other_flow(sort_order):
+@pytest.mark.parametrize("form", ["EdgeIndex", "row", "col"])
+def test_an_edge_index_class_with_the_other_flow(form):
     conv = AttentionConv(8, heads=2, flow="target_to_source")
     x = torch.randn(4, 8)
-    edges = EdgeIndex(EDGE_INDEX, sparse_size=(4, 4))
-    edges = edges if sort_order is None else edges.sort_by(sort_order)[0]
-    assert_close(conv(x, edges), conv(x, EDGE_INDEX))
+    assert_close(conv(x, in_form(form, EDGE_INDEX, (4, 4))), conv(x, EDGE_INDEX))
 
 
 @needs_torch_sparse
 def test_sparse_tensor():
     conv = AttentionConv((5, 8), heads=2)
-    adjacency = SparseTensor.from_edge_index(EDGE_INDEX, sparse_sizes=(3, 4)).t()
+    adjacency = in_form("SparseTensor", EDGE_INDEX, (3, 4))
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
     assert_close(conv(X, adjacency), expected)
     out, weighted = conv(X, adjacency, return_attention_weights=True)
@@ -81,7 +81,7 @@ def test_sparse_tensor():
 @pytest.mark.parametrize("size", [(5,), (5, 2), (5, 4)])
 def test_values_of_a_sparse_tensor_are_no_edge_features(size):
     conv = AttentionConv((5, 8), heads=2)
-    adjacency = SparseTensor.from_edge_index(EDGE_INDEX, torch.randn(size), sparse_sizes=(3, 4)).t()
+    adjacency = in_form("SparseTensor", EDGE_INDEX, (3, 4), torch.randn(size))
     assert_close(conv(X, adjacency), conv(X, EDGE_INDEX))
 
 
@@ -89,40 +89,29 @@ def test_values_of_a_sparse_tensor_are_no_edge_features(size):
 def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for():
     conv = AttentionConv((5, 8), heads=2, edge_dim=3)
     edge_attr = torch.randn(5, 3)
-    adjacency = SparseTensor.from_edge_index(EDGE_INDEX, edge_attr, sparse_sizes=(3, 4)).t()
+    adjacency = in_form("SparseTensor", EDGE_INDEX, (3, 4), edge_attr)
     assert_close(conv(X, adjacency), conv(X, EDGE_INDEX, edge_attr))
     with pytest.raises(ValueError, match=r"'edge_attr' exactly .* \(got None, edge_dim=3\)"):
         conv(X, adjacency.set_value(None))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize(
-    "form", ["EdgeIndex", "torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
-)
+@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", SPARSE_TENSOR])
 def test_label_message_passing_takes_them_too(form):
     labels = LabelMessagePassing(5, path_graph(4), heads=1)
     x, batch = ragged([2, 1], 5)
-    edges = edge_index_class(EDGE_INDEX, None)
-    if form == "torch.sparse":
-        edges = csr(EDGE_INDEX)
-    if form == "SparseTensor":
-        edges = SparseTensor.from_edge_index(EDGE_INDEX, sparse_sizes=(3, 4)).t()
+    edges = in_form(form, EDGE_INDEX, (3, 4))
     states = labels(x, batch, edge_index=edges, return_attention_weights=True)
     assert_close(states.states, labels(x, batch, edge_index=EDGE_INDEX))
     assert type(states.attention[0].feature_to_label[0]) is Tensor
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize(
-    "form", ["torch.sparse", pytest.param("SparseTensor", marks=needs_torch_sparse)]
-)
+@pytest.mark.parametrize("form", ["torch.sparse", "torch.sparse coo", SPARSE_TENSOR])
 def test_label_graphs_of_every_form(form):
     edge_index = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 3]])
     weight = torch.tensor([0.1, 0.2, 0.3, 0.4])
-    if form == "SparseTensor":
-        adjacency = SparseTensor.from_edge_index(edge_index, weight, sparse_sizes=(4, 4)).t()
-    else:
-        adjacency = torch.sparse_coo_tensor(edge_index.flip(0), weight, (4, 4)).to_sparse_csr()
+    adjacency = in_form(form, edge_index, (4, 4), weight)
     graph = LabelGraph(edge_index, num_nodes=4, edge_weight=weight)
     same = LabelGraph(adjacency, num_nodes=4)
     assert torch.equal(same.edge_index, graph.edge_index)
@@ -133,17 +122,15 @@ def test_label_graphs_of_every_form(form):
     labels = LabelMessagePassing(5, graph, heads=1)
     x, batch = ragged([2, 1], 5)
     expected = labels(x, batch)
-    labels.label_graph = Data(adj_t=adjacency, num_nodes=4)
-    assert_close(labels(x, batch), expected)
+    for label_graph in (adjacency, Data(adj_t=adjacency, num_nodes=4)):
+        labels.label_graph = label_graph
+        assert_close(labels(x, batch), expected)
 
 
 STATES = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
 #: Sorted by target, with an isolated node.
 BY_TARGET = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
-
-
-def adjacency():
-    return EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
+ADJACENCY = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
 
 
 class Counted(AttentionConv):
@@ -168,13 +155,10 @@ def gradients(conv, edges):
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse"])
+@pytest.mark.parametrize("form", ["col", "torch.sparse"])
 def test_an_adjacency_takes_the_operator(form):
     conv = Counted()
-    edges = adjacency()
-    if form == "torch.sparse":
-        edges = torch.sparse_coo_tensor(BY_TARGET.flip(0), torch.ones(6), (5, 5)).to_sparse_csr()
-    fused = gradients(conv, edges)
+    fused = gradients(conv, in_form(form, BY_TARGET, (5, 5)))
     assert conv.fused == 1
     assert_close(fused, gradients(conv, BY_TARGET))
     assert conv.fused == 1
@@ -182,10 +166,10 @@ def test_an_adjacency_takes_the_operator(form):
 
 def test_hooks_on_messages_and_weights_need_messages():
     conv, calls = Counted(), []
-    _, (_, weights) = conv(STATES, adjacency(), return_attention_weights=True)
+    _, (_, weights) = conv(STATES, ADJACENCY, return_attention_weights=True)
     assert weights.shape == (6, 2)
     conv.register_message_forward_hook(lambda module, inputs, out: calls.append(out.shape))
-    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(conv(STATES, ADJACENCY), conv(STATES, BY_TARGET))
     assert calls == [(6, 2, 4)] * 2
     assert conv.fused == 0
 
@@ -199,36 +183,34 @@ class Child(LabelToLabelConv):
 
 @pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
-    # which makes PyG compile the parent's propagate
+    # PyG compiles the parent's propagate at the parent's first call.
     LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
-    without = conv(STATES, adjacency())
+    without = conv(STATES, ADJACENCY)
     clear_masks(model)
     assert_close(without, conv(STATES, BY_TARGET[:, :0]))
-    assert not torch.allclose(without, conv(STATES, adjacency()))
+    assert not torch.allclose(without, conv(STATES, ADJACENCY))
 
 
 @pytest.mark.parametrize("options", [{"flow": "target_to_source"}, {"aggr": "max"}], ids=str)
 def test_other_flows_and_aggregations_need_messages(options):
     conv = Counted(**options)
-    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(conv(STATES, ADJACENCY), conv(STATES, BY_TARGET))
     assert conv.fused == 0
 
 
 def test_a_sorted_adjacency_compiles():
     conv = AttentionConv(8, heads=2)
     compiled = torch.compile(conv, fullgraph=True, backend="eager")
-    assert_close(compiled(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(compiled(STATES, ADJACENCY), conv(STATES, BY_TARGET))
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", "compiled"])
+@pytest.mark.parametrize("form", ["col", "torch.sparse", "compiled"])
 def test_an_adjacency_that_names_no_node_is_an_error(form):
     edge_index = torch.tensor([[1, 2, 40], [0, 0, 1]])
-    edges = EdgeIndex(edge_index, sparse_size=(41, 5), sort_order="col")
-    if form == "torch.sparse":
-        edges = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(3), (5, 41)).to_sparse_csr()
+    edges = in_form("col" if form == "compiled" else form, edge_index, (41, 5))
     conv = AttentionConv(8, heads=2)
     conv = torch.compile(conv, backend="eager") if form == "compiled" else conv
     with pytest.raises((ValueError, IndexError, RuntimeError)):
@@ -238,10 +220,9 @@ def test_an_adjacency_that_names_no_node_is_an_error(form):
 def test_the_fused_path_does_not_aggregate_messages(monkeypatch):
     # PyG's aggregation ignores the pointers of a sorted adjacency, and would be no faster.
     conv = AttentionConv(8, heads=2)
-    edges = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
     expected = conv((STATES, STATES), BY_TARGET)
     monkeypatch.setattr(conv.aggr_module, "forward", None)
-    assert_close(conv((STATES, STATES), edges), expected)
+    assert_close(conv((STATES, STATES), ADJACENCY), expected)
     with pytest.raises(TypeError):
         conv((STATES, STATES), BY_TARGET)
 
@@ -260,7 +241,7 @@ def test_a_message_of_a_subclass_counts():
             return value_j * 0
 
     conv = Silent(8, heads=2)
-    assert_close(conv(STATES, adjacency()), conv(STATES, BY_TARGET))
+    assert_close(conv(STATES, ADJACENCY), conv(STATES, BY_TARGET))
 
 
 BY_TYPE = {"word": torch.randn(3, 5), "label": torch.randn(4, 8)}
@@ -297,8 +278,7 @@ class Homogeneous(nn.Module):
 def test_to_hetero():
     edges = {**EDGES, ("label", "of", "word"): EDGES["word", "in", "label"].flip(0)}
     x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
-    model = to_hetero(Homogeneous(), (list(x), list(edges)))
-    out = model(x, edges)
+    out = to_hetero(Homogeneous(), (list(x), list(edges)))(x, edges)
     shapes = {name: tuple(states.shape) for name, states in out.items()}
     assert shapes == {"word": (3, 8), "label": (4, 8)}
     assert all(states.isfinite().all() for states in out.values())

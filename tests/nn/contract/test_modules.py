@@ -1,14 +1,13 @@
 """Requirements of any PyTorch module: copies, state dicts, other dtypes and devices."""
 
 import copy
-import io
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from tests.nn.samples import complete_edges, path_graph, ragged
+from tests.nn.samples import complete_edges, path_graph, ragged, through_a_file
 from tg_mlc.graphs import fully_connected
 from tg_mlc.nn import AttentionConv, FeatureMessagePassing, LabelHead, LabelMessagePassing
 
@@ -27,13 +26,6 @@ class Model(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor | None = None) -> Tensor:
         return self.readout(self.labels(self.features(x, BATCH), BATCH, edge_index=edge_index))
-
-
-def through_a_file(stored, weights_only=True):
-    file = io.BytesIO()
-    torch.save(stored, file)
-    file.seek(0)
-    return torch.load(file, weights_only=weights_only)
 
 
 def test_deepcopy():
@@ -80,6 +72,8 @@ def test_whole_modules_can_be_saved():
     model(X, EDGE_INDEX)
     other = through_a_file(model, weights_only=False)
     assert torch.equal(other(X, EDGE_INDEX), model(X, EDGE_INDEX))
+    assert other.readout.weight is other.labels.embedding.weight is not model.readout.weight
+    other.labels.embedding = nn.Embedding(5, 8)
     assert other.readout.weight is other.labels.embedding.weight
 
 

@@ -17,6 +17,7 @@ from tg_mlc._options import check_count
 from tg_mlc.nn._batch import to_dense, to_ptr
 from tg_mlc.nn.attention import BlockOptions
 from tg_mlc.nn.feature import FeatureMessagePassing
+from tg_mlc.ops.patterns import shape_error
 
 
 class Components(NamedTuple):
@@ -33,8 +34,7 @@ class Components(NamedTuple):
 def check_columns(x: Tensor, num_columns: int, name: str) -> None:
     """Raises unless rows of :obj:`x` have so many entries; -1 stands for any number."""
     if x.dim() != 2 or (num_columns != -1 and x.size(1) != num_columns):
-        expected = f"{name} of shape [N, {'F' if num_columns == -1 else num_columns}]"
-        raise ValueError(f"Expected {expected} (got {list(x.shape)})")
+        raise shape_error(name, f"[N, {'F' if num_columns == -1 else num_columns}]", x)
 
 
 def read_symbols(
@@ -43,9 +43,9 @@ def read_symbols(
     """The words or letters ``x`` of a batch as ``[N]`` numbers from 0 to the highest."""
     x: Tensor = data.x
     if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
-        expected = f"{called} 'x' of shape [N] or [N, 1], those of all samples one after another"
-        cure = "make a sample of each padded row without its padding and batch these"
-        raise ValueError(f"Expected {expected} (got {list(x.shape)}); {cure}")
+        shape = "[N] or [N, 1], those of all samples one after another"
+        cure = "; make a sample of each padded row without its padding and batch these"
+        raise shape_error(f"{called} 'x'", shape, x, cure)
     if x.dtype not in dtypes:
         wanted = " or ".join(map(str, dtypes))
         message = f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}"
@@ -167,7 +167,7 @@ class GivenComponents(nn.Module):
             return components
         expected = [components.ptr.numel() - 1, self.num_labels]
         if list(given.shape) != expected:
-            raise ValueError(f"Expected 'given' of shape {expected} (got {list(given.shape)})")
+            raise shape_error("'given'", expected, given)
         is_known = ~given.isnan()
         sample, label = is_known.nonzero(as_tuple=True)
         states = self.embedding(label + self.num_labels * given[sample, label].long())

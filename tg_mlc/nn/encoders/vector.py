@@ -98,9 +98,8 @@ class LinearPath(nn.Module):
     def __init__(self, encoders: Sequence[VectorEncoder], num_labels: int) -> None:
         super().__init__()
         self.encoders = list(encoders)  # not submodules: they belong to the model's inputs
-        self.lins = nn.ModuleList(
-            nn.Linear(encoder.in_channels, num_labels, bias=False) for encoder in encoders
-        )
+        sizes = [encoder.in_channels for encoder in encoders]
+        self.lins = nn.ModuleList(nn.Linear(size, num_labels, bias=False) for size in sizes)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

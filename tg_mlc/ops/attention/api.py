@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 from tg_mlc._options import check_share
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
-from tg_mlc.ops.patterns import Blocks, Pattern, longest
+from tg_mlc.ops.patterns import Blocks, Pattern, longest, shape_error
 
 
 class CallOptions(TypedDict, total=False):
@@ -146,8 +146,7 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     """
     if weights.shape[:-1] != pattern.weights_size:
         sizes = ", ".join(map(str, pattern.weights_size))
-        expected = f"'weights' of shape [{sizes}, heads] for {pattern}"
-        raise ValueError(f"Expected {expected} (got {list(weights.shape)})")
+        raise shape_error("'weights'", f"[{sizes}, heads] for {pattern}", weights)
     if isinstance(pattern, Blocks):
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
     else:
@@ -179,8 +178,7 @@ def _validated(
     sizes = {"query": pattern.num_queries, "key": pattern.num_keys, "value": pattern.num_keys}
     for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
         if tensor.dim() != 3 or tensor.size(0) != size:
-            expected = f"'{name}' of shape [{size}, heads, channels] for {pattern}"
-            raise ValueError(f"Expected {expected} (got {list(tensor.shape)})")
+            raise shape_error(f"'{name}'", f"[{size}, heads, channels] for {pattern}", tensor)
     if query.shape[1:] != key.shape[1:] or query.size(1) != value.size(1):
         got = f"{list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
         expected = "'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels"
@@ -199,8 +197,9 @@ def _validated(
             raise TypeError(f"Expected {expected} (got {edge_bias.dtype}); {hint}")
         shape, size, heads = list(edge_bias.shape), pattern.bias_size, query.size(1)
         if shape not in ([size], [size, 1], [size, heads]):
-            expected = f"'edge_bias' of shape [{size}] or [{size}, {heads}] for {pattern}"
-            raise ValueError(f"Expected {expected} (got {shape})")
+            raise shape_error(
+                "'edge_bias'", f"[{size}] or [{size}, {heads}] for {pattern}", edge_bias
+            )
         edge_bias = edge_bias.unsqueeze(-1) if len(shape) == 1 else edge_bias
         edge_bias = edge_bias.expand(-1, heads)
     scale = max(query.size(2), 1) ** -0.5 if scale is None else scale

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tg_mlc.ops.attention import crossovers
 from tg_mlc.ops.attention.backend import (
     AttentionCall,
     Backend,
@@ -22,13 +23,6 @@ from tg_mlc.ops.attention.backend import (
     draw_seed,
     refuse_opaque,
     register,
-)
-from tg_mlc.ops.attention.crossovers import (
-    MAX_NARROW,
-    MAX_WASTE,
-    MIN_BLOCK,
-    MIN_DROPPED,
-    MIN_NARROW,
 )
 from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.patterns import Blocks, Shared
@@ -219,7 +213,7 @@ _block_attention = register("block_attention", "blocks", _PTRS, "cpu", *_FUNCTIO
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
     """Tells whether there are kernels for heads of so few channels."""
-    fits = 0 < min(channels) <= max(channels) <= MAX_NARROW and dtype == torch.float32
+    fits = 0 < min(channels) <= max(channels) <= crossovers.MAX_NARROW and dtype == torch.float32
     return fits and numba_problem() is None
 
 
@@ -274,7 +268,7 @@ class TorchSoftmax:
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
         """Turns scores into weights, and gradients of weights into those of scores."""
-        # rounding may put a score above the sum
+        # Rounding may put a score above the sum.
         weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)
         scores.mul_(factors)
@@ -339,11 +333,14 @@ def prefer(shape: CallShape) -> str | None:
     if isinstance(pattern, Blocks):
         padded = pattern.num_samples * pattern.max_queries * pattern.max_keys
     reason = None
-    if narrow and (drops or scores >= MIN_NARROW):
+    if narrow and (drops or scores >= crossovers.MIN_NARROW):
         reason = "has narrow heads, whose scores stay in the first-level cache"
-    elif complete and drops and multiplications >= MIN_DROPPED:
+    elif complete and drops and multiplications >= crossovers.MIN_DROPPED:
         reason = "has large blocks, whose weights are recomputed, because some are dropped"
-    elif multiplications >= MIN_BLOCK and pattern.num_edges < (1.0 - MAX_WASTE) * padded:
+    elif (
+        multiplications >= crossovers.MIN_BLOCK
+        and pattern.num_edges < (1.0 - crossovers.MAX_WASTE) * padded
+    ):
         reason = "has large blocks of different sizes, each a matrix product without padding"
     return reason
 
