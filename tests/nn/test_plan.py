@@ -31,23 +31,15 @@ def decided(monkeypatch):
     return calls
 
 
-def hook(conv):
-    conv.mlp[0].register_forward_hook(lambda *_: None)
-
-
-def replace(conv):
-    conv.lin_out = nn.Linear(8, 8)  # type: ignore[assignment]
-
-
 def hook_on_all_modules(conv):
     handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
     conv.remove_it = handle.remove  # type: ignore[assignment]
 
 
 CHANGES = {
-    "hook": hook,
+    "hook": lambda conv: conv.mlp[0].register_forward_hook(lambda *_: None),
     "hook on all modules": hook_on_all_modules,
-    "module": replace,
+    "module": lambda conv: setattr(conv, "lin_out", nn.Linear(8, 8)),
     "mode": lambda conv: conv.eval(),
     "backend": lambda conv: setattr(conv, "backend", "dense"),
     "hook on messages": lambda conv: conv.register_message_forward_hook(lambda *_: None),

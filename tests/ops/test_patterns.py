@@ -101,12 +101,9 @@ def test_a_graph_that_samples_share():
 
 def test_shared_takes_a_graph_that_holds_an_adjacency():
     torch_sparse = pytest.importorskip("torch_sparse", reason="torch-sparse is not installed")
-    adj_t = torch_sparse.SparseTensor(
-        row=torch.tensor([1, 2]), col=torch.tensor([0, 1]), sparse_sizes=(4, 4)
-    )
-    sparse = torch.sparse_coo_tensor(
-        torch.tensor([[1, 2], [0, 1]]), torch.ones(2), (4, 4), check_invariants=True
-    )
+    index = torch.tensor([[1, 2], [0, 1]])
+    adj_t = torch_sparse.SparseTensor(row=index[0], col=index[1], sparse_sizes=(4, 4))
+    sparse = torch.sparse_coo_tensor(index, torch.ones(2), (4, 4), check_invariants=True)
     for adjacency in (adj_t, sparse):
         shared = Shared(Data(adj_t=adjacency, num_nodes=4), 2)
         assert shared.graph.edge_index.tolist() == [[0, 1], [1, 2]]

@@ -30,9 +30,8 @@ from tg_mlc.training import MultiLabelDataModule, fit
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 NUM_LABELS = 40
-PRIOR = LabelGraph(
-    random_edges(NUM_LABELS, NUM_LABELS, 200, seed=0).edge_index, num_nodes=NUM_LABELS
-)
+SPARSE = random_edges(NUM_LABELS, NUM_LABELS, 200, seed=0).edge_index
+PRIOR = LabelGraph(SPARSE, num_nodes=NUM_LABELS)
 GRAPHS = {"edgeless": edgeless(NUM_LABELS), "complete": fully_connected(NUM_LABELS), "prior": PRIOR}
 PATTERNS = {
     "blocks": Blocks(ptr([5, 5, 5]), ptr([4, 0, 9])),
@@ -95,7 +94,6 @@ def test_every_backend_gives_what_the_oracle_gives(backend, name, with_bias):
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_label_message_passing(graph):
-    torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4)
     model = nn.ModuleList([labels, LabelHead(labels)])
     x, batch = ragged([5, 1, 0, 12], 32)
@@ -108,7 +106,6 @@ def test_label_message_passing(graph):
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_lamp(graph):
-    torch.manual_seed(0)
     data = Batch.from_data_list(molecules(20))
     model = LaMP(MoleculeEncoder(32), graph).eval()
     check_equal(model, lambda model, device: model(on(device, data)))
@@ -131,7 +128,6 @@ def test_given_labels():
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_compiled(graph):
-    torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda()
     x, _ = ragged([5, 1, 7, 12], 32)
     starts = ptr([5, 1, 7, 12]).cuda()
@@ -141,7 +137,6 @@ def test_compiled(graph):
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_replayed_as_a_cuda_graph(graph):
-    torch.manual_seed(0)
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda().eval()
     x, starts = torch.randn(24, 32, device="cuda"), ptr([5, 1, 6, 12]).cuda()
     stream, recorded = torch.cuda.Stream(), torch.cuda.CUDAGraph()
@@ -158,7 +153,6 @@ def test_replayed_as_a_cuda_graph(graph):
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_in_bfloat16(graph):
-    torch.manual_seed(0)
     data = on("cuda", Batch.from_data_list(molecules(20)))
     model = LaMP(MoleculeEncoder(32), graph).cuda().eval()
     exact = model(data)
@@ -209,8 +203,7 @@ def test_the_default():
 
     x = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32)
     y = np.stack([x[:, 0] > 0, x[:, 1] > 0.5], axis=1).astype(np.float32)
-    dataset = from_arrays(x, y, kind="vector")
-    model = tg_mlc.auto(dataset, seconds=20)
+    model = tg_mlc.auto(from_arrays(x, y, kind="vector"), seconds=20)
     on_cpu = model.probabilities(x)
     assert_allclose(model.to("cuda").probabilities(x), on_cpu, atol=1e-4)
     given = np.array([[1.0, np.nan]] * 90)

@@ -30,49 +30,22 @@ class Attention(nn.Module):
         return self.lin(global_mean_pool(self.conv(x, edge_index), batch))
 
 
-class Edges(nn.Module):
-    """Label message passing along edges from components to labels."""
+class Net(nn.Module):
+    """Label message passing, along given edges to labels or behind a GNN along the bonds."""
 
-    def __init__(self) -> None:
+    def __init__(self, gnn: MessagePassing | None = None, to_labels: Tensor | None = None) -> None:
         super().__init__()
+        self.gnn, self.to_labels = gnn, to_labels
         self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
         self.readout = LabelHead(self.labels)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        return self.readout(self.labels(x, batch, edge_index=edge_index))
-
-
-class Structured(nn.Module):
-    """A GNN along the bonds, whose nodes all labels attend to."""
-
-    def __init__(self, gnn: MessagePassing) -> None:
-        super().__init__()
-        self.gnn = gnn
-        self.labels = LabelMessagePassing(8, path_graph(NUM_LABELS), heads=2)
-        self.readout = LabelHead(self.labels)
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        if isinstance(self.gnn, GINEConv):
-            x = self.gnn(x, edge_index, torch.ones(edge_index.size(1), 8))
-        else:
-            x = self.gnn(x, edge_index)
-        return self.readout(self.labels(x, batch))
-
-
-class ExplicitLabels(nn.Module):
-    """Adds a second kind of edges, which the explainer is not to mask."""
-
-    def __init__(self, model: Structured) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        x = self.model.gnn(x, edge_index)
-        return self.model.readout(self.model.labels(x, batch, edge_index=TO_LABELS))
-
-
-def gat():
-    return Structured(GATConv(8, 8))
+        if self.gnn is None:
+            return self.readout(self.labels(x, batch, edge_index=edge_index))
+        has_attributes = isinstance(self.gnn, GINEConv)
+        attributes = [torch.ones(edge_index.size(1), 8)] if has_attributes else []
+        x = self.gnn(x, edge_index, *attributes)
+        return self.readout(self.labels(x, batch, edge_index=self.to_labels))
 
 
 def explain(model, algorithm, edge_index):
@@ -87,27 +60,26 @@ def explain(model, algorithm, edge_index):
     return explanation
 
 
+MODELS = {
+    "attention": (Attention, BONDS),
+    "edges": (Net, TO_LABELS),
+    "gat": (lambda: Net(GATConv(8, 8)), BONDS),
+}
+
+
 @pytest.mark.parametrize(
     ("model", "edge_index"),
-    [
-        (Attention, BONDS),
-        (Edges, TO_LABELS),
-        (gat, BONDS),
-        (lambda: Structured(GINEConv(nn.Linear(8, 8))), BONDS),
-    ],
-    ids=["attention", "edges", "gat", "gine"],
+    [*MODELS.values(), (lambda: Net(GINEConv(nn.Linear(8, 8))), BONDS)],
+    ids=[*MODELS, "gine"],
 )
 def test_gnn_explainer(model, edge_index):
-    torch.manual_seed(0)
     explanation = explain(model(), GNNExplainer(epochs=5), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
     assert (explanation.edge_mask > 0).any()
     assert explanation.node_mask.size() == X.size()
 
 
-@pytest.mark.parametrize(
-    ("model", "edge_index"), [(Attention, BONDS), (Edges, TO_LABELS), (gat, BONDS)]
-)
+@pytest.mark.parametrize(("model", "edge_index"), MODELS.values(), ids=MODELS)
 def test_attention_explainer(model, edge_index):
     explanation = explain(model(), AttentionExplainer(), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
@@ -147,8 +119,7 @@ def test_a_derived_class_may_have_a_propagate_of_its_own():
 
 @pytest.mark.parametrize("algorithm", [GNNExplainer(epochs=3), AttentionExplainer()])
 def test_label_layers_with_other_edges_can_be_left_out(algorithm):
-    model = gat()
+    model = Net(GATConv(8, 8), TO_LABELS)
     for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
         conv.explain = False
-    explanation = explain(ExplicitLabels(model), algorithm, BONDS)
-    assert explanation.edge_mask.size() == (BONDS.size(1),)
+    assert explain(model, algorithm, BONDS).edge_mask.size() == (BONDS.size(1),)

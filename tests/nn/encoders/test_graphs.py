@@ -39,8 +39,7 @@ def test_a_component_speaks_to_its_own_label_only():
     batch = Batch.from_data_list([dataset[0], dataset[1]])
     before = model(batch)
     batch.x[4 + 2] += 1.0  # the third component of the second sample
-    changed = model(batch) != before
-    assert changed.nonzero().tolist() == [[1, 2]]
+    assert (model(batch) != before).nonzero().tolist() == [[1, 2]]
 
 
 def test_feature_message_passing_keeps_the_labels_of_components():

@@ -30,7 +30,7 @@ def test_words_of_the_same_documents_start_alike():
     length = start[:10].norm(dim=1)
     rarity = 1 + torch.log(41 / (1 + frequency))
     assert_close(length * rarity.sqrt(), (length[0] * rarity[0].sqrt()).expand(10))
-    # as normalised states
+    # The mean length is that of normalised states.
     assert (length @ frequency.float()) / frequency.sum() == pytest.approx(2**0.5)
     assert (start[10] == 0).all()
     alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
@@ -88,7 +88,7 @@ def test_positions_start_again_in_every_document():
     assert ptr.tolist() == [0, 3, 4]
     position = x - encoder.embedding.weight[[4, 2, 7, 2]]
     assert_close(position[0], position[3])
-    for row, place in enumerate((1, 2, 3)):  # counted from one
+    for row, place in enumerate((1, 2, 3)):  # Positions are counted from one.
         angles = [place / 10000 ** ((c - c % 2) / 8) for c in range(8)]
         expected = [(math.cos if c % 2 else math.sin)(angle) for c, angle in enumerate(angles)]
         assert_close(position[row], torch.tensor(expected), atol=1e-6, rtol=0)

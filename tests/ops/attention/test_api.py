@@ -43,12 +43,12 @@ def test_a_choice_that_numba_would_change_says_so(monkeypatch):
     for module in ("dense", "crossovers", "compressed", "blocks"):
         name = f"tg_mlc.ops.attention.{module}.numba_problem"
         monkeypatch.setattr(name, lambda: "is missing", raising=False)
-    cases = [
+    cases = (
         (sparse, False, True),
         (few, False, True),
         (few, True, False),
         (complete, False, False),
-    ]
+    )
     for pattern, return_weights, says_so in cases:
         query = states[: pattern.num_queries]
         choice = explain_choice(query, query, query, pattern, return_weights=return_weights)

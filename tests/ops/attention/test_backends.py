@@ -164,7 +164,7 @@ def test_scores_may_be_larger_than_half_precision_can_express(
 ):
     pattern = example(backend)
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float16, seed=0))
-    # products of 360,000, where the type ends at 65,504
+    # The products are 360,000, and the largest number of the type is 65,504.
     query, key = query.sign() * 300, key.sign() * 300
     tensors = [t.float() if under_autocast else t for t in (query, key, value)]
     options = {"return_weights": return_weights, "dropout_p": dropout_p}
@@ -196,7 +196,7 @@ def test_channels_may_be_missing(backend, sizes):
     out, *gradients = outputs_and_gradients(tensors, pattern, backend, None)
     weights = torch.zeros(pattern.num_queries, pattern.num_keys)
     weights[tuple(pattern.to_edge_index().flip(0))] = 1.0
-    if sizes[0] == 0:  # all keys weigh the same
+    if sizes[0] == 0:  # All keys weigh the same.
         weights /= weights.sum(dim=1, keepdim=True).clamp(min=1.0)
         assert_close(out, torch.einsum("qk,khc->qhc", weights, tensors[2]))
     assert out.shape == (pattern.num_queries, 2, sizes[1])
@@ -337,8 +337,7 @@ def test_a_graph_seen_in_inference_serves_training(backend):
     tensors = inputs(pattern, 2, torch.float32, seed=0)
     with torch.inference_mode():
         graph_attention(*tensors, pattern, backend=backend)
-    out = graph_attention(*tensors, pattern, backend=backend)
-    out.sum().backward()
+    graph_attention(*tensors, pattern, backend=backend).sum().backward()
     assert tensors[0].grad is not None
 
 

@@ -188,7 +188,7 @@ def test_few_samples_are_divided_among_many_threads():
     pattern, actual = PATTERNS["several tiles of one"], []
     bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
     leaves = [*tensors(pattern), bias]
-    for num_threads in (2, 16):  # more than there are heads
+    for num_threads in (2, 16):  # There are fewer heads than 16.
         torch.set_num_threads(num_threads)
         actual.append(results(pattern, leaves, dropout_p=0.5))
         tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])

@@ -30,7 +30,6 @@ def segments(monkeypatch):
 
 
 def test_inference_is_what_training_computes(segments):
-    torch.manual_seed(0)
     pattern = random_edges(9, 7, 30, seed=0)
     options = {"dtype": torch.double, "requires_grad": True}
     tensors = [torch.randn(size, 2, 4, **options) for size in (9, 7, 7)]

@@ -58,6 +58,12 @@ def results(pattern, heads, dtype, backend, seed=0, channels=5):
     return [out.detach(), joint.grad, bias.grad]
 
 
+def check_against_the_oracle(pattern, heads=2, **options):
+    backends = ("csr", "reference")
+    tensors = [results(pattern, heads, torch.float64, name, **options) for name in backends]
+    assert_close(*tensors, atol=1e-10, rtol=1e-10)
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     num_nodes=st.integers(1, 40),
@@ -69,9 +75,7 @@ def results(pattern, heads, dtype, backend, seed=0, channels=5):
 )
 def test_rows_that_threads_share(num_nodes, num_samples, heads, seed, share, channels):
     pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
-    expected = results(pattern, heads, torch.float64, "reference", seed, channels)
-    actual = results(pattern, heads, torch.float64, "csr", seed, channels)
-    assert_close(actual, expected, atol=1e-10, rtol=1e-10)
+    check_against_the_oracle(pattern, heads, seed=seed, channels=channels)
 
 
 def dense_enough_for_tiles(num_nodes):
@@ -87,8 +91,7 @@ def test_tiles(num_tiles, channels, monkeypatch):
     pattern = dense_enough_for_tiles(60)
     monkeypatch.setattr(csr_cpu, "TILE", 60 // num_tiles * channels * 8)
     assert pattern.graph.num_edges / 3 > csr_numba.EDGES_PER_TILE * num_tiles * 60 / 3 + 60
-    expected = results(pattern, 2, torch.float64, "reference", channels=channels)
-    assert_close(results(pattern, 2, torch.float64, "csr", channels=channels), expected)
+    check_against_the_oracle(pattern, channels=channels)
 
 
 def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch):
@@ -97,9 +100,7 @@ def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch):
     descending = torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())])
     graph = Edges.from_csr(ptr, descending, 40, 40)
     assert graph.csr().perm is None
-    pattern = Shared(graph, 2)
-    expected = results(pattern, 2, torch.float64, "reference", channels=16)
-    assert_close(results(pattern, 2, torch.float64, "csr", channels=16), expected)
+    check_against_the_oracle(Shared(graph, 2), channels=16)
 
 
 @pytest.mark.parametrize("channels", [16, 48, 128, 136])
@@ -108,10 +109,8 @@ def test_single_precision(channels):
     tensors = [torch.randn(pattern.num_queries, 4, channels, requires_grad=True) for _ in range(3)]
     exact = graph_attention(*[tensor.double() for tensor in tensors], pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend="csr")
-    actual, wanted = (
-        torch.autograd.grad(result.square().sum(), tensors) for result in (out, exact)
-    )
-    for one, other in zip((out, *actual), (exact, *wanted), strict=True):
+    actual, wanted = (torch.autograd.grad(x.square().sum(), tensors) for x in (out, exact))
+    for one, other in zip([out, *actual], [exact, *wanted], strict=True):
         assert (one - other).norm() < 2e-6 * other.norm()
 
 
@@ -172,11 +171,9 @@ def test_the_same_bits_every_time():
 
 
 def test_no_memory_is_read_before_it_is_written():
-    pattern = Shared(random_edges(20, 20, 50, seed=3), 2)
-    expected = results(pattern, 2, torch.float64, "reference")
     torch.use_deterministic_algorithms(True)  # fills new memory with NaN
     try:
-        assert_close(results(pattern, 2, torch.float64, "csr"), expected)
+        check_against_the_oracle(Shared(random_edges(20, 20, 50, seed=3), 2))
     finally:
         torch.use_deterministic_algorithms(False)
 

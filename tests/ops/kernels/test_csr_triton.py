@@ -71,12 +71,8 @@ def inputs(pattern, size, device, dtype=torch.float32):
     """Queries, keys, values and an edge bias."""
     heads, channels, value_channels = size
     generator = torch.Generator().manual_seed(0)
-    sizes = [
-        (pattern.num_queries, heads, channels),
-        (pattern.num_keys, heads, channels),
-        (pattern.num_keys, heads, value_channels),
-        (pattern.bias_size, heads),
-    ]
+    sizes = [(pattern.num_queries, heads, channels), (pattern.num_keys, heads, channels)]
+    sizes += [(pattern.num_keys, heads, value_channels), (pattern.bias_size, heads)]
     return [torch.randn(size, generator=generator).to(device, dtype) for size in sizes]
 
 
@@ -85,11 +81,9 @@ def outputs_and_gradients(tensors, pattern, backend="triton", rounded=None):
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
-    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64)
-    weight = weight.to(out.device, rounded or out.dtype)
-    weight = weight.to(out.dtype).view_as(out)
-    gradients = torch.autograd.grad(out, leaves, weight, materialize_grads=True)
-    return [out.detach(), *gradients]
+    weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64, device=out.device)
+    weight = weight.to(rounded or out.dtype).to(out.dtype).view_as(out)
+    return [out.detach(), *torch.autograd.grad(out, leaves, weight, materialize_grads=True)]
 
 
 def check_against_the_oracle(tensors, pattern):
@@ -105,20 +99,10 @@ def check_against_the_oracle(tensors, pattern):
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
 def test_in_the_interpreter():
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        __file__,
-    ]
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    environment |= {"OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
-    options = {"cwd": ROOT, "env": environment, "capture_output": True, "text": True}
+    plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, __file__]
+    settings = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
+    options = {"cwd": ROOT, "env": {**os.environ, **settings}, "capture_output": True, "text": True}
     done = subprocess.run(command, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
@@ -135,11 +119,7 @@ def test_agrees_with_the_oracle(device, name, with_bias):
 
 @pytest.mark.parametrize(
     ("size", "dtype"),
-    [
-        *((size, torch.float32) for size in SIZES),
-        ((1, 6, 5), torch.bfloat16),
-        ((1, 6, 5), torch.float16),
-    ],
+    [*((size, torch.float32) for size in SIZES), *(((1, 6, 5), dtype) for dtype in TOLERANCE)],
     ids=str,
 )
 def test_any_heads_channels_and_types(device, size, dtype):
@@ -153,13 +133,6 @@ def test_any_heads_channels_and_types(device, size, dtype):
 def test_many_programs_at_once(dtype, size):
     pattern = Shared(random_edges(983, 983, 9830, seed=0), 4).to("cuda")
     check_against_the_oracle(inputs(pattern, size, "cuda", dtype), pattern)
-
-
-def test_queries_without_edges_give_zeros(device):
-    pattern = PATTERNS["ragged"].to(device)
-    found = outputs_and_gradients(inputs(pattern, (1, 6, 5), device), pattern)
-    # the output, and the gradients of queries, keys and values
-    assert all((x[1] == 0).all() for x in found[:4])
 
 
 def test_a_bias_can_take_edges_out(device):
@@ -235,9 +208,7 @@ def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device):
     *tensors, _ = inputs(pattern, (2, 4, 3), device)
     # With unit vectors as values, the output of a query is its row of weights:
     units = torch.eye(3, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
-    kept = (
-        attend_with_dropout([tensors[0], tensors[1], units], pattern, seed=3).view(2, 3, 2, 3) != 0
-    )
+    kept = attend_with_dropout([*tensors[:2], units], pattern, seed=3).view(2, 3, 2, 3) != 0
     assert 0 < kept.sum() < 2 * 2 * 7
 
     def attend_again(query, key, value):
