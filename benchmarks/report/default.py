@@ -140,7 +140,7 @@ def _counted(differences: list[Difference]) -> list[str]:
     median = pd.Series([difference.mean for difference in differences]).median()
     wins = sum(difference.low > 0 for difference in differences)
     losses = sum(difference.high < 0 for difference in differences)
-    return [f"{median:+.3f}", f"{wins} / {losses}"]
+    return [f"{median:+.3f}", f"{wins}/{losses}"]
 
 
 def numbers(result: Result) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def section(gains: list[dict[str, Any]], picture: str) -> list[str]:
             if here is None:
                 cells.append("")
                 continue
-            counts = f"{(here['low'] > 0).sum()} / {(here['high'] < 0).sum()} of {len(here)}"
+            counts = f"{(here['low'] > 0).sum()}/{(here['high'] < 0).sum()} of {len(here)}"
             cells.append(f"{counts}; median {here['mean'].median():+.3f}")
         rows.append([setting, graph, *cells])
     heads = [f"{title}: significant wins / losses" for title in COLUMNS.values()]

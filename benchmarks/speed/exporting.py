@@ -96,7 +96,7 @@ def measure(
             batch = featurize(model, samples(kind, size))
             values = [batch[name] for name in stages.names]
             # The stages of the model itself, on an existing batch.
-            jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023 (called in the loop)
+            jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023
             jobs |= {name: lambda form=form: form(*values) for name, form in forms.items()}  # noqa: B023
             with torch.inference_mode():
                 expected = jobs[EAGER]()

@@ -20,9 +20,9 @@ FEW = {10: 0.9, 11: 0.9}
 @pytest.mark.parametrize(
     ("graph", "values", "said"),
     [
-        ("complete", LARGE, f"{TITLE} | complete | 1 / 0 of 1; median +0.050 |"),
-        ("complete", SMALL, f"{TITLE} | complete | 0 / 0 of 1; median +0.000 |"),
-        ("wordnet", LARGE, f"{TITLE} | prior | 1 / 0 of 1; median +0.050 |"),
+        ("complete", LARGE, f"{TITLE} | complete | 1/0 of 1; median +0.050 |"),
+        ("complete", SMALL, f"{TITLE} | complete | 0/0 of 1; median +0.000 |"),
+        ("wordnet", LARGE, f"{TITLE} | prior | 1/0 of 1; median +0.050 |"),
         ("complete", FEW, f"{TITLE} | complete |  |  |"),
     ],
 )
