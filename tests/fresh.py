@@ -1,6 +1,4 @@
-"""Code in a process of its own, which has imported PyTorch and PyG, since that takes longest, but nothing of this
-package.
-"""
+"""Code in a process of its own, which has imported PyTorch and PyG but nothing of this package."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ CONTEXT.set_forkserver_preload(["torch", "torch_geometric"])
 
 
 def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None) -> tuple[str, str]:
-    """Runs code that must end without an error, and returns its standard output and standard error. Its environment is
-    that of the first call of a test run, whatever a test sets later.
+    """Runs code that must end without an error, and returns its standard output and error.
+
+    Its environment is that of the first call of a test run, whatever a test sets later.
     """
     with tempfile.TemporaryDirectory() as files:
         printed = [Path(files) / name for name in ("stdout", "stderr")]
@@ -33,9 +32,7 @@ def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None)
 
 
 def run_alone(code: str, words: Iterable[str] = (), folder: Path | None = None) -> str:
-    """Runs code in a new interpreter, where PyTorch and PyG are not imported either, nor is memory of them left over,
-    and returns what it prints.
-    """
+    """Runs code in a new interpreter, without PyTorch and PyG in memory, and returns its output."""
     command = [sys.executable, "-c", code, *words]
     return subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, cwd=folder, timeout=300

@@ -10,8 +10,9 @@ from tg_mlc.stacking import classifiers, folds, given
 
 
 def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int = 2) -> None:
-    """Few epochs and folds, two settings of each classifier, and forests of just enough trees to score every sample by
-    some that were grown without it.
+    """Sets few epochs and folds, two settings of each classifier, and small forests.
+
+    They have just enough trees to score every sample by some that were grown without it.
     """
     patch.setattr(folds, "MAX_EPOCHS", max_epochs)
     patch.setattr(folds, "NUM_FOLDS", (num_folds,))

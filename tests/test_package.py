@@ -44,7 +44,9 @@ import importlib
 from importlib.machinery import PathFinder
 
 find_spec = PathFinder.find_spec
-PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in {optional!r} else find_spec(name, *rest)
+def without_optional(name, *rest):
+    return None if name.partition(".")[0] in {optional!r} else find_spec(name, *rest)
+PathFinder.find_spec = without_optional
 for name in {names!r}:
     try:
         importlib.import_module(name)
@@ -184,7 +186,7 @@ def test_types_are_shipped():
 
 
 def test_an_editable_install_works_above_the_clone_too(tmp_path):
-    """There a clone is a folder of the package's name, which Python takes for it unless it finds a better one."""
+    """There a clone is a folder of the package's name, which Python takes for the package."""
     pytest.importorskip("setuptools", minversion="77")
     clone, installed = tmp_path / "tg_mlc", tmp_path / "installed"
     package = ("tg_mlc/__init__.py", "tg_mlc/_optional.py")

@@ -1,4 +1,4 @@
-"""A saved model takes raw inputs: trained here, loaded in another process, the same scores to the last bit."""
+"""A saved model of raw inputs gives the same scores, to the last bit, in another process."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Training, Path]]:
-    """Trained models and their folders, in which another process has put the scores of raw inputs."""
+    """Trained models and their folders, where another process has put scores of raw inputs."""
     pytest.importorskip("rdkit")
     results = {}
     for name, (make, preprocessor, factory, raw) in CASES.items():

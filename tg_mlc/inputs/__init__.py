@@ -1,4 +1,4 @@
-"""Kinds of input: recognised, read, fitted to training samples, encoded and named, each in one file."""
+"""Kinds of input, one file each: how samples are recognised, read, fitted, encoded and named."""
 
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings

@@ -60,45 +60,54 @@ def from_csv(
         from_csv("tox21.csv", label_columns=["NR-*", "SR-*"], smiles_column="smiles")
         from_csv("sider.csv", label_columns=["rest"], smiles_column="smiles")
 
-    Columns of inputs become numbers by the rules of :doc:`the page on files </files>`: numbers, percentages, prices,
-    dates, times and yes or no become one column each, NaN where unknown; a column of up to 100 values that are no
-    numbers, such as ``red`` in the column ``colour``, becomes a column of 0 and 1 for each, ``colour=red``, all of them
-    0 where the cell is unknown. An index, and names of rows, are left out. The attribute ``schema`` of the data set has
-    what was decided.
+    Columns of inputs become numbers by the rules of :doc:`the page on files </files>`: numbers,
+    percentages, prices, dates, times and yes or no become one column each, NaN where unknown; a
+    column of up to 100 values that are no numbers, such as ``red`` in the column ``colour``,
+    becomes a column of 0 and 1 for each, ``colour=red``, all of them 0 where the cell is unknown.
+    An index, and names of rows, are left out. The attribute ``schema`` of the data set has what was
+    decided.
 
     Args:
         path (str or Path): The file.
-        label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1, such words as yes and
-            no, or blank (unknown), also by patterns such as ``NR-*``, or ``rest`` for all columns that no other
-            argument names; or, not in a list, the one column that lists the names of a sample's labels between
-            :obj:`label_separator`, or as a list of Python, JSON or NumPy (blank: it has none). (default: with
-            :obj:`like`, those of its labels that the file has; other labels are unknown)
-        feature_columns (list of str, optional): The columns of inputs. (default: those of :obj:`like`, else all but the
-            labels, the index and names of rows)
+        label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1,
+            such words as yes and no, or blank (unknown), also by patterns such as ``NR-*``, or
+            ``rest`` for all columns that no other argument names; or, not in a list, the one column
+            that lists the names of a sample's labels between :obj:`label_separator`, or as a list
+            of Python, JSON or NumPy (blank: it has none). (default: with :obj:`like`, those of its
+            labels that the file has; other labels are unknown)
+        feature_columns (list of str, optional): The columns of inputs. (default: those of
+            :obj:`like`, else all but the labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
         smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
             instead of numbers; rows that cannot be read are skipped, unless they are more than a
             tenth. (default: :obj:`None`)
         label_separator (str, optional): The mark between names of labels. (default: :obj:`None`)
-        label_paths (str, optional): The mark between the parts of names of labels that are paths, such as the slash
-            in ``science/physics``: a sample with it has ``science``, too, and the data set the :obj:`label_graph` of
-            their hierarchy; empty for other names. (default: :obj:`None`)
+        label_paths (str, optional): The mark between the parts of names of labels that are paths,
+            such as the slash in ``science/physics``: a sample with it has ``science``, too, and the
+            data set the :obj:`label_graph` of their hierarchy; empty for other names. (default:
+            :obj:`None`)
         kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
-        tokenizer (callable, optional): Splits a text into words. (default: :func:`tg_mlc.inputs.vocabulary.tokenize`)
-        delimiter (str, optional): The mark between cells. (default: the one that occurs most in the header)
-        encoding (str, optional): How characters are stored. (default: what the first bytes say, else UTF-8)
-        decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells have one)
+        tokenizer (callable, optional): Splits a text into words. (default:
+            :func:`tg_mlc.inputs.vocabulary.tokenize`)
+        delimiter (str, optional): The mark between cells. (default: the one that occurs most in the
+            header)
+        encoding (str, optional): How characters are stored. (default: what the first bytes say,
+            else UTF-8)
+        decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells
+            have one)
         ignore (list of str, optional): Columns to leave out. (default: :obj:`()`)
-        categorical (list of str, optional): Columns whose numbers are names of categories. (default: :obj:`()`)
-        train (array, optional): As in :func:`from_arrays`; rows are counted from 0 without the header.
+        categorical (list of str, optional): Columns whose numbers are names of categories.
+            (default: :obj:`()`)
+        train (array, optional): As in :func:`from_arrays`; rows are counted from 0 without the
+            header.
         test (array, optional): As in :func:`from_arrays`.
         transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        like (MultiLabelDataset, optional): As in :func:`from_arrays`; columns are matched by name, without regard to
-            case and outer spaces. (default: :obj:`None`)
+        like (MultiLabelDataset, optional): As in :func:`from_arrays`; columns are matched by name,
+            without regard to case and outer spaces. (default: :obj:`None`)
 
     Raises:
-        ValueError: If the file cannot be read, a column is missing, or a cell is not what its column holds; the message
-            names line and column.
+        ValueError: If the file cannot be read, a column is missing, or a cell is not what its
+            column holds; the message names line and column.
         ImportError: If pandas is not installed (extra ``data``).
     """
     _check_options(label_columns, label_separator, like)
@@ -235,9 +244,8 @@ def _check_options(
             "Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)"
         )
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
-        raise ValueError(
-            "Expected 'like' or a list of 'label_columns' (got both); 'like' names the columns of labels"
-        )
+        hint = "'like' names the columns of labels"
+        raise ValueError(f"Expected 'like' or a list of 'label_columns' (got both); {hint}")
     if label_separator is not None and not isinstance(label_columns, str):
         got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
         raise ValueError(
