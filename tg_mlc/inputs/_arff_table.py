@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import count, groupby
 from pathlib import Path
@@ -60,6 +61,7 @@ ROOTS = frozenset(
     {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
 )
 _DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: The default format of date attributes.
+_EPOCH = datetime(1970, 1, 1)
 _DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H"}
 _DATE_PARTS |= {"mm": "%M", "ss": "%S", "SSS": "%f", "''": "'"}
 
@@ -149,11 +151,15 @@ class Attribute:
         return names, columns
 
     def cells(self, numbers: np.ndarray) -> np.ndarray:
-        """The cells of its column in a table: texts, dates or numbers."""
+        """The cells of its column in a table: texts, also of dates, or numbers."""
         if self.date:
-            milliseconds = np.nan_to_num(numbers * 86_400_000).round()
-            dates = milliseconds.astype(np.int64).astype("datetime64[ms]")
-            return np.where(np.isnan(numbers), np.datetime64("NaT"), dates)
+            dates = [
+                None
+                if np.isnan(days)
+                else _EPOCH + timedelta(milliseconds=round(days * 86_400_000))
+                for days in numbers.tolist()
+            ]
+            return np.array([date and date.strftime(self.date) for date in [*dates, None]])[:-1]
         are_words = len(self.values or ()) == 2 and None in map(parse_number, self.values or ())
         if self.text or self.is_spread or are_words:
             texts: dict[float, Any] = {number: text for text, number in (self.values or {}).items()}
