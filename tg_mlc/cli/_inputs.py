@@ -59,9 +59,10 @@ class Inputs(NamedTuple):
             unknown (dict): Gets the listed names that the model does not know, by row.
         """
         label_names = model.label_names
-        if self.separator is None and table.arff is not None:  # An attribute may be several labels.
-            y, names = table.targets(self.labels, None)
-            return y[:, [names.index(name) for name in match_names(label_names, names)]]
+        if self.separator is None and table.arff is not None:
+            # An attribute may be several labels.
+            y, own_names = table.targets(self.labels, None)
+            return y[:, [own_names.index(name) for name in match_names(label_names, own_names)]]
         if self.separator is None and self.labels == label_names:
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
