@@ -100,10 +100,9 @@ class Inputs(NamedTuple):
 
     def raw(self, table: Table) -> Any:
         """Returns the raw inputs of some rows."""
-        source = f"'{table.path}'"
         if not self.input_kind.reads_columns:
-            column = STRUCTURE if is_sdf(table.path) else self.columns[0]
-            return table.inputs(match_names([column], table.header, source), single=True)
+            columns = [STRUCTURE] if is_sdf(table.path) else self.columns[:1]
+            return table.inputs(columns, single=True)
         schema = Schema.of_names(self.columns, table.header)
         return table.inputs([column.name for column in schema.inputs])
 
