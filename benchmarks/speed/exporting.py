@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def measure(
             values = [batch[name] for name in stages.names]
             # The stages of the model itself, on an existing batch.
             jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023
-            jobs |= {name: lambda form=form: form(*values) for name, form in forms.items()}  # noqa: B023
+            jobs |= {name: partial(form, *values) for name, form in forms.items()}
             with torch.inference_mode():
                 expected = jobs[EAGER]()
                 apart = {name: float((job() - expected).abs().max()) for name, job in jobs.items()}

@@ -33,7 +33,8 @@ def show(result: Any, text: str, as_json: bool) -> None:
     """Prints a result for programs or for people."""
     # JSON has neither NaN nor infinity.
     finite = json.loads(json.dumps(result), parse_constant=lambda _: None)
-    print(json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text)  # noqa: T201
+    as_text = json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text
+    print(as_text)  # noqa: T201
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -165,8 +165,10 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
         text = "These samples are made anew when they are loaded: no file is downloaded or written."
         print(text)  # noqa: T201
     if recorded.origin != "computed":
-        print("Only what papers report is recorded: there is nothing to compare with.")  # noqa: T201
+        text = "Only what papers report is recorded: there is nothing to compare with."
+        print(text)  # noqa: T201
         return []
     differences = card.differences(recorded)
-    print("\n".join(["Not as recorded:", *differences]) if differences else "As recorded.")  # noqa: T201
+    lines = ["Not as recorded:", *differences] if differences else ["As recorded."]
+    print("\n".join(lines))  # noqa: T201
     return differences

@@ -225,7 +225,8 @@ def run(
         timeout_graceful_shutdown=drain,
     )
     server = uvicorn.Server(config)
-    print(f"Serving {', '.join(names)} at http://{host}:{port} (try /docs)", flush=True)  # noqa: T201
+    address = f"http://{host}:{port}"
+    print(f"Serving {', '.join(names)} at {address} (try /docs)", flush=True)  # noqa: T201
     try:
         server.run()
     except (SystemExit, KeyboardInterrupt):

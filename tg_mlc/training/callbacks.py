@@ -111,7 +111,8 @@ class ExponentialMovingAverage(WeightAveraging):
 
         def average(averaged: Any, current: Any, num_averaged: Tensor | int) -> None:
             n = int(num_averaged)
-            step = get_ema_multi_avg_fn(min(decay, (1 + n) / (10 + n)))  # type: ignore[no-untyped-call]
+            rate = min(decay, (1 + n) / (10 + n))
+            step = get_ema_multi_avg_fn(rate)  # type: ignore[no-untyped-call]
             step(averaged, current, n)
 
         # Averages of integer buffers, such as the offsets of a look-up, mean nothing.

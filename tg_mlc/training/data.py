@@ -192,7 +192,8 @@ class MultiLabelDataModule(LightningDataModule):
         sampler = self._sampler(self.split.train)
         if self.trainer is not None:
             # Workers fetch the first batches of a resumed training before Lightning sets the epoch.
-            sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
+            progress = self.trainer.fit_loop.epoch_progress.current
+            sampler.set_epoch(progress.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
 
     def val_dataloader(self) -> DataLoader:
