@@ -341,7 +341,7 @@ def test_rows_of_frames_in_two_orders_are_refused():
         pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6]),
         pd.DataFrame({"a": [1, 0]}, index=[6, 5]),
     )
-    message = r"in one order \(got row 0 of index 5 in 'X' and of 6 in 'Y'\); pass 'Y.loc"
+    message = r"in one order \(got row 0 with index 5 in 'X' and 6 in 'Y'\); pass 'Y.loc"
     with pytest.raises(ValueError, match=message):
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):

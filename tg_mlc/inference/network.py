@@ -198,14 +198,14 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     """
     described = {}
     for name, part in model.named_modules():
-        kind = type(part).__name__
-        is_idle = kind in ("Identity", "DropPath") or "Dropout" in kind or kind.endswith("Loss")
+        layer = type(part).__name__
+        is_idle = layer in ("Identity", "DropPath") or "Dropout" in layer or layer.endswith("Loss")
         if is_idle:  # In evaluation, these modules do nothing.
             continue
         texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
         settings = {key: text for key, text in texts.items() if text is not None}
         if not (part._modules or part._parameters or part._buffers):
-            settings[_TYPE] = kind
+            settings[_TYPE] = layer
         if settings:
             described[name] = settings
     return described
