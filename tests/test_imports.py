@@ -7,11 +7,18 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tg_mlc
 from tests.fresh import run_python
+from tests.quick import train_little
 from tests.saved import TEXTS
+from tg_mlc.data import MoleculeDataset, from_arrays, random_split, tokenize
+from tg_mlc.graphs import fully_connected
+from tg_mlc.inference import Model
+from tg_mlc.inputs import kind_of
+from tg_mlc.models import molecule_lamp, table_lamp
 
 ROOT = Path(tg_mlc.__file__).parent
 
@@ -159,17 +166,36 @@ def test_a_circle_is_found(tmp_path, source):
 
 
 @pytest.fixture
-def groups(saved, tmp_path):
-    """Folders of models with inputs for them, by kind of input: without RDKit, and with it."""
-    dna, sites = tg_mlc.load(saved("dna")), ["ACGTACGTACAC", "TTTTACGTTTGT"]
+def groups(saved, tmp_path, monkeypatch):
+    """Folders of models with inputs for them: networks alone, classifiers, and all parts; without
+    RDKit, and with it.
+    """
+    y = np.array([[row % 2, row % 3 == 0] for row in range(40)], float)
+    names = ["a", "b"]
+
+    def network_of(dataset, network):
+        kind = kind_of(dataset)()
+        samples = kind.fit_transform(dataset, random_split(len(dataset)))
+        lamp = network(samples, fully_connected(names), channels=8, num_steps=1, heads=2)
+        return Model.of(lamp, names, preprocessor=kind).save(tmp_path / kind.option)
+
+    words = from_arrays([tokenize(text) for text in TEXTS], y, names, kind="sequence")
+    dna = tg_mlc.load(saved("dna"))
     columns = {"kind": "dna", "columns": ["site"], "labels": dna.label_names, "separator": None}
     dna.facts["inputs"] = columns
+    train_little(monkeypatch, max_epochs=1)
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    vectors = from_arrays(x, (x[:, :2] > 0).astype(float), names, kind="vector")
+    model = tg_mlc.auto(vectors, seconds=60)
+    assert model.networks
     folders = {
-        "words": (saved("texts"), TEXTS[:2]),
-        "dna": (dna.save(tmp_path / "dna"), sites),
-        "vectors": (saved("given"), [[0.1, 0.2, 0.3, 0.4]] * 2),
+        "words": (network_of(words, table_lamp), TEXTS[:2]),
+        "dna": (dna.save(tmp_path / "dna"), ["ACGTACGTACAC", "TTTTACGTTTGT"]),
+        "vectors": (model.save(tmp_path / "vectors"), x[:2].tolist()),
     }
-    return [folders, {"molecules": (saved("network"), ["CCO", "CCN"])}]
+    smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(40)]
+    molecules = network_of(MoleculeDataset.from_smiles(smiles, y, names), molecule_lamp)
+    return [folders, {"molecules": (molecules, smiles[:2])}]
 
 
 def test_predictions_import_neither_training_nor_what_other_kinds_need(groups):
@@ -202,7 +228,7 @@ def test_the_kind_of_inputs_is_compared_in_its_room_only():
 
 
 def test_constructors_have_few_parameters():
-    pending = {"DatasetCard", "GraphComparison"}
+    pending = {"DatasetCard", "GraphComparison", "SampleExplanation"}
     found = set()
     for node in [node for path in ROOT.rglob("*.py") for node in ast.walk(parse(path))]:
         if isinstance(node, ast.ClassDef):

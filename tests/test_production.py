@@ -15,7 +15,7 @@ import httpx
 import pandas as pd
 import pytest
 
-from tests.exporting.test_folder import follow
+from tests.exporting.test_folder import check_by_readme
 from tests.snippets import ROOT, python_blocks
 from tg_mlc import cli
 from tg_mlc.stacking import folds
@@ -81,4 +81,4 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
         assert scored[["calm", "sad"]].notna().all(axis=None)
     for export in exports:
         assert cli.main(shlex.split(export)[1:]) == 0
-        assert follow(tmp_path / shlex.split(export)[4]).startswith("the same probabilities")
+        check_by_readme(tmp_path / shlex.split(export)[4])

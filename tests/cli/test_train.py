@@ -184,7 +184,7 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
         ({"csv": "few.csv", "labels": "tall"}, "at least 10 rows to train and to test with"),
         ({"labels": "rest"}, "--labels take the rest (got none)"),
         ({"labels": "tall-*"}, "'tall-*' (got none; near: 'tall'"),
-        ({"labels": "height"}, "pass --label_separator ';' if its cells are names of labels"),
+        ({"labels": "height"}, "choose other columns of labels"),
     ],
 )
 def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypatch):

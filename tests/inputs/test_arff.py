@@ -386,7 +386,7 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
     np.testing.assert_array_equal(table.y, dataset.y)
 
     written, model = tmp_path / "schema.yaml", str(tmp_path / "model")
-    assert cli.main(["data", "check", str(path), "--write", str(written)]) == 0
+    assert cli.main(["data", "check", "--csv", str(path), "--write", str(written)]) == 0
     expected = dataset.schema
     assert Schema.from_dict(pytest.importorskip("yaml").safe_load(written.read_text())) == expected
     assert cli.main(["train", "--arff", str(path), "--out", model, "--seconds", "0"]) == 0
@@ -439,7 +439,7 @@ def test_published_files_whose_names_repeat(real_file, train, test, sizes, share
     assert (len(dataset), dataset.num_inputs, dataset.num_labels) == sizes
     assert set(dataset.label_names) & set(dataset.feature_names) == shared
     assert [name for name in dataset.feature_names if name.endswith("hs_2.1")] == renamed
-    assert cli.main(["data", "check", str(paths[-1])]) == 0
+    assert cli.main(["data", "check", "--csv", str(paths[-1])]) == 0
     assert f"{sizes[1] + 1:,} attributes" in capsys.readouterr().out
 
 

@@ -99,7 +99,7 @@ MANY = "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000))
         (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
         (AB, {"label_columns": "b"}, r"lists of, or 'label_separator' .*label_separator=';'"),
         (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
-        (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got both"),
+        (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got several"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
         ("a;b\n1,5;1;2\n", {}, r"2 cells.*quote cells that contain ';'"),
         (MANY, {"label_columns": "b", "label_separator": ";"}, r"50,000 labels of 50,000 samples"),

@@ -139,7 +139,7 @@ class Table:
             converted = [value[cell] for cell in cells]
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
-                hint = f"name the columns that are labels with {argument('label_columns')}"
+                hint = "choose other columns of labels"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):

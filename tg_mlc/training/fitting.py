@@ -420,8 +420,9 @@ def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
         raise ValueError(f"Expected either 'split' or {sorted(fractions)} (got both)")
     if "split" not in options:
         val, test = fractions.get("val", 0.1), fractions.get("test", 0.1)
-        for name, fraction in (("val", val), ("test", test), ("val + test", val + test)):
-            check_share(name, fraction)
+        check_share("val", val)
+        check_share("test", test)
+        check_share("val + test", val + test)
         is_ready = isinstance(samples, MultiLabelDataset)
         y = samples.y if is_ready else torch.cat([sample.y for sample in samples])
         options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
