@@ -15,7 +15,7 @@ from tg_mlc.inputs.molecules import EXAMPLES, Molecules
 ROOT = str(Path(tg_mlc.__file__).parent)
 #: The most functions (with comprehensions, which Python 3.11 counts), files, and frames at a time.
 #: Attention and its operator, for any pattern of edges, take about half of the functions.
-LIMITS = (213, 50, 17)
+LIMITS = (200, 50, 17)
 
 
 def entered(call):

@@ -384,9 +384,20 @@ def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
         loaded[0].predict(wrong)
 
 
-@pytest.mark.parametrize("wrong", [b"x", {}, [[1, 2]], object()], ids=name_of_type)
+def test_missing_texts_have_no_words_and_are_warned_of(saved):
+    model = tg_mlc.load(saved("texts"))
+    with pytest.warns(UserWarning, match=r"Missing texts .*2 of 3"):
+        probabilities = model.probabilities([None, "red", "NA"])
+    with pytest.warns(UserWarning, match=r"Missing texts .*1 of 1"):
+        blank = model.predict([""])["probability"].to_numpy()[0]
+    np.testing.assert_allclose(probabilities[[0, 2]], [blank, blank], atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=name_of_type)
 def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
     model, good = loaded
+    if wrong is None and good == TEXTS[0]:
+        return  # The test above is of missing texts.
     with pytest.raises(ValueError, match="Expected"):
         model.predict([good, wrong], on_error="raise")
 

@@ -347,7 +347,7 @@ def test_rows_of_frames_in_two_orders_are_refused():
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
     some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
-    message = r"the same rows .*row 1 of index 6 in 'X' and of 8 in 'Y'\); pass 'Y.loc"
+    message = r"the same rows .*row 1 with index 6 in 'X' and 8 in 'Y'\); pass 'Y.loc"
     with pytest.raises(ValueError, match=message):
         from_arrays(x, some)
     assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]

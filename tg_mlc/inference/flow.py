@@ -84,7 +84,10 @@ class Flow:
                 raise RuntimeError(
                     "Expected a stage with logits or probabilities (got none before this one)"
                 )
-            self._probabilities = self.with_given(sigmoid(self.logits))
+            values = self.logits.sigmoid()
+            if self.logits.dtype == torch.double:  # SciPy's are those of fitting.
+                values = torch.from_numpy(expit(self.logits.numpy()))
+            self._probabilities = self.with_given(values)
         return self._probabilities
 
     @probabilities.setter
@@ -111,9 +114,3 @@ class Flow:
             values = [getattr(part, name) for part in parts]
             setattr(whole, name, None if any(v is None for v in values) else torch.cat(values))
         return whole
-
-
-def sigmoid(logits: Tensor) -> Tensor:
-    """Returns the probabilities of logits; in double precision, those of SciPy."""
-    is_double = logits.dtype == torch.double
-    return torch.from_numpy(expit(logits.numpy())) if is_double else logits.sigmoid()

@@ -283,9 +283,9 @@ class Model:
         if size == 0:
             return Reading(None, [], 0, {}, [])
         with collected_warnings() as messages:
-            if self.kind is not None:
+            if (kind := self.features.kind) is not None:
                 columns = self.facts.get("inputs", {}).get("columns", ())
-                raw = self.kind.inputs_of(raw, columns)
+                raw = kind.inputs_of(raw, columns)
             first = list(messages)
             try:
                 samples = self.features.read(raw)
@@ -561,7 +561,10 @@ class Model:
         Raises:
             ValueError: If the model cannot take an input.
         """
-        return self.answer(raw, Query(**query), on_error="raise").probabilities
+        prediction = self.answer(raw, Query(**query), on_error="raise")
+        for message in prediction.warnings:
+            warnings.warn(message, stacklevel=2)
+        return prediction.probabilities
 
     def thresholds(self, metric: str = "f1_micro", **query: Any) -> np.ndarray:
         """Returns the probability from which each label is predicted, :math:`(L)`: 0.5 where there

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
@@ -141,7 +142,7 @@ class InputKind(Preprocessor, Components):
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
         """Tells whether samples are of this kind, by :attr:`forms` and :attr:`constant_names`."""
-        is_form = dataset.kind in {form.kind for form in cls.forms.values()}
+        is_form = dataset.kind in map(attrgetter("kind"), cls.forms.values())
         return is_form and cls.constant_names in (None, dataset.feature_names)
 
     @classmethod
@@ -265,12 +266,13 @@ class InputKind(Preprocessor, Components):
             columns (Sequence[str], optional): The columns of training, if they are known, of which
                 a kind that takes one cell takes the only one. (default: :obj:`()`)
         """
-        raw = as_frame(raw)
+        raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
         if self.reads_columns or self.role == "number":
             return raw
-        schema = getattr(self, "schema", None) or {"columns": ()}
-        of_role = [each["name"] for each in schema["columns"] if each["role"] == self.role]
-        inputs = take_column(raw, columns or of_role)
+        schema = None if columns else getattr(self, "schema", None)
+        if schema is not None:
+            columns = [each["name"] for each in schema["columns"] if each["role"] == self.role]
+        inputs = take_column(raw, columns)
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(one is None for one in inputs):
@@ -306,7 +308,7 @@ class InputKind(Preprocessor, Components):
         inputs = []
         for row, one in enumerate(raw):
             try:
-                inputs.append(only_cell(one, self.noun))
+                inputs.append(only_cell(one, self.noun) if isinstance(one, Mapping) else one)
             except ValueError as error:
                 raise ValueError(f"{error} in row {row}") from None
         return self._new_samples(self._split(inputs))

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.transforms import Compose
 from torch_geometric.utils import subgraph
@@ -89,8 +89,9 @@ class MoleculeVectors(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        scaled = [scaler(dataset.rows(key)) for key, scaler in self.scalers.items()]
-        unit = [nn.functional.normalize(values, dim=1) for values in scaled]
+        unit = list[Tensor]()
+        for key, scaler in self.scalers.items():
+            unit.append(nn.functional.normalize(scaler(dataset.rows(key)), dim=1))
         together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
         return together
 
@@ -320,9 +321,10 @@ class Inchi(Molecules):
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
     """Molecules with the vectors that they lack."""
-    missing = {key: size for key, size in sizes.items() if key not in dataset[0]}
-    if not missing:
+    present = {*dataset[0].keys()}
+    if present.issuperset(sizes):
         return dataset
+    missing = {key: size for key, size in sizes.items() if key not in present}
     describe = _vectors(missing)
     described = [describe(copy(data)) for data in dataset]
     for key in missing:

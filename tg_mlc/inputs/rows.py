@@ -44,12 +44,21 @@ def take_column(raw: Any, columns: Sequence[str]) -> Any:
         return [_text(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
     raw = as_list(raw)
     raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.dtype.kind == "U" else raw
-    return [_cell_of(row, columns) for row in raw] if isinstance(raw, (list, tuple)) else raw
+    if not isinstance(raw, (list, tuple)):
+        return raw
+    inputs = list[Any]()
+    for row in raw:
+        if isinstance(row, str):
+            inputs.append(None if is_blank(row) else row)
+        elif isinstance(row, Mapping):
+            inputs.append(_cell_of(row, columns))
+        else:
+            inputs.append(None if is_missing(row) else row)
+    return inputs
 
 
-def _cell_of(row: Any, columns: Sequence[str]) -> Any:
-    if not isinstance(row, Mapping):
-        return _text(row) if isinstance(row, str) or is_missing(row) else row
+def _cell_of(row: Mapping[Any, Any], columns: Sequence[str]) -> Any:
+    """The cell of a row by names, if it is a text or of the column of training; else the row."""
     name = _find(columns, list(row))
     is_known = name is not None and clean(str(name)) in columns
     # A number in a row without that column may be the count of a word.
