@@ -22,7 +22,7 @@ from tg_mlc.metrics import ThresholdTuner
 from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
-Metric = Callable[[ArrayLike, ArrayLike], float]  #: of targets and scores
+Metric = Callable[[ArrayLike, ArrayLike], float]  #: a function of targets and scores
 #: Settings as rows of a search, and as arguments of the class.
 Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 #: A number of random parts, or pairs of training and test rows.

@@ -34,7 +34,7 @@ class Inputs(NamedTuple):
     """The inputs and labels of a file; a saved model knows those that it was trained on."""
 
     kind: str  #: the option that names the kind
-    columns: list[str]  #: of inputs
+    columns: list[str]  #: columns of inputs
     labels: list[str]  #: the columns of labels, or the one that lists names
     separator: str | None  #: the mark between names
     delimiter: str | None = None  #: the delimiter of cells

@@ -24,8 +24,8 @@ from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.kinds import warn_of_claimed
 from tg_mlc.inputs.tables import read_table
 
-MIN_ROWS = 10  #: of a file, so that one tests
-SHARES = (0.9, 0.0, 0.1)  #: of rows for training, none for validation, for testing
+MIN_ROWS = 10  #: fewest rows of a file, so that one row tests
+SHARES = (0.9, 0.0, 0.1)  #: fractions of rows for training, validation and testing
 
 
 class Run:

@@ -20,7 +20,7 @@ _DIGITS = {"0", "1", "0.0", "1.0"}  # The cells of a vector that is written out.
 _WORDS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
 _DELIMITERS = (",", ";", "|", "\t")  # Between names that one text holds.
 DASHES = ("-", "\u2013", "\u2014")  #: Stand for unknown labels.
-MAX_BYTES = 2**33  # Of the labels of all samples, every one of which takes memory.
+MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
 
 
 def read_labels(

@@ -52,7 +52,7 @@ class PublishedDataset(MultiLabelDataset):
         RuntimeError: If the stored samples are damaged.
     """
 
-    files: tuple[RawFile, ...] = ()  #: in ``root/raw``
+    files: tuple[RawFile, ...] = ()  #: the raw files in ``root/raw``
     _made: Samples | None = None  # samples of functions, which are not stored
 
     def __init__(
@@ -67,7 +67,7 @@ class PublishedDataset(MultiLabelDataset):
         made, self._made = self._made, None
         self._adopt(made or Samples.load(self.processed_paths[0]))
 
-    @cached_property  # because the attributes of an object may change while it is used
+    @cached_property  # Attributes of an object may change in use.
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:

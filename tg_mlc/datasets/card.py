@@ -52,8 +52,8 @@ class DatasetCard:
     max_ir: float | None = None  #: imbalance of the rarest label
     never_positive: int | None = None  #: labels without a positive
     missing: float | None = None  #: fraction of unknown entries
-    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: of unpacked raw files
-    content_sha256: str | None = None  #: of the samples as this package makes them
+    raw_sha256: Mapping[str, str] = field(default_factory=dict)  #: hashes of unpacked raw files
+    content_sha256: str | None = None  #: hash of the samples as this package makes them
     origin: str = "reported"  #: "computed" from the files, or "reported" by the papers
 
     @classmethod

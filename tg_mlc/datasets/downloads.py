@@ -47,10 +47,10 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: its name in ``root/raw``
-    sha256: tuple[str, ...] = ()  #: of each accepted content, unpacked; empty accepts any
+    sha256: tuple[str, ...] = ()  #: hash of each accepted content, unpacked; empty accepts any
     urls: tuple[str, ...] = ()  #: addresses in order (see :class:`Network`)
     local: str = ""  #: its folder within the one that the environment variable names
-    hint: str = ""  #: where a person can get it, if it has no address
+    hint: str = ""  #: how a person can get a file without an address
 
     def check(self, content: bytes) -> None:
         """Raises :class:`ChecksumError` for another file."""
@@ -193,7 +193,7 @@ def fetch(url: str) -> bytes:
             pooch = require("pooch", extra="data")
             progress = sys.stderr.isatty() and is_installed("tqdm")
             download = pooch.HTTPDownloader(progressbar=progress, timeout=STALL_SECONDS)
-            name = Path(url).name  # as pooch's messages have it
+            name = Path(url).name  # Pooch's messages have this name.
             registry, urls, retries = {name: None}, {name: url}, TRIES - 1
             files = pooch.create(folder, "", registry=registry, urls=urls, retry_if_failed=retries)
             return Path(files.fetch(name, downloader=download)).read_bytes()

@@ -30,7 +30,7 @@ class MoleculeNetTable(PublishedMolecules):
     errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
 
-    name: str  #: in the registry
+    name: str  #: name in the registry
 
     def __init_subclass__(cls) -> None:
         cls.files = published(cls.name).files[0]

@@ -68,7 +68,8 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
 
-    def names_below(nodes: Iterable[Any]) -> list[str]:  # in the order of RDKit's fingerprint
+    # This order is that of RDKit's fingerprint.
+    def names_below(nodes: Iterable[Any]) -> list[str]:
         return [name for node in nodes for name in (node.label, *names_below(node.children))]
 
     names = names_below(hierarchy)

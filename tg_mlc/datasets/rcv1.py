@@ -38,7 +38,7 @@ RCV1Form = Literal["vectors", "tokens", "json"]
 ROOT = "Root"
 (DESCRIPTIONS,) = published("rcv1").optional_files
 TAXONOMY, SAMPLE = published("rcv1-sample").files[0]
-NUM_TRAIN = 23_149  # of LYRL2004; scikit-learn puts these documents first
+NUM_TRAIN = 23_149  # Scikit-learn puts the training documents of LYRL2004 first.
 TRAINING_PARTS = ("train", "dev")
 PARTS = (*TRAINING_PARTS, "test")
 # These have no known checksums and are too large to hold in memory: the user places them.

@@ -50,7 +50,7 @@ class GraphComparison:
     jaccard: float  #: shared edges of all edges
     precision: float  #: fraction of a's edges that b has
     recall: float  #: fraction of b's edges that a has
-    roc_auc_a_to_b: float  #: of a's weights against b's edges
+    roc_auc_a_to_b: float  #: ROC-AUC of a's weights against b's edges
     average_precision_a_to_b: float
     roc_auc_b_to_a: float
     average_precision_b_to_a: float
@@ -192,7 +192,7 @@ class _Pairs(NamedTuple):
 
     joined: np.ndarray  # whether the graph has the edge
     strength: np.ndarray  # its weight; less than that of any edge where there is none
-    sources: np.ndarray  # of every label (row), as a matrix of truth values
+    sources: np.ndarray  # The sources of every label (row), as a matrix of booleans.
     num_pairs: int
     num_edges: int
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Order = Literal["rcm", "tree"]
 #: Name of the file format, which does not depend on where the class is defined.
 FORMAT = "tg_mlc.LabelGraph/1"
-MAX_SCORE = 1000  #: of STRING, which writes probabilities in thousandths
+MAX_SCORE = 1000  #: the largest score of STRING, which writes probabilities in thousandths
 
 
 class LabelGraph(Data):  # type: ignore[misc, unused-ignore]

@@ -132,7 +132,7 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
         if parent is not None:
             hierarchy.add_edge(parent, child)
     types = {type(node) for node in hierarchy}
-    are_nodes = all(issubclass(kind, str | int) and kind is not bool for kind in types)
+    are_nodes = all(issubclass(t, str | int) and t is not bool for t in types)
     if not are_nodes or len(types) > 1:
         got = shorten(list(hierarchy)[:6])
         raise ValueError(f"Expected 'parents' to hold either names or indices (got {got})")

@@ -53,9 +53,9 @@ class Table(NamedTuple):
     """The lines of a text as cells."""
 
     name: str  #: the file in quotes, or "the text"
-    delimiter: str  #: of the first line; a space for any white space, empty for none
+    delimiter: str  #: delimiter of the first line; a space for any white space, empty for none
     header: list[str]  #: cells of the first line, which may or may not name columns
-    number: int  #: of the first line
+    number: int  #: number of the first line
     rows: Iterator[tuple[int, list[str]]]  #: numbers and cells of the lines after it
 
     def all_rows(self) -> Iterator[tuple[int, list[str]]]:

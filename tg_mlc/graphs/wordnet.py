@@ -29,9 +29,9 @@ Words = Mapping[str, str | None] | Callable[[str], str | None]
 # names: it needs "lexnames", the other parts of speech and all their exceptions, and a folder among
 # NLTK's own data.
 INDEX, DATA, EXCEPTIONS = "index.noun", "data.noun", "noun.exc"
-VARIABLE = "WNSEARCHDIR"  # of the C library
+VARIABLE = "WNSEARCHDIR"  # The C library reads the same variable.
 USUAL = ("/usr/share/wordnet", "/usr/share/nltk_data/corpora/wordnet")
-HYPERNYMS = ("@", "@i")  # of kinds and of instances
+HYPERNYMS = ("@", "@i")  # Hypernyms of kinds, and of instances.
 # The endings of WordNet's own morphy, and "ves" as in NLTK.
 PLURALS = {"s": "", "ses": "s", "ves": "f", "xes": "x", "zes": "z", "ches": "ch", "shes": "sh"}
 PLURALS |= {"men": "man", "ies": "y"}

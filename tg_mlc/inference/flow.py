@@ -64,7 +64,7 @@ class Flow:
 
     query: Query
     label_names: list[str]
-    samples: Any  #: as the next stage takes them
+    samples: Any  #: the samples in the form of the next stage
     size: int  #: the number of samples
     given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
     pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect

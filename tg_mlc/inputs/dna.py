@@ -25,7 +25,7 @@ from tg_mlc.inputs.tf_idf import TfIdf
 #: doi:10.1371/journal.pcbi.1003711, use 10 with gaps) in 5,120 columns.
 SIZES = (5, 6)
 POOL = 4  #: number of letters that become one component of a network
-MIN_LETTERS = 10  #: of a text that is recognised as DNA
+MIN_LETTERS = 10  #: the least length of a text that is recognised as DNA
 
 
 class Kmers(View):

@@ -85,10 +85,10 @@ class SampleOptions(ReadOptions, total=False):
 class FileOptions:
     """A person's choices about how to read a file, which are inferred otherwise."""
 
-    label_separator: str | None = None  #: of names, if one column lists the labels of a row
+    label_separator: str | None = None  #: separator of names in a column of labels
     label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
-    delimiter: str | None = None  #: of cells
-    encoding: str | None = None  #: of characters
+    delimiter: str | None = None  #: delimiter of cells
+    encoding: str | None = None  #: encoding of characters
     max_lost: float = 0.1  #: the fraction of rows that may be skipped because they are unreadable
     hints: Hints = field(default_factory=Hints)  #: about columns
     hierarchy: str | Path | None = None  #: a file of the parents of labels, as of read_parents
@@ -118,7 +118,7 @@ class InputKind(Preprocessor, Components):
     #: its option on the command line, which the class declares; none if no file has such inputs
     command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
-    #: of a column of such inputs, as of :class:`~tg_mlc.inputs.schema.Column`
+    #: the role of a column of such inputs (:class:`~tg_mlc.inputs.schema.Column`)
     role: ClassVar[Role] = "number"
     #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
     settings: ClassVar[str] = "table"

@@ -30,8 +30,8 @@ _HINTS = {
     r"^\s*$": "a sample without both is written as '0:0'",
     "": "is it in the format of LibSVM?",
 }
-MAX_COLUMNS = 10_000  #: Of a schema; more columns would make it large, and all are alike.
-_MAX_INDEX = 2**24  # Of an input, each of which has a name.
+MAX_COLUMNS = 10_000  #: Most columns of a schema, because all columns are alike.
+_MAX_INDEX = 2**24  # Limit of indices, because each input has a name.
 
 
 def from_libsvm(

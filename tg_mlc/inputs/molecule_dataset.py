@@ -117,7 +117,7 @@ class MoleculeOptions(TypedDict, total=False):
 class LabeledMolecules(MultiLabelDataset):
     """A data set of molecules with a report on each row of its table."""
 
-    report: MoleculeReport  #: which rows of the whole table are invalid, and which are duplicates
+    report: MoleculeReport  #: invalid rows of the whole table, and duplicates
 
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)

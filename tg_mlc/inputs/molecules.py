@@ -124,7 +124,7 @@ class Molecules(InputKind):
     command_option = INPUT_OPTIONS["smiles"]
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
-    sizes: dict[str, int]  #: of each vector
+    sizes: dict[str, int]  #: size of each vector
 
     def __init__(self, describe: bool = False) -> None:
         self.describe = describe

@@ -48,14 +48,14 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = 100  #: of a category; a column with more values is likely to name samples
+MAX_VALUES = 100  #: most values of a category; a column with more is likely to name samples
 MAX_ALIKE = 30  #: consecutive columns that are printed although they are read alike
-MIN_ROWS = 10  #: of a table; fewer rows may have different cells by chance
+MIN_ROWS = 10  #: the least rows of a table; fewer may have different cells by chance
 _ID = re.compile(
     r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE
 )
 _KEY = re.compile(r"(?i:(?:.*[ _-])?(?:id|guid|uuid)s?|id[ _-].*)|\w*[a-z]I[Dd]")
-_HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # as of UUIDs
+_HASH = re.compile(r"[0-9a-fA-F-]{16,}")  # UUIDs match, too.
 _MEASURED = re.compile(r"[-+~<>≤≥±($€£\[]*\s*\.?[0-9]")  # the start of measured values
 _OPEN = re.compile(r"[0-9]+ ?\+|[0-9]+ ?[-\u2013] ?[0-9]+")  # classes of counts, such as 5+
 _WEIGHTS = re.compile(
@@ -75,8 +75,8 @@ class Column:
     name: str
     role: Role
     reason: str = "as specified"  #: how the role was decided
-    notation: dict[str, Any] | None = None  #: of its numbers, as of :meth:`Notation.to_dict`
-    values: list[str] = field(default_factory=list)  #: of a category
+    notation: dict[str, Any] | None = None  #: notation of its numbers, by :meth:`Notation.to_dict`
+    values: list[str] = field(default_factory=list)  #: the values of a category
     example: str = ""
     missing: int = 0  #: the number of cells that are missing
 
@@ -111,7 +111,7 @@ class Hints:
     categorical: Collection[str] = ()
     ids: Collection[str] = ()  #: columns that name the rows
     decimal: str | None = None  #: the decimal mark, a dot or a comma
-    delimiter: str | None = None  #: of the cells of the file
+    delimiter: str | None = None  #: delimiter of the file
     schema: Schema | None = None  #: all of the columns
     #: the source of the columns, because a person changes a data frame instead of passing options
     of: Literal["table", "frame", "arff"] = "table"

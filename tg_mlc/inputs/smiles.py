@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
 
 INCHI = "InChI="  #: the beginning of an InChI
-MAX_ATOMS = 1_000  #: of a molecule, unless :func:`max_atoms` has another number
-MAX_CHARACTERS = 10  #: of a SMILES per atom
+MAX_ATOMS = 1_000  #: most atoms of a molecule, unless :func:`max_atoms` differs
+MAX_CHARACTERS = 10  #: most characters of a SMILES per atom
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "morgan": ("GetMorganGenerator", {"radius": 2}),
@@ -35,7 +35,7 @@ _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 #: What strings are that RDKit refuses, by their patterns.
 _OTHERS = {
-    r"record [0-9]+: (.*)": r"\1",  # of an SDF
+    r"record [0-9]+: (.*)": r"\1",  # Records of an SDF.
     r".*>.*>.*": "a reaction; pass its reactants or its products as one molecule",
     r"(\[[^\[\]]+\])+": "perhaps SELFIES; turn it into SMILES with 'selfies.decoder'",
     r"[A-Z]{14}-[A-Z]{10}-[A-Z]": "an InChIKey, which names no atoms; pass the InChI or the SMILES",

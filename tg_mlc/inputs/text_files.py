@@ -22,7 +22,7 @@ from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.cells import clean
 
-DELIMITERS = (",", ";", "\t", "|")  #: that are looked for
+DELIMITERS = (",", ";", "\t", "|")  #: the delimiters that are looked for
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 # The marks of 32 bits come first, because those of 16 bits begin alike.

@@ -23,11 +23,11 @@ from tg_mlc.metrics._inputs import (
     read_targets,
 )
 
-NUM_BINS = 15  #: of equal width, as is usual
+NUM_BINS = 15  #: number of bins of equal width, as is usual
 #: Labels with fewer known positives, or negatives, share the function that calibrates them.
 MIN_OWN = 30
 NUM_FOLDS = 5
-_LEAST = 1e-9  # of probabilities, so that logits are finite
+_LEAST = 1e-9  # The least probability, so that logits are finite.
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _isotonic(z: FloatArray, y: FloatArray) -> _Fitted:
     means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
     shares, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
     knots = np.bincount(block, z[order]) / sizes
-    kept = np.append(True, np.diff(knots) > _LEAST)  # of equal logits
+    kept = np.append(True, np.diff(knots) > _LEAST)
     knots, values = knots[kept], logit(np.clip(shares[kept], edge, 1 - edge))
     bends = np.diff(np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]]))
     return np.concatenate([[values[0] - knots[0], 1.0], bends]), knots
@@ -216,7 +216,7 @@ def _chosen(
         for name, fit in _FITS.items():
             losses[name][out] = _losses(fit(z[~out], y[~out]), z[out], y[out])
     best = min(losses, key=lambda name: float(losses[name].sum()))
-    gains = np.bincount(row, losses["identity"] - losses[best])[np.unique(row)]  # of samples
+    gains = np.bincount(row, losses["identity"] - losses[best])[np.unique(row)]
     if gains.mean() <= gains.std() / np.sqrt(len(gains)):
         best = "identity"
     return best, *_FITS[best](z, y)

@@ -17,13 +17,13 @@ from tg_mlc.metrics.thresholds import ThresholdTuner
 
 Per = Literal["label", "sample"]
 
-_TINY = 1e-9  # by which (n + 1)(1 - coverage) may be off in floating point
+_TINY = 1e-9  # Tolerance of (n + 1)(1 - coverage) in floating point.
 
 
 class Coverage(NamedTuple):
     """The coverage that label sets have to reach."""
 
-    share: float  #: of what applies
+    share: float  #: fraction of the labels that apply
     per: Per = "label"
 
     def __str__(self) -> str:

@@ -42,8 +42,9 @@ class LaMPOutput(NamedTuple):
 
     logits: Tensor  #: ``[B, L]``
     intermediate: list[Tensor]  #: readouts of the states 1.1, 1.2, ..., each ``[B, L]``
-    attention: list[StepAttention]  #: of each step, if requested
-    feature_attention: Sequence[FeatureAttention] = ()  #: of each feature block, if requested
+    attention: list[StepAttention]  #: attention of each step, if requested
+    #: attention of each feature block, if requested
+    feature_attention: Sequence[FeatureAttention] = ()
 
 
 class LaMP(nn.Module):

@@ -42,7 +42,7 @@ class Plan:
     """The ways that a block takes for a call, and why."""
 
     way: Literal["operator", "folded", "messages", "none"]  #: how messages are computed, if at all
-    backend: str | None  #: of the operator
+    backend: str | None  #: the operator's backend
     onednn: tuple[str, ...]  #: projections by oneDNN
     fused: tuple[bool, bool]  #: whether the residual branches of attention and MLP are fused
     reasons: tuple[str, ...]
@@ -130,8 +130,8 @@ def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
     """The properties of a module that a plan depends on."""
-    kinds = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
-    plain = next((kind for kind in kinds if is_plain(module, kind)), None)
+    types = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
+    plain = next((t for t in types if is_plain(module, t)), None)
     weights = [module._parameters.get(name) for name in ("weight", "bias")]
     weights = [None if w is None or is_lazy(w) else w for w in weights]
     return plain, *(None if w is None else (w.shape, w.dtype, w.device) for w in weights)

@@ -20,7 +20,7 @@ class FeatureStates(NamedTuple):
     """Output of :class:`FeatureMessagePassing` on request."""
 
     states: Tensor  #: ``[N, d]``, the final states
-    #: for each block the edges, and their weights in the layout of those edges
+    #: edges of each block, and weights in the layout of these edges
     attention: list[FeatureAttention]
 
 

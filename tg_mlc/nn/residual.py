@@ -24,7 +24,7 @@ _PRIOR_PAIRS = 1.0
 # The least curvature keeps conjugate gradients finite where a sparse graph has cut off
 # correlations, so that their matrix is not positive definite.
 _LEAST_CURVATURE = 0.01
-_PRODUCTS = 2**22  # of residuals along edges, at a time
+_PRODUCTS = 2**22  # Products of residuals along edges at a time.
 
 
 class ResidualMessages(nn.Module):

@@ -17,7 +17,7 @@ class Shortlist(NamedTuple):
     """The labels that each of :math:`B` samples is to be asked for, :math:`M` altogether."""
 
     label: Tensor  #: the labels :math:`(M)`, those of each sample in ascending order
-    ptr: Tensor  #: where those of each sample begin and end :math:`(B + 1)`
+    ptr: Tensor  #: start and end of each sample's candidates :math:`(B + 1)`
     #: the edges of the label graph among the labels of each sample, between places :math:`(2, E)`
     edge_index: Tensor
 

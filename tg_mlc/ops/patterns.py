@@ -207,7 +207,7 @@ class Edges(Pattern):
     def long_rows(self) -> LongRows:
         """The queries, and the keys, that have far more edges than others."""
         ptrs = self.csr().ptr, self.csc().ptr
-        if is_recorded():  # which rows these are depends on values
+        if is_recorded():  # The rows depend on values.
             empty = ptrs[0].new_empty(0)
             return LongRows(empty, empty)
         queries, keys = (ptr.diff() > most_edges(ptr.numel() - 1, self.num_edges) for ptr in ptrs)

@@ -104,7 +104,7 @@ class Request:
     inputs: Any  #: a list of inputs, or a data frame of the rows of a CSV body
     query: Query
     explain: list[str]  #: the labels to explain
-    warnings: Sequence[str] = ()  #: of reading a CSV body
+    warnings: Sequence[str] = ()  #: warnings of the reader of a CSV body
 
 
 async def read(request: fastapi.Request, limits: Limits, model: Model) -> Request:

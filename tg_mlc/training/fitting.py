@@ -103,13 +103,13 @@ class Training:
     model: Model
     #: with the best weights, and :obj:`tuners` fitted on their validation scores
     module: MultiLabelModule
-    checkpoint: Path  #: of the best epoch
-    last_checkpoint: Path  #: of the last epoch, to resume from
-    best_value: float  #: of the monitored metric
+    checkpoint: Path  #: checkpoint of the best epoch
+    last_checkpoint: Path  #: checkpoint of the last epoch, to resume from
+    best_value: float  #: best value of the monitored metric
     num_epochs: int  #: trained in all, those before resuming included
     trainer: Trainer
     data: MultiLabelDataModule  #: the batches of the three parts
-    folder: Path | None = None  #: for :func:`tg_mlc.load`, if the model can be made again
+    folder: Path | None = None  #: folder for :func:`tg_mlc.load`, if the model can be made again
 
     def __repr__(self) -> str:
         value = f"best_value={self.best_value:.4f}, num_epochs={self.num_epochs}"

@@ -120,7 +120,7 @@ class BagEncoder(nn.Module):
             tokens, weight = tokens[kept], None if weight is None else weight[kept]
         x = self.embedding(tokens)
         if weight is not None and self.normalized:
-            mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()  # of every document
+            mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()
             mean = mean.repeat_interleave(ptr.diff(), output_size=weight.numel())
             weight = weight * mean.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
         if self.training and self.dropout > 0.0:

@@ -22,7 +22,7 @@ class CallShape:
     device: str  #: the type of the tensors' device
     dtype: torch.dtype
     heads: int
-    channels: int  #: of a head's queries and keys
+    channels: int  #: channels of a head's queries and keys
     value_channels: int
     dropout_p: float = 0.0
     has_bias: bool = False

@@ -66,7 +66,7 @@ class _Task:
     first_pair: int
     first_score_row: int
     step: int  #: queries of a tile
-    part: int = 0  #: which part of the queries of its sample they are
+    part: int = 0  #: the index of this part among the parts of the sample's queries
 
     @property
     def num_scores(self) -> int:

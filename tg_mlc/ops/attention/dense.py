@@ -110,7 +110,7 @@ def _attend(
         attend = F.scaled_dot_product_attention
         return attend(*tensors, mask, call.dropout_p, scale=call.scale), None
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
-    if dtype == torch.float16:  # which could not express large scores
+    if dtype == torch.float16:  # Half precision cannot express large scores.
         with torch.autocast(device, enabled=False):
             exact = accumulator(query.dtype)
             score = query.to(exact) * call.scale @ key.to(exact).transpose(-2, -1)

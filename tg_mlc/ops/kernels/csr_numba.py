@@ -99,7 +99,7 @@ class Kept(NamedTuple):
     """Arrays kept between forward and backward, of which one is empty."""
 
     weight: Array  #: the weights before dropout ``[groups, num_edges]``
-    lse: Array  #: or the logarithm of every row's sum ``[groups, rows]``
+    lse: Array  #: logarithm of every row's sum ``[groups, rows]``
 
 
 class Forward(NamedTuple):

@@ -97,7 +97,7 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     numbers = TILE * warps // itemsize
     edges = max(1, min(average, MAX_EDGES // itemsize, numbers // block))
-    # whose sums take 4 bytes in any type
+    # Sums take 4 bytes in any dtype.
     rows = max(1, min(TILE * warps // 4 // (block * edges), MAX_ROWS))
     return rows, edges, warps
 

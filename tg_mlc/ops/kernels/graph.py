@@ -53,5 +53,5 @@ class Options:
 
     scale: float
     dropout_p: float
-    seed: int  #: of dropout, the same in both passes
+    seed: int  #: seed of dropout, the same in both passes
     bias: Tensor | None  #: ``[num_edges, heads]`` in the order of :attr:`Graph.index`

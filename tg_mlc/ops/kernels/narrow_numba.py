@@ -38,7 +38,7 @@ class Blocked(NamedTuple):
     heads: int
     channels: int
     value_channels: int
-    lanes: int  #: of a row of queries, keys or values
+    lanes: int  #: lanes of a row of queries, keys or values
     scale: float
     dropout_p: float
     seed: int
