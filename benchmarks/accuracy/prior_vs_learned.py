@@ -315,6 +315,7 @@ def run_variant(
             columns = [kinds.index(kind) for kind in change.base_scores]
             scores = dataset.rows("base_scores")[..., columns]
             dataset = with_attribute(dataset, "base_scores", scores)
+        task = Task(task.name, dataset, change.of(task.recipe))
     label_graph = label_graph_of(task, split, seed, cast(str, row.graph), node_messages, options)
     result, data = task.train(split, seed, label_graph, node_messages, options)
     run = task.run(row, split, seed, time.perf_counter() - start, *scores_of(result, data))

@@ -432,7 +432,6 @@ def test_ablation_end_to_end(
     # Without base scores three epochs are too few.
     ours, less = (spreads(rows[row])["roc_auc_macro"]["mean"] for row in (whole, without))
     assert ours > less + 0.02
-    assert ours > without + 0.02
     assert {test.row.change for test in paired_tests(runs)} == set(kept)
     written.rename(results / written.name)
     lines = short(Comparison.load("ablation-emotions"))
