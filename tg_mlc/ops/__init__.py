@@ -1,13 +1,13 @@
 """Attention patterns and the operator over them: the hot path."""
 
 from tg_mlc._memory import keep_heap
-from tg_mlc.ops.attention import (
+from tg_mlc.ops.attention.api import (
     available_backends,
     explain_choice,
     graph_attention,
-    set_backend,
     to_dense_weights,
 )
+from tg_mlc.ops.attention.registry import set_backend
 from tg_mlc.ops.patterns import Blocks, Edges, Pattern, Shared
 
 __all__ = [

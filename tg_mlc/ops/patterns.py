@@ -1,9 +1,7 @@
 """Patterns of attention: which queries attend to which keys, as values that say what can be fast:
-complete blocks are matrix products, and one label graph that all samples share need not be repeated
-for each of them.
+complete blocks are matrix products, and a label graph that samples share need not be repeated.
 
-Attention weights, edge biases and the compressed form of a pattern follow the order of
-:meth:`Pattern.to_edge_index`.
+Attention weights, edge biases and compressed forms have the order of :meth:`Pattern.to_edge_index`.
 """
 
 from __future__ import annotations
@@ -33,8 +31,7 @@ class CSR(NamedTuple):
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
-    #: ``[num_edges]``, its place in the canonical order; :obj:`None` if that is the same
-    perm: Tensor | None
+    perm: Tensor | None  #: ``[num_edges]``, its index in the canonical order, if that is another
 
 
 class CSC(NamedTuple):
@@ -237,7 +234,6 @@ class Edges(Pattern):
         return self, 1
 
     def to(self, device: torch.device | str) -> Edges:
-
         def moved(form: Any) -> Any:
             if isinstance(form, tuple):
                 return type(form)(*map(moved, form))
@@ -374,8 +370,7 @@ class Shared(Pattern):
 
     Raises:
         TypeError: If an ``edge_index`` does not hold :obj:`torch.long`.
-        ValueError: If :obj:`graph` is not square or :obj:`num_nodes` or :obj:`num_samples` is not
-            allowed.
+        ValueError: If :obj:`graph` is not square, or a number of nodes or samples is wrong.
     """
 
     def __init__(
@@ -522,31 +517,32 @@ def shape_error(name: str, expected: Any, x: Tensor, cure: str = "") -> ValueErr
     return ValueError(f"Expected {name} of shape {expected} (got {list(x.shape)}){cure}")
 
 
+def _check_long(name: str, x: Tensor) -> None:
+    if x.dtype != torch.long:
+        expected = f"Expected '{name}' to hold torch.long"
+        raise TypeError(f"{expected} (got {x.dtype}); cast it with '.long()'")
+
+
 def check_edge_index(
     edge_index: Tensor, num_sources: int, num_targets: int, name: str = "edge_index"
 ) -> None:
     """Raises a clear error unless :obj:`edge_index` fits the given numbers of nodes."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(f"Expected '{name}' to be a tensor (got {type(edge_index).__name__})")
-    if edge_index.dtype != torch.long:
-        dtype = edge_index.dtype
-        message = f"Expected '{name}' to hold torch.long (got {dtype}); cast it with '.long()'"
-        raise TypeError(message)
+    _check_long(name, edge_index)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise shape_error(f"'{name}'", "[2, num_edges]", edge_index)
     sizes = {"source": num_sources, "target": num_targets}
     for (end, size), index in zip(sizes.items(), edge_index, strict=True):
         if index.numel() > 0 and (int(index.min()) < 0 or int(index.max()) >= size):
+            expected = f"the {end} indices of '{name}' to lie in [0, {size})"
             got = f"values from {int(index.min())} to {int(index.max())}"
-            message = f"Expected the {end} indices of '{name}' to lie in [0, {size}) (got {got})"
-            raise ValueError(message)
+            raise ValueError(f"Expected {expected} (got {got})")
 
 
 def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -> None:
     """Raises a clear error unless :obj:`ptr` is a pointer over :obj:`total` rows."""
-    if ptr.dtype != torch.long:
-        message = f"Expected '{name}' to hold torch.long (got {ptr.dtype}); cast it with '.long()'"
-        raise TypeError(message)
+    _check_long(name, ptr)
     if ptr.dim() != 1 or ptr.numel() == 0:
         raise shape_error(f"'{name}'", "[num_samples + 1]", ptr)
     limits = segments(ptr)
@@ -554,8 +550,8 @@ def check_ptr(name: str, ptr: Tensor, total: int | None, max_size: int | None) -
         got = f"{ptr.tolist()[:8]}..."
         raise ValueError(f"Expected '{name}' to start at 0 and never to decrease (got {got})")
     if total is not None and limits.last != total:
-        message = f"Expected '{name}' to end at the number of rows, {total} (got {limits.last})"
-        raise ValueError(message)
+        expected = f"'{name}' to end at the number of rows, {total}"
+        raise ValueError(f"Expected {expected} (got {limits.last})")
     if max_size is not None and limits.largest > max_size:
         expected = f"no sample of '{name}' to be larger than {max_size}"
         raise ValueError(f"Expected {expected} (got {limits.largest})")

@@ -133,8 +133,7 @@ def available_backends() -> list[str]:
 def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     r"""Converts attention weights to one matrix for each sample and head.
 
-    Rows are queries and columns are keys. Pairs that do not attend, and padding, are zero. Weights
-    of repeated pairs are summed.
+    Rows are queries, columns keys. Other pairs and padding are zero; repeated pairs are summed.
 
     Args:
         pattern (Pattern): The pattern; :class:`~tg_mlc.ops.Edges` count as one sample.
@@ -185,9 +184,8 @@ def _validated(
         raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
     if isinstance(scale, Tensor):  # Kernels take a number, and would give it no gradient.
-        raise TypeError(
-            "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0'"
-        )
+        cure = "pass 'query * scale' and 'scale=1.0'"
+        raise TypeError(f"Expected 'scale' to be a number (got a tensor); {cure}")
     if edge_bias is not None:
         if edge_bias.dtype == torch.bool:
             edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)

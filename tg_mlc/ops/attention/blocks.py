@@ -47,15 +47,6 @@ def run(call: AttentionCall) -> Output:
     return _block_attention(*tensors, *ptrs, *options)[0], None
 
 
-class _Tile(NamedTuple):
-    """Queries whose scores a thread has at hand at the same time."""
-
-    rows: slice  #: these queries
-    pairs: slice  #: their pairs with all keys
-    #: the index of their first row of scores, from which dropout starts
-    score_row: int
-
-
 @dataclass(frozen=True)
 class _Task:
     """Some queries of one sample that one thread takes, tile by tile, for all heads or for one."""
@@ -63,15 +54,10 @@ class _Task:
     rows: slice  #: these queries
     cols: slice  #: the keys of their sample
     heads: slice
-    first_pair: int
-    first_score_row: int
+    first_pair: int  #: the pair of query 0, if it had as many keys, and the first key
+    first_score_row: int  #: the row of scores of query 0, from which dropout starts
     step: int  #: queries of a tile
     part: int = 0  #: the index of this part among the parts of the sample's queries
-
-    @property
-    def num_scores(self) -> int:
-        """The number of scores of all its queries."""
-        return self.tile_scores * int(self.rows.stop - self.rows.start) // self.step
 
     @property
     def tile_scores(self) -> int:
@@ -85,30 +71,30 @@ class _Task:
 
     def divided(self, parts: int) -> Iterator[_Task]:
         """Divides it into at most so many parts, each of whole tiles."""
-        num_queries = self.rows.stop - self.rows.start
-        size = -(-num_queries // (self.step * parts)) * self.step
-        for part, first in enumerate(range(0, num_queries, size)):
-            start = self.rows.start + first
-            rows = slice(start, min(self.rows.stop, start + size))
-            pair, score_row = self.first_pair + first * self.num_keys, self.first_score_row + first
-            yield replace(self, rows=rows, first_pair=pair, first_score_row=score_row, part=part)
+        size = -(-(self.rows.stop - self.rows.start) // (self.step * parts)) * self.step
+        for part, rows in enumerate(_pieces(self.rows, size)):
+            yield replace(self, rows=rows, part=part)
 
-    def tiles(self) -> Iterator[_Tile]:
-        """Yields its tiles, one after the other."""
-        for row in range(self.rows.start, self.rows.stop, self.step):
-            done, size = row - self.rows.start, min(self.step, self.rows.stop - row)
-            pair = self.first_pair + done * self.num_keys
-            pairs = slice(pair, pair + size * self.num_keys)
-            yield _Tile(slice(row, row + size), pairs, self.first_score_row + done)
+    def tiles(self) -> Iterator[tuple[slice, int]]:
+        """Yields the queries of its tiles, and their first rows of scores."""
+        for rows in _pieces(self.rows, self.step):
+            yield rows, self.first_score_row + rows.start
 
     def of(self, x: Tensor, rows: slice) -> Tensor:
         """A view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
         return x[rows, self.heads].transpose(0, 1)
 
-    def pairs(self, x: Tensor, tile: _Tile) -> Tensor:
+    def pairs(self, x: Tensor, rows: slice) -> Tensor:
         """A view ``[heads, queries, keys]`` of ``[num_edges, heads]``."""
-        pairs = x[tile.pairs, self.heads]
+        first, last = (self.first_pair + row * self.num_keys for row in (rows.start, rows.stop))
+        pairs = x[first:last, self.heads]
         return pairs.view(-1, self.num_keys, pairs.size(1)).movedim(-1, 0)
+
+
+def _pieces(rows: slice, size: int) -> Iterator[slice]:
+    """Divides a range into pieces of so many rows, of which the last may be smaller."""
+    for start in range(rows.start, rows.stop, size):
+        yield slice(start, min(start + size, rows.stop))
 
 
 class _Call(NamedTuple):
@@ -149,13 +135,13 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
 
     def attend(task: _Task, scratch: Tensor) -> None:
         k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
-        for tile in task.tiles():
-            weight = _product(_exact(task.of(query, tile.rows)), k.mT, scratch[0])
+        for rows, score_row in task.tiles():
+            weight = _product(_exact(task.of(query, rows)), k.mT, scratch[0])
             if bias is not None:
-                weight += task.pairs(bias, tile)
-            total = softmax().forward(weight, call.dropout_p, start + tile.score_row)
-            task.of(out, tile.rows).copy_(torch.bmm(weight, v))
-            task.of(lse, tile.rows).copy_(total)
+                weight += task.pairs(bias, rows)
+            total = softmax().forward(weight, call.dropout_p, start + score_row)
+            task.of(out, rows).copy_(torch.bmm(weight, v))
+            task.of(lse, rows).copy_(total)
 
     _for_each(_tasks(call.query_ptr, call.key_ptr, query), attend, accumulator(query.dtype))
     return out, lse
@@ -186,18 +172,18 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     def differentiate(task: _Task, scratch: Tensor) -> None:
         k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
         sum_key, sum_value = torch.zeros_like(k), torch.zeros_like(v)
-        for tile in task.tiles():
-            q, g = _exact(task.of(query, tile.rows)), _exact(task.of(grad, tile.rows))
+        for rows, score_row in task.tiles():
+            q, g = _exact(task.of(query, rows)), _exact(task.of(grad, rows))
             weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
             if bias is not None:
-                weight += task.pairs(bias, tile)
-            drawn = (call.dropout_p, start + tile.score_row)
-            softmax().backward(weight, grad_score, task.of(lse, tile.rows), *drawn)
+                weight += task.pairs(bias, rows)
+            drawn = (call.dropout_p, start + score_row)
+            softmax().backward(weight, grad_score, task.of(lse, rows), *drawn)
             sum_value.baddbmm_(weight.mT, g)
             sum_key.baddbmm_(grad_score.mT, q)
-            task.of(grad_query, tile.rows).copy_(torch.bmm(grad_score, k))
+            task.of(grad_query, rows).copy_(torch.bmm(grad_score, k))
             if bias is not None:
-                task.pairs(grad_bias, tile).copy_(grad_score)
+                task.pairs(grad_bias, rows).copy_(grad_score)
         task.of(grad_key[task.part], task.cols).copy_(sum_key.mul_(call.scale))
         task.of(grad_value[task.part], task.cols).copy_(sum_value)
 
@@ -229,7 +215,8 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
         for head in range(0, heads if num_pairs else 0, width):
             step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
             taken, score_row = slice(head, head + width), row * heads + head * (end - row)
-            tasks.append(_Task(rows, slice(col, stop), taken, pair, score_row, step))
+            firsts = pair - row * (stop - col), score_row - row
+            tasks.append(_Task(rows, slice(col, stop), taken, *firsts, step))
         pair += num_pairs
     parts = -(-threads.num_workers() // max(1, len(tasks)))
     return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
@@ -239,7 +226,11 @@ def _for_each(
     tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype
 ) -> None:
     """Has every thread take the largest task left; each has memory for two tiles of scores."""
-    waiting = deque(sorted(tasks, key=lambda task: task.num_scores, reverse=True))
+
+    def num_scores(task: _Task) -> int:
+        return task.tile_scores * int(task.rows.stop - task.rows.start) // task.step
+
+    waiting = deque(sorted(tasks, key=num_scores, reverse=True))
     tile_scores = max((task.tile_scores for task in tasks), default=0)
 
     def run(_: int) -> None:

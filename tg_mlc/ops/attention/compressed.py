@@ -3,11 +3,9 @@ by kernels that Numba compiles, and ``triton`` on a GPU, by kernels that Triton 
 
 Each is a module of kernels with two functions,
 
-* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back, in
-  whatever shape the kernels like: the logarithm of the sum that the weights of every query were
-  divided by, or the weights;
-* ``backward(grad, query, key, value, kept, graph, options)``: the gradients of query, key, value
-  and bias.
+* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back,
+  the weights or the logarithm of every query's sum, in whatever shape the kernels like;
+* ``backward(grad, query, key, value, kept, graph, options)``: the four gradients.
 """
 
 from __future__ import annotations
@@ -42,9 +40,7 @@ _HAS_TRITON = is_installed("triton")
 def define(
     name: str, backend: str, module: str, device: str | None
 ) -> Callable[[AttentionCall], Output]:
-    """Registers the operator ``tg_mlc::{name}`` of a module of kernels, and returns what runs
-    it.
-    """
+    """Registers the operator ``tg_mlc::{name}`` of a module of kernels, and returns its run."""
     kernels = f"tg_mlc.ops.kernels.{module}"
     on_gpu = device is None
     edge_names: tuple[str, ...] = ("ptr", "index", "col_ptr", "col_index", "col_order")

@@ -22,8 +22,7 @@ from tg_mlc.ops.patterns import Blocks
 from tg_mlc.ops.runtime import numba_problem
 
 #: Thresholds above which dense attention is faster than edge-wise attention, per edge-wise backend:
-#: (nodes, density). With dropout on a CPU, dense attention has no fused kernel, and draws numbers
-#: for all pairs.
+#: (nodes, density). With dropout on a CPU, dense attention has no fused kernel.
 DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
     "csr": ((0, 0.0), (32, 0.5), (1024, 0.35), (2048, 0.3)),
     "csr, narrow": ((0, 0.0), (32, 0.35), (64, 0.25), (128, 0.2), (1024, 0.15)),

@@ -45,8 +45,7 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
     # A sample without keys attends to one padded key, whose value is zero, so that it gives zeros
-    # and never NaN. Compilers specialise sizes of 1: torch.export both, the one for GPUs that of
-    # keys.
+    # and never NaN. Compilers specialise sizes of 1, torch.export of both numbers.
     larger: Any = torch.sym_max if is_exporting() else max
     max_queries = larger(pattern.max_queries, 2 if torch.compiler.is_compiling() else 0)
     max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)
@@ -131,8 +130,7 @@ def _attend(
 def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
     """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
     num_samples = ptr.numel() - 1
-    # Only what is known without a guard: a compiled model takes one path for ragged and for regular
-    # batches.
+    # Without a guard, so that a compiled model takes one path for ragged and regular batches.
     if not statically_known_true(num_samples * size == x.size(0)):
         sample = ptr2index(ptr, output_size=x.size(0))
         row = torch.arange(x.size(0), device=x.device) + sample * size - ptr[sample]

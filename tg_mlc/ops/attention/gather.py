@@ -26,10 +26,7 @@ def reference(call: AttentionCall) -> Output:
         score = score + pattern.expand_bias(call.edge_bias)
     summarise = partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
     weights = softmax_of_groups(score, target, summarise)
-    out = _sums(call, F.dropout(weights, call.dropout_p), source, target)
-    if not call.return_weights:
-        return out, None
-    return out, weights.to(call.value.dtype).view(*pattern.weights_size, weights.size(-1))
+    return _output(call, F.dropout(weights, call.dropout_p), source, target, weights)
 
 
 def by_segment(call: AttentionCall) -> Output:
@@ -51,12 +48,10 @@ def by_segment(call: AttentionCall) -> Output:
     if torch_geometric.typing.WITH_TORCH_SCATTER and not differentiates:
         summarise = partial(segment, ptr=ptr)
     weights = softmax_of_groups(score, target, summarise)
-    out = _sums(call, dropout(weights, call.dropout_p), source, target)
-    if not call.return_weights:
-        return out, None
-    if perm is not None:
+    dropped = dropout(weights, call.dropout_p)
+    if call.return_weights and perm is not None:
         weights = torch.zeros_like(weights).index_copy(0, perm, weights)
-    return out, weights.to(call.value.dtype).view(*pattern.weights_size, weights.size(-1))
+    return _output(call, dropped, source, target, weights)
 
 
 def softmax_of_groups(score: Tensor, group: Tensor, summarise: Callable[..., Tensor]) -> Tensor:
@@ -76,10 +71,16 @@ def _scores(call: AttentionCall, source: Tensor, target: Tensor) -> Tensor:
     return (query.index_select(0, target) * key.index_select(0, source)).sum(dim=-1) * call.scale
 
 
-def _sums(call: AttentionCall, weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
-    messages = weights.unsqueeze(-1) * call.value.index_select(0, source)  # [num_edges, heads, C_v]
-    out: Tensor = scatter(messages, target, dim=0, dim_size=call.pattern.num_queries, reduce="sum")
-    return out.to(call.value.dtype)
+def _output(
+    call: AttentionCall, dropped: Tensor, source: Tensor, target: Tensor, weights: Tensor
+) -> Output:
+    """The sums of messages, and the weights before dropout if they are requested."""
+    pattern, dtype = call.pattern, call.value.dtype
+    messages = dropped.unsqueeze(-1) * call.value.index_select(0, source)  # [num_edges, heads, C_v]
+    out = scatter(messages, target, dim=0, dim_size=pattern.num_queries, reduce="sum").to(dtype)
+    if not call.return_weights:
+        return out, None
+    return out, weights.to(dtype).view(*pattern.weights_size, weights.size(-1))
 
 
 REFERENCE = Backend("reference", reference, refuse=lambda shape: None, prefer=lambda shape: None)

@@ -26,8 +26,7 @@ def get(name: str) -> Backend:
 
 
 class set_backend:  # noqa: N801 (reads as the function that it also is)
-    """Forces backends wherever the argument ``backend`` is ``"auto"``, for good or within a
-    ``with`` block.
+    """Forces backends where an argument ``backend`` is ``"auto"``, for good or in a ``with`` block.
 
     .. code-block:: python
 

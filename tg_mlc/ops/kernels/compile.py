@@ -1,5 +1,4 @@
-"""Compilation of kernels by Numba, and vectors for them: neighbouring numbers of an array, held in
-registers.
+"""Compilation of kernels by Numba, and vectors: neighbouring numbers of an array, in registers.
 
 Numba vectorises loops only where it can prove that arrays do not overlap, and never keeps a row of
 sums in registers from one edge to the next, which is what a weighted sum of rows wants (measured:
@@ -59,8 +58,7 @@ try:
 except RuntimeError:  # LLVM does not know this machine
     _HAS_WIDE_REGISTERS = False
 
-#: How many numbers the widest vector of a kernel holds: half of the registers that a machine has,
-#: in single precision.
+#: Numbers of the widest vector of a kernel: half of a machine's registers in single precision.
 WIDEST = 128 if _HAS_WIDE_REGISTERS else 64
 
 _FAST = ("contract", "reassoc")
@@ -82,8 +80,7 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, vector, kind)  # type: ignore[no-untyped-call]
 
 
-#: Makes a function of kernels of one that takes Numba's types and returns a signature and what
-#: generates its code.
+#: Makes a function of kernels of one from Numba's types to a signature and its code.
 _function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
@@ -154,11 +151,9 @@ def dot(_: Any, one: Any, other: Any) -> Any:
     """The dot product of two vectors."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        element, kind = context.get_value_type(one.dtype), context.get_value_type(one)
-        signature = ir.FunctionType(element, [element, kind])
-        add_up = _llvm(builder, "vector.reduce.fadd", one, signature)
-        product = builder.fmul(*arguments, flags=_FAST)
-        return builder.call(add_up, [ir.Constant(element, 0.0), product], fastmath=_FAST)
+        element = context.get_value_type(one.dtype)
+        terms = [ir.Constant(element, 0.0), builder.fmul(*arguments, flags=_FAST)]
+        return _call(builder, "vector.reduce.fadd", one, element, terms, fastmath=_FAST)
 
     return one.dtype(one, one), generate
 
@@ -168,9 +163,7 @@ def larger(_: Any, one: Any, other: Any) -> Any:
     """The larger of each two numbers, or the one that is not NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        kind = context.get_value_type(one)
-        function = _llvm(builder, "maxnum", one, ir.FunctionType(kind, [kind, kind]))
-        return builder.call(function, arguments)
+        return _call(builder, "maxnum", one, arguments[0].type, arguments)
 
     return one(one, one), generate
 
@@ -180,9 +173,8 @@ def largest(_: Any, vector: Any) -> Any:
     """The largest number of a vector that is not NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        element, kind = context.get_value_type(vector.dtype), context.get_value_type(vector)
-        function = _llvm(builder, "vector.reduce.fmax", vector, ir.FunctionType(element, [kind]))
-        return builder.call(function, arguments)
+        element = context.get_value_type(vector.dtype)
+        return _call(builder, "vector.reduce.fmax", vector, element, arguments)
 
     return vector.dtype(vector), generate
 
@@ -193,23 +185,25 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        insert: Any = cgutils.get_or_insert_function
-        function = insert(builder.module, kind, "llvm.prefetch.p0i8")
         data = context.make_array(array)(context, builder, arguments[0]).data
         first = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
         # The last arguments say: to read, to keep in all caches, and that it is data.
-        builder.call(function, [first, word(0), word(3), word(1)])
+        options = [word(0), word(3), word(1)]
+        _call(builder, "prefetch.p0i8", None, ir.VoidType(), [first, *options])
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), generate
 
 
-def _llvm(builder: Any, name: str, vector: Vector, kind: Any) -> Any:
-    """One of LLVM's own functions of vectors."""
-    name = f"llvm.{name}.v{vector.lanes}f{vector.dtype.bitwidth}"
+def _call(
+    builder: Any, name: str, vector: Vector | None, out: Any, arguments: Any, **options: Any
+) -> Any:
+    """Calls one of LLVM's own functions, which returns a type, for vectors of a type if any."""
+    suffix = "" if vector is None else f".v{vector.lanes}f{vector.dtype.bitwidth}"
+    signature = ir.FunctionType(out, [argument.type for argument in arguments])
     insert: Any = cgutils.get_or_insert_function
-    return insert(builder.module, kind, name)
+    function = insert(builder.module, signature, f"llvm.{name}{suffix}")
+    return builder.call(function, arguments, **options)
 
 
 def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:

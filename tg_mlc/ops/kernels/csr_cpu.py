@@ -1,5 +1,4 @@
-"""Attention over compressed edges on a CPU: division of the kernels' work among threads, forward
-and backward.
+"""Attention over compressed edges on a CPU: division of the kernels' work among threads.
 
 Every thread takes whole groups (a head of a sample each), so that no thread waits for another and
 what one pass has read is still in cache for the next. Groups that are left over, or so large that
@@ -21,14 +20,12 @@ from torch import Tensor
 
 from tg_mlc._memory import on_large_pages
 from tg_mlc.ops.kernels import csr_numba, threads
-from tg_mlc.ops.kernels.compile import Array
 from tg_mlc.ops.kernels.csr_numba import Backward, Forward, Kept, Rows, Side, Softmax, Space
 from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 
 _Pass = Callable[..., int]
 _CPU = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-#: Bytes of rows that are read many times from one place: most of a core's second-level cache, or
-#: of a common one.
+#: Bytes of rows that are read many times from one place: most of a second-level cache.
 TILE = (int(_CPU.get("l2_cache_size", 0)) or 2**20) * 5 // 8
 #: Bytes of an output from which on it is written past the caches.
 STREAMED = 2**24
@@ -50,8 +47,9 @@ def forward(
         return out.zero_(), kept.zero_()
     q, result = (_rows(graph.num_queries, x) for x in (query, out))
     k, v = (_rows(graph.num_keys, x) for x in (key, value))
+    by_query = _side(graph.ptr, graph.index, graph.index[:0], graph.num_keys)
     softmax, weights = _softmax(query, options), _kept(kept, graph, value)
-    call = Forward(_by_query(graph), q, k, v, softmax, weights, result)
+    call = Forward(by_query, q, k, v, softmax, weights, result)
     work = _Work(query, value, graph, options)
     work.run(csr_numba.forward_groups, csr_numba.forward_pass, call, (None, None, result))
     return out, kept
@@ -65,25 +63,22 @@ def backward(
     kept: Tensor,
     graph: Graph,
     options: Options,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
-        zeros = [grad.zero_() for grad in grads]
-        return zeros[0], zeros[1], zeros[2], query.new_zeros(biased, query.size(1))
+        return *(grad.zero_() for grad in grads), query.new_zeros(biased, query.size(1))
     g, q, grad_q = (_rows(graph.num_queries, x) for x in (grad, query, grads[0]))
     k, v, grad_k, grad_v = (_rows(graph.num_keys, x) for x in (key, value, *grads[1:]))
-    ptr, index = graph.col_ptr.numpy(), graph.col_index.numpy()
-    by_key = Side(ptr, index, graph.col_order.numpy(), _ascends(ptr, index, graph.num_queries))
-    sides = (_by_query(graph), by_key)
-    softmax = _softmax(query, options)
-    weights = _kept(kept, graph, value)
-    call = Backward(*sides, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
+    by_query = _side(graph.ptr, graph.index, graph.index[:0], graph.num_keys)
+    by_key = _side(graph.col_ptr, graph.col_index, graph.col_order, graph.num_queries)
+    softmax, weights = _softmax(query, options), _kept(kept, graph, value)
+    call = Backward(by_query, by_key, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
     work = _Work(query, value, graph, options, backward=True, biased=biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
     work.run(csr_numba.backward_groups, csr_numba.backward_pass, call, targets)
-    return grads[0], grads[1], grads[2], work.bias.sum(dim=0).t().contiguous()
+    return *grads, work.bias.sum(dim=0).t().contiguous()
 
 
 def _rows(rows: int, tensor: Tensor) -> Rows:
@@ -112,18 +107,13 @@ def _kept(kept: Tensor, graph: Graph, value: Tensor) -> Kept:
     return Kept(none, kept.view(-1, graph.num_queries).numpy())
 
 
-def _by_query(graph: Graph) -> Side:
-    ptr, index = graph.ptr.numpy(), graph.index.numpy()
-    return Side(ptr, index, index[:0], _ascends(ptr, index, graph.num_keys))
-
-
-def _ascends(ptr: Array, index: Array, num_others: int) -> bool:
-    """Checks edges, as compiled models did not, and tells whether each row's indices ascend."""
-    right, ascends = csr_numba.inspect(ptr, index, num_others)
+def _side(ptr: Tensor, index: Tensor, order: Tensor, num_others: int) -> Side:
+    """Checks grouped edges, because compiled models did not."""
+    right, ascends = csr_numba.inspect(ptr.numpy(), index.numpy(), num_others)
     if not right:
         got = "others, or pointers that decrease"
         raise ValueError(f"Expected 'edge_index' to name nodes that there are (got {got})")
-    return bool(ascends)
+    return Side(ptr.numpy(), index.numpy(), order.numpy(), bool(ascends))
 
 
 class _Work:

@@ -2,11 +2,9 @@
 
 A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can
 share a group evenly however its edges are spread over the rows. Rows of the other side that fit a
-second-level cache, a tile, are first copied to where they are contiguous; from there they are read
-many times.
+second-level cache, a tile, are first copied to where they are contiguous.
 
-Offsets are unsigned: for a signed one Numba asks at every access whether it counts from the end,
-and nothing is vectorised.
+Offsets are unsigned, because Numba does not vectorise signed ones, which may count from the end.
 """
 
 from __future__ import annotations
@@ -397,9 +395,7 @@ def weighted_sum(
 
 
 def _sum(lanes: int) -> Any:
-    """A kernel of :func:`weighted_sum` for vectors of so many channels; returns the channels
-    done.
-    """
+    """A kernel of :func:`weighted_sum` for vectors of so many channels; returns those done."""
 
     def add(edges: Side, weights: Any, span: Any, y: Source, done: Any, target: Target) -> Any:
         (weight, factor), (low, high) = weights, span

@@ -59,28 +59,25 @@ def backward(
     lse: Tensor,
     graph: Graph,
     options: Options,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
     launch = _Launch(query, key, value, graph, options)
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     grad = dense_rows(grad)
     common = {"grad": grad, "grad_stride": grad.stride(0), "lse": lse}
     common["delta"] = torch.empty_like(lse)
-    query_tensors = {"ptr": graph.ptr, "index": graph.index, "grad_query": grads[0]}
-    launch(query_gradient, graph.num_queries, graph.long_queries, **query_tensors, **common)
+    tensors: dict[str, Any] = {"ptr": graph.ptr, "index": graph.index, "grad_query": grads[0]}
+    launch(query_gradient, graph.num_queries, graph.long_queries, **tensors, **common)
 
-    scores = None
-    if options.bias is not None:
-        scores = lse.new_empty(launch.num_samples, query.size(1), graph.num_edges)
-    edges = {"ptr": graph.col_ptr, "index": graph.col_index, "order": graph.col_order}
-    key_tensors: dict[str, Any]
-    key_tensors = {"grad_key": grads[1], "grad_value": grads[2], "grad_scores": scores}
-    key_tensors |= {**edges, "num_edges": graph.num_edges}
-    launch(key_gradient, graph.num_keys, graph.long_keys, **key_tensors, **common)
-    if options.bias is None or scores is None:
-        return grads[0], grads[1], grads[2], query.new_empty(0, query.size(1))
-    grad_bias = scores.sum(dim=0).t().to(options.bias.dtype)
-    return grads[0], grads[1], grads[2], grad_bias.contiguous()
+    shape = (launch.num_samples, query.size(1), graph.num_edges)
+    scores = None if options.bias is None else lse.new_empty(shape)
+    tensors = {"ptr": graph.col_ptr, "index": graph.col_index, "order": graph.col_order}
+    tensors |= {"grad_key": grads[1], "grad_value": grads[2], "grad_scores": scores}
+    tensors["num_edges"] = graph.num_edges
+    launch(key_gradient, graph.num_keys, graph.long_keys, **tensors, **common)
+    if scores is None:
+        return *grads, query.new_empty(0, query.size(1))
+    return *grads, scores.sum(dim=0).t().to(query.dtype).contiguous()
 
 
 def dense_rows(x: Tensor) -> Tensor:
@@ -113,21 +110,23 @@ class _Launch:
     def __init__(
         self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
     ) -> None:
-        (num_queries, self.heads, channels) = query.shape
-        (num_keys, _, value_channels) = value.shape
+        (num_queries, self.heads, channels), (num_keys, _, value_channels) = (
+            query.shape,
+            value.shape,
+        )
         self.num_samples = (num_queries + num_keys) // max(1, graph.num_queries + graph.num_keys)
         self.num_edges = graph.num_edges
         self.query = query
-        query, key, value = dense_rows(query), dense_rows(key), dense_rows(value)
         self.blocks = [triton.next_power_of_2(max(1, size)) for size in (channels, value_channels)]
-        tensors = {"query": query, "key": key, "value": value}
-        strides = {f"{name}_stride": x.stride(0) for name, x in tensors.items()}
         p = options.dropout_p
         bias = None if options.bias is None else options.bias.contiguous()
-        self.arguments: dict[str, Any] = {**tensors, **strides, "bias": bias}
-        sizes = {"num_queries": graph.num_queries, "num_keys": graph.num_keys, "heads": self.heads}
-        blocks = {"BLOCK_C": self.blocks[0], "BLOCK_V": self.blocks[1]}
-        self.arguments |= {**sizes, "C": channels, "C_V": value_channels, **blocks}
+        self.arguments: dict[str, Any] = {"bias": bias, "heads": self.heads}
+        for name, x in {"query": query, "key": key, "value": value}.items():
+            rows = dense_rows(x)
+            self.arguments |= {name: rows, f"{name}_stride": rows.stride(0)}
+        self.arguments |= {"num_queries": graph.num_queries, "num_keys": graph.num_keys}
+        self.arguments |= {"C": channels, "BLOCK_C": self.blocks[0]}
+        self.arguments |= {"C_V": value_channels, "BLOCK_V": self.blocks[1]}
         self.arguments |= {"scale": options.scale, "seed": options.seed, "dropout_p": p}
         self.arguments |= {"DROPOUT": p > 0.0, "kept": 1.0 / (1.0 - p) if p < 1.0 else 0.0}
         # Newer versions of Triton fuse multiplications and additions only on request.
@@ -139,7 +138,7 @@ class _Launch:
         num_long = 0 if long_rows is None else long_rows.numel()
         block, itemsize = max(self.blocks), self.query.element_size()
         longest = most_edges(num_rows, self.num_edges) if num_long > 0 else 2**31 - 1
-        walks: list[tuple[int, Tensor | None, int, tuple[int, int, int]]]
+        walks: list[Any]
         walks = [(num_rows, None, longest, tile(num_rows, self.num_edges, block, itemsize))]
         if num_long > 0:
             walks.insert(0, (num_long, long_rows, 2**31 - 1, long_tile(block)))
@@ -247,11 +246,7 @@ def weights_again(score: tensor, lse: tensor) -> Any:
 def dropout_factor(
     seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor
 ) -> Any:
-    """Zero for a dropped weight, else what keeps the mean, by Philox numbers of edge and group.
-
-    The counter of the random numbers is that of edges and groups in two words, which never
-    overflow.
-    """
+    """Zero for a dropped weight, else what keeps the mean, by Philox numbers of edge and group."""
     counter = edge.to(tl.uint32)
     zero = counter * 0
     random, _, _, _ = tl.philox(seed, counter, zero + group.to(tl.uint32), zero, zero)
@@ -261,11 +256,11 @@ def dropout_factor(
 @kernel
 def attend(
     query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
-    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
-    tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
-    dropout_p: tensor, kept: tensor, seed: tensor, out: tensor, lse: tensor, DROPOUT: constexpr, C:
-    constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES:
-    constexpr,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor,
+    ptr: tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor,
+    scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, out: tensor, lse: tensor,
+    DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr,
+    ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
     """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
     sample, head, group, row, owned, first, last = rows_of_program(
@@ -302,11 +297,12 @@ def attend(
 @kernel
 def query_gradient(
     query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
-    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
-    tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor, scale: tensor,
-    dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor, grad_stride: tensor, lse: tensor,
-    delta: tensor, grad_query: tensor, DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C:
-    constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor,
+    ptr: tensor, index: tensor, num_queries: tensor, num_keys: tensor, heads: tensor,
+    scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor,
+    grad_stride: tensor, lse: tensor, delta: tensor, grad_query: tensor, DROPOUT: constexpr,
+    C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
+    EDGES: constexpr,
 ) -> None:  # fmt: skip
     r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
     :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end,
@@ -344,12 +340,12 @@ def query_gradient(
 @kernel
 def key_gradient(
     query: tensor, query_stride: tensor, key: tensor, key_stride: tensor, value: tensor,
-    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor, ptr:
-    tensor, index: tensor, order: tensor, num_queries: tensor, num_keys: tensor, num_edges: tensor,
-    heads: tensor, scale: tensor, dropout_p: tensor, kept: tensor, seed: tensor, grad: tensor,
-    grad_stride: tensor, lse: tensor, delta: tensor, grad_key: tensor, grad_value: tensor,
-    grad_scores: tensor, DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr,
-    BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
+    value_stride: tensor, bias: tensor, rows: tensor, num_rows: tensor, longest: tensor,
+    ptr: tensor, index: tensor, order: tensor, num_queries: tensor, num_keys: tensor,
+    num_edges: tensor, heads: tensor, scale: tensor, dropout_p: tensor, kept: tensor,
+    seed: tensor, grad: tensor, grad_stride: tensor, lse: tensor, delta: tensor,
+    grad_key: tensor, grad_value: tensor, grad_scores: tensor, DROPOUT: constexpr, C: constexpr,
+    C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
     """The gradients of some keys, of their values and, with a bias, of their edges' scores."""
     sample, head, group, row, owned, first, last = rows_of_program(

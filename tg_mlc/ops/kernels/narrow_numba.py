@@ -1,13 +1,10 @@
-"""Attention of narrow heads within blocks on a CPU, compiled by Numba, and its division among
-threads.
+"""Attention of narrow heads within blocks on a CPU, and its division among threads.
 
 With few channels, products are so cheap that the scores themselves decide: to write them out and to
 read them again takes longer than the products. Here the scores of a few queries with all keys of
-their block stay in the first-level cache from the product that makes them to the product that takes
-them.
+their block stay in the first-level cache between the product that makes and that which takes them.
 
-Keys and values of a group (a head of a block) are first copied to where they are contiguous, as
-wide as a vector.
+Keys and values of a group (a head of a block) are first copied to contiguous rows of one vector.
 """
 
 from __future__ import annotations

@@ -141,8 +141,7 @@ def _exp(x: Any) -> Any:
     if x != types.float32:
         return precise
 
-    # A polynomial of degree 6 on [-ln(2)/2, ln(2)/2], then a shift of the exponent: expf of the
-    # Cephes library.
+    # The Cephes library's expf: a polynomial on [-ln(2)/2, ln(2)/2], a shift of the exponent.
     small = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3)
     large = (4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
     log2_e, ln2_high, ln2_low = map(np.float32, (1.4426950408889634, 0.693359375, -2.12194440e-4))

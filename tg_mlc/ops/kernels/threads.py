@@ -64,8 +64,7 @@ def _take_one_thread() -> None:
     """Has PyTorch's operators take no other thread than this one, which works beside others.
 
     PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread
-    puts the latter back right away, so that only what is born or set in that moment may be
-    mistaken.
+    puts the latter back right away, so that only what is born in that moment may be mistaken.
     """
     with _BIRTHS:
         # asked first, or this thread would take up theirs at its first operator
