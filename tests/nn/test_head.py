@@ -1,10 +1,13 @@
+import time
+
 import pytest
 import torch
+from torch.nn.functional import binary_cross_entropy
 from torch.testing import assert_close
 
 from tests.nn.samples import path_graph
-from tg_mlc.graphs import fully_connected
-from tg_mlc.nn import LabelHead, LabelMessagePassing
+from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
+from tg_mlc.nn import CoherentHead, LabelHead, LabelMessagePassing
 
 
 def test_tied():
@@ -61,16 +64,6 @@ def test_it_can_start_from_frequencies():
     assert_close(readout.bias, (odds + odds.mean()) / 2)
 
 
-def test_errors():
-    with pytest.raises(TypeError, match=r"'labels' to be a LabelMessagePassing \(got int\)"):
-        LabelHead(4)  # type: ignore[arg-type]
-    readout = LabelHead(LabelMessagePassing(8, path_graph(5)))
-    with pytest.raises(ValueError, match="'bias=True'"):
-        readout.start_from_frequencies(torch.zeros(2, 5))
-    with pytest.raises(ValueError, match=r"'u' of shape \[\*, 5, 8\] \(got \[3, 8, 5\]\)"):
-        readout(torch.zeros(3, 8, 5))
-
-
 class Tied(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -81,9 +74,7 @@ class Tied(torch.nn.Module):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda model: setattr(
-            model.labels, "embedding", torch.nn.Embedding.from_pretrained(torch.randn(5, 8))
-        ),
+        lambda model: setattr(model.labels, "embedding", torch.nn.Embedding(5, 8)),
         lambda model: model.to(torch.float64),
         lambda model: model.to("meta").to_empty(device="cpu"),
         lambda model: model.load_state_dict(Tied().state_dict(), assign=True),
@@ -97,3 +88,128 @@ def test_tied_to_whatever_embedding_the_labels_have(change):
     assert model.readout.weight is model.labels.embedding.weight
     assert model.readout.weight.data is not before
     assert sum(part is model.labels for part in model.modules()) == 1
+
+
+NO_NODE = torch.tensor([[0], [2]])
+TREE = tree([(1, 0), (2, 0), (3, 1), (4, 1), (5, 2)])
+GRAPHS = {
+    "tree": TREE,
+    "two parents": tree([(1, 0), (2, 0), (3, 1), (3, 2), (4, 3)], undirected=False),
+    "no edge": tree([(0, None), (1, None)]),
+}
+
+
+def dense(scores, graph):
+    """The definition in the paper: a maximum over a matrix of all labels, for every sample."""
+    below = torch.eye(graph.num_labels, dtype=torch.bool)
+    for _ in range(graph.num_labels):
+        below[graph.parent_index[0]] |= below[graph.parent_index[1]]
+        for parent, child in graph.parent_index.t().tolist():
+            below[parent] |= below[child]
+    return torch.where(below, scores.unsqueeze(1), -torch.inf).amax(-1)
+
+
+def dense_loss(p, y, graph):
+    """The paper's MCLoss, of probabilities and labels without unknown ones."""
+    return binary_cross_entropy((1 - y) * dense(p, graph) + y * dense(p * y, graph), y)
+
+
+def samples(graph, num_samples=20):
+    torch.manual_seed(0)
+    logits = torch.randn(num_samples, graph.num_labels, dtype=torch.double, requires_grad=True)
+    return logits, dense((torch.rand(num_samples, graph.num_labels) < 0.3).double(), graph)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_outputs_and_gradients_equal_the_dense_definition(name):
+    graph = GRAPHS[name]
+    logits, y = samples(graph)
+    head = CoherentHead(graph)
+    weight = torch.randn_like(y)
+    for actual, expected in [
+        ((head(logits.sigmoid()) * weight).sum(), (dense(logits.sigmoid(), graph) * weight).sum()),
+        ((head(logits) * weight).sum(), (dense(logits, graph) * weight).sum()),
+        (head.loss(logits, y), dense_loss(logits.sigmoid(), y, graph)),
+    ]:
+        assert_close(actual, expected)
+        (here,) = torch.autograd.grad(actual, logits)
+        (there,) = torch.autograd.grad(expected, logits)
+        assert_close(here, there)
+
+
+def test_equal_scores_share_the_gradient_as_in_the_dense_definition():
+    graph = GRAPHS["two parents"]
+    ours, theirs = (torch.ones(2, 5, requires_grad=True) for _ in range(2))
+    weight = torch.arange(10.0).view(2, 5)
+    (CoherentHead(graph)(ours) * weight).sum().backward()
+    (dense(theirs, graph) * weight).sum().backward()
+    assert_close(ours.grad, theirs.grad)
+
+
+def test_unknown_labels_are_no_terms():
+    graph = TREE
+    logits, y = samples(graph)
+    y[:, 4] = torch.nan
+    head = CoherentHead(graph)
+    head.loss(logits, y).backward()
+    assert logits.grad.isfinite().all()
+    assert head.loss(logits, torch.full_like(y, torch.nan)) == 0
+    y[y == 1] = torch.nan  # 4 may yet be the largest below others
+    assert head.loss(logits, y).isfinite()
+
+
+@pytest.mark.parametrize("make", [edgeless, fully_connected])
+def test_parents_need_not_be_edges(make):
+    graph = TREE
+    other = LabelGraph(make(6).edge_index, num_nodes=6, parent_index=graph.parent_index)
+    scores = torch.rand(3, 6)
+    assert torch.equal(CoherentHead(other)(scores), CoherentHead(graph)(scores))
+
+
+def readout(**options):
+    return LabelHead(LabelMessagePassing(8, path_graph(5)), **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: LabelHead(4), TypeError, r"'labels' to be a LabelMessagePassing \(got int\)"),
+        (lambda: readout().start_from_frequencies(torch.zeros(2, 5)), ValueError, "'bias=True'"),
+        (lambda: readout()(torch.zeros(3, 8, 5)), ValueError, r"\[\*, 5, 8\] \(got \[3, 8, 5\]\)"),
+        (lambda: CoherentHead(fully_connected(3)), ValueError, "'label_graph' to keep the parents"),
+        (lambda: CoherentHead(TREE)(torch.rand(3, 5)), ValueError, r"'scores' of shape \[B, 6\]"),
+        (
+            lambda: CoherentHead(TREE).loss(*torch.rand(2, 6)),
+            ValueError,
+            r"'logits' of shape \[B, 6",
+        ),
+        (lambda: LabelGraph(num_nodes=2, parent_index=NO_NODE), ValueError, "'parent_index'"),
+    ],
+)
+def test_errors(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+def test_time_grows_with_the_closure_and_not_with_all_pairs():
+    num_labels = 3000
+    graph = tree([(child, (child - 1) // 4) for child in range(1, num_labels)])
+    head, scores, least = CoherentHead(graph), torch.rand(4, num_labels), [torch.inf, torch.inf]
+    below = torch.eye(num_labels, dtype=torch.bool)
+    below[head.pairs[0], head.pairs[1]] = True
+    for _ in range(2):
+        ways = (lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))
+        for i, run in enumerate(ways):
+            start = time.perf_counter()
+            actual = run()
+            least[i] = min(least[i], time.perf_counter() - start)
+            assert actual[0, 0] == scores[0].max()
+    assert 10 * least[0] < least[1]
+
+
+def test_state_dicts_hold_no_pairs_and_it_compiles():
+    head = CoherentHead(TREE)
+    assert not head.state_dict()
+    scores = torch.rand(3, 6)
+    compiled = torch.compile(head, fullgraph=True, backend="eager")
+    assert torch.equal(compiled(scores), head(scores))

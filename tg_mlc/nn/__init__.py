@@ -1,10 +1,9 @@
 """Layers to put into one's own PyG models."""
 
 from tg_mlc.nn.attention import AttentionConv, BlockOptions
-from tg_mlc.nn.coherent import CoherentHead
 from tg_mlc.nn.feature import FeatureMessagePassing
 from tg_mlc.nn.given import GivenLabels
-from tg_mlc.nn.head import LabelHead
+from tg_mlc.nn.head import CoherentHead, LabelHead
 from tg_mlc.nn.label import FeatureToLabelConv, LabelMessagePassing, LabelToLabelConv
 from tg_mlc.nn.nodes import NeighbourComponents
 from tg_mlc.nn.residual import ResidualMessages
