@@ -101,7 +101,7 @@ def test_attention_weights():
         assert (total[:, 4] == 0).all()  # the label that no label sends to
 
 
-def test_attention_weights_of_edges():
+def test_edges_pointers_and_batches_say_the_same():
     labels = layer()
     edge_index = complete_edges(BATCH, 5)
     structured = labels(X, BATCH, return_attention_weights=True).attention
@@ -111,6 +111,12 @@ def test_attention_weights_of_edges():
         expected = dict(zip(pairs, other[1], strict=True))
         for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
             assert_close(weight, expected[tuple(edge)])
+    states = labels(X, BATCH)
+    shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
+    assert_close(labels(X, BATCH, edge_index=shuffled), states)
+    assert_close(labels(X, ptr=torch.tensor([0, 3, 4, 8])), states)
+    assert_close(labels(X, BATCH, batch_size=3, max_num_nodes=4), states)
+    assert_close(labels(X[:3]), states[:1])
 
 
 def test_edges_name_labels_of_their_own_sample():
@@ -202,6 +208,17 @@ def test_a_label_graph_of_other_names_or_another_order_is_refused(names):
     assert labels.label_graph.label_names == list("abc")
     labels.label_graph = fully_connected(3)
     labels.label_graph = fully_connected(list(names))
+
+
+def test_blocks_among_labels_get_no_arguments_of_blocks_from_components():
+    class Same(torch.nn.Module):
+        def forward(self, x, edge_index, *, return_attention_weights=None):
+            return x
+
+    labels, without = layer(), layer(label_messages=False)
+    without.load_state_dict(labels.state_dict(), strict=False)
+    labels.label_to_label = torch.nn.ModuleList([Same(), Same()])
+    assert_close(labels(X, BATCH), without(X, BATCH))
 
 
 def test_self_loops_are_not_added():

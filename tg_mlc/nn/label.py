@@ -25,8 +25,7 @@ from tg_mlc.ops.patterns import adjacency_of, check_edge_index, shape_error, to_
 
 class FeatureToLabelConv(AttentionConv):
     r"""The feature-to-label message passing block from the `"Neural Message Passing for Multi-Label
-    Classification" <https://arxiv.org/abs/1904.08049>`_ paper, in which every label attends to
-    components of its own sample.
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: labels attend to components.
 
     .. math::
         \mathbf{m}_i = \mathbf{u}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
@@ -34,22 +33,19 @@ class FeatureToLabelConv(AttentionConv):
         \mathbf{u}_i^{\prime} = \mathbf{m}_i + \textrm{MLP}(\mathbf{m}_i)
 
     Args:
-        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and
-            label states.
+        channels (int or tuple): Size of all states, or sizes of component and label states.
         heads (int, optional): Number of heads, a divisor of :math:`d`. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.nn.AttentionConv`.
 
     Shapes:
-        - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges from
-          components to labels
+        - **input:** component and label states :math:`((N, d_x), (B \cdot L, d))`, edges
         - **output:** label states :math:`(B \cdot L, d)`
     """
 
 
 class LabelToLabelConv(AttentionConv):
-    r"""The label-to-label message passing block of the same paper, in which every label attends to
-    its neighbours :math:`\mathbf{u}_j` in the label graph instead of components
-    :math:`\mathbf{z}_j`.
+    r"""The label-to-label message passing block of the same paper: labels attend to neighbours
+    :math:`\mathbf{u}_j` in the label graph instead of components :math:`\mathbf{z}_j`.
 
     Args:
         channels, heads, kwargs: As in :class:`FeatureToLabelConv`.
@@ -77,8 +73,7 @@ class LabelStates(NamedTuple):
 
 class LabelMessagePassing(nn.Module):
     r"""Label message passing from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, in place of the pooling and the linear layer at the
-    end of a GNN.
+    <https://arxiv.org/abs/1904.08049>`_ paper, in place of pooling and the last layer of a GNN.
 
     Labels start from an embedding, the same for every sample. In each of :obj:`num_steps` steps
     they attend to the components of their own sample (:class:`~tg_mlc.nn.FeatureToLabelConv`, state
@@ -92,8 +87,8 @@ class LabelMessagePassing(nn.Module):
         \mathcal{N}(i) \} \big), \qquad \mathbf{u}^0_i = \mathbf{W}^y_i
 
     Args:
-        channels (int or tuple): Size :math:`d` of a label state, or the sizes of component and
-            label states (:obj:`-1` to take the components' from the first input).
+        channels (int or tuple): Size :math:`d` of all states, or sizes of component and label
+            states (:obj:`-1` to take the components' from the first input).
         label_graph (LabelGraph): The label graph, a :class:`~torch_geometric.data.Data` or a sparse
             matrix with the targets in its rows. Assign :obj:`label_graph` to replace it. State
             dicts load into a model with the same graph.
@@ -255,28 +250,26 @@ class LabelMessagePassing(nn.Module):
         if shortlist is not None:
             label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
-        def call(conv: nn.Module, x: Any, edges: Any, num_copies: int = 1) -> tuple[Tensor, Any]:
-            weighs = return_attention_weights
-            out = conv(x, edges, num_copies=num_copies, return_attention_weights=weighs)
-            return out if weighs else (out, None)
-
-        keep = return_intermediate or return_attention_weights
+        weighs = return_attention_weights
+        keep = return_intermediate or weighs
         u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
         for step, xy in enumerate(self.feature_to_label):
-            # All samples share the label states of the first step, so these are projected once and
-            # then repeated.
+            # All samples share the label states of the first step, which are projected once.
             num_copies = num_samples if step == 0 and shortlist is None else 1
-            u, to_label = call(xy, (x, u), edges, num_copies=num_copies)
+            out = xy((x, u), edges, num_copies=num_copies, return_attention_weights=weighs)
+            u, to_label = out if weighs else (out, None)
             if step == 0 and base_scores is not None:
                 u = u + self._checked(base_scores, num_samples, shortlist)
             states += [u] if keep else []
             among_labels = None
             if len(self.label_to_label) > 0:
-                u, among_labels = call(self.label_to_label[step], u, label_edges)
+                yy = self.label_to_label[step]
+                out = yy(u, label_edges, return_attention_weights=weighs)
+                u, among_labels = out if weighs else (out, None)
                 states += [u] if keep else []
-            attention += [StepAttention(to_label, among_labels)] if return_attention_weights else []
+            attention += [StepAttention(to_label, among_labels)] if weighs else []
 
         shape = (-1,) if shortlist is not None else (num_samples, self.num_labels)
         states = [self.final_norm(u).view(*shape, self.channels) for u in states or [u]]
