@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -51,39 +51,16 @@ class Plan:
         return "\n".join(f"- {reason}" for reason in self.reasons)
 
 
-class Block(Protocol):
-    """The parts of an :class:`AttentionConv` that its plan depends on, and its memory of plans."""
-
-    heads: int
-    head_channels: int
-    value_channels: int
-    attention_dropout: float
-    norm: Norm
-    backend: str
-    training: bool
-    lin_query: Linear
-    lin_key: Linear
-    lin_value: Linear
-    lin_out: Linear
-    attention_norm: nn.LayerNorm
-    mlp: nn.Sequential
-    mlp_norm: nn.LayerNorm
-    _plans: dict[tuple[Any, ...], Plan]
-    _last_plan: Plan | None
-
-    def needs_messages(self) -> bool: ...
-
-
 def plan(
-    conv: Block,
+    conv: Any,
     states: Tensor,
     source: Tensor | None = None,
     edges: Adj | Pattern | None = None,
     num_copies: int = 1,
     return_weights: bool = False,
 ) -> Plan:
-    """Returns the plan for target states (normalised, if the block does that first), source states
-    and edges; without edges, that of the steps around the attention.
+    """Returns the plan of an :class:`AttentionConv` for target states (normalised, if the block
+    does that first), source states and edges; without edges, of the steps around the attention.
 
     Plans are cached by what they depend on: sizes, types, devices, modes, the backends that were
     set, and modules with their hooks. A compiler traces the decisions instead.
@@ -114,7 +91,7 @@ def plan(
     return planned
 
 
-def _signature(conv: Block, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
+def _signature(conv: Any, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
     """The properties of the edges that a plan depends on."""
     if isinstance(edges, Blocks):
         sizes = (edges.num_queries, edges.num_keys, edges.num_samples)
@@ -138,7 +115,7 @@ def _signature_of(module: nn.Module) -> tuple[Any, ...]:
 
 
 def _decide(
-    conv: Block,
+    conv: Any,
     states: Tensor,
     source: Tensor | None,
     edges: Adj | Pattern | None,
@@ -174,7 +151,7 @@ def _decide(
 
 
 def _way(
-    conv: Block,
+    conv: Any,
     states: Tensor,
     source: Tensor,
     edges: Adj | Pattern,
@@ -219,7 +196,7 @@ def _way(
 
 
 def _not_folded(
-    conv: Block, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
+    conv: Any, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
 ) -> str | None:
     """Why the projections of queries and messages are not folded into keys and values, if so."""
     lin_query, lin_out, heads = conv.lin_query, conv.lin_out, conv.heads

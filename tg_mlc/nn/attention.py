@@ -26,8 +26,7 @@ from tg_mlc.ops.attention.backend import AttentionCall
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import shape_error, to_list
 
-#: Options of PyG's message passing that layers pass on; the first dimension is always that of the
-#: nodes.
+#: Options of PyG's message passing that layers pass on; nodes are always the first dimension.
 MESSAGE_PASSING_OPTIONS = frozenset(inspect.signature(MessagePassing).parameters) - {"node_dim"}
 
 
@@ -64,8 +63,7 @@ class AttentionConv(MessagePassing):
     :class:`~tg_mlc.ops.Pattern`, it calls :func:`~tg_mlc.ops.graph_attention`, which makes no
     single messages; so does an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or
     a sparse matrix), unless hooks, an explainer, edge features, another :obj:`flow` or the request
-    for attention weights need them. :meth:`explain_choice` says which ways the last call took, and
-    why.
+    for attention weights need them. :meth:`explain_choice` says what the last call did, and why.
 
     Args:
         channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target
@@ -98,8 +96,7 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        TypeError: If :obj:`channels` is no size, an option is unknown, or states are of another
-            type.
+        TypeError: If :obj:`channels` is no size, an option is unknown, or states differ in dtype.
         ValueError: If an option is out of range, :obj:`heads` does not divide :math:`d`, values
             have another size than keys beside :obj:`edge_dim`, or states are of another size.
     """
@@ -137,7 +134,6 @@ class AttentionConv(MessagePassing):
         hidden = target if mlp_channels is None else mlp_channels
         attention_dropout = dropout if attention_dropout is None else attention_dropout
         check_count("heads", heads)
-        check_count("mlp_channels", hidden)
         check_share("dropout", dropout)
         check_share("attention_dropout", attention_dropout)
         if head_channels is None and target % heads != 0:
@@ -145,8 +141,9 @@ class AttentionConv(MessagePassing):
             raise ValueError(f"Expected 'heads' to divide 'channels' (got {got})")
         head_channels = target // heads if head_channels is None else head_channels
         value_channels = head_channels if value_channels is None else value_channels
-        check_count("head_channels", head_channels)
-        check_count("value_channels", value_channels)
+        sizes = {"head_channels": head_channels, "value_channels": value_channels}
+        for name, size in {"mlp_channels": hidden, **sizes}.items():
+            check_count(name, size)
         if edge_dim is not None and value_channels != head_channels:
             got = f"{value_channels} and {head_channels}"
             expected = "'value_channels' to equal 'head_channels' beside 'edge_dim'"
@@ -173,9 +170,8 @@ class AttentionConv(MessagePassing):
         self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
         self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
         self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
-        self.lin_edge = None
-        if edge_dim is not None:
-            self.lin_edge = Linear(edge_dim, heads * head_channels, bias=False, **glorot)
+        size = heads * head_channels
+        self.lin_edge = None if edge_dim is None else Linear(edge_dim, size, bias=False, **glorot)
         self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
         self.attention_norm = nn.LayerNorm(target)
         expand, contract = Linear(target, hidden, **glorot), Linear(hidden, target, **glorot)
@@ -210,8 +206,7 @@ class AttentionConv(MessagePassing):
                 :obj:`(out, (edge_index, attention_weights))`. (default: :obj:`None`)
         """
         trains = self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling()
-        # A lazy layer draws weights in its first call only, which would change dropout in the
-        # second.
+        # Lazy layers draw weights in their first call only, which would change later dropout.
         arguments = (x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
         recomputes = self.checkpointing and trains and not return_attention_weights
         if recomputes and not any(map(is_lazy, self.parameters())):
@@ -262,8 +257,7 @@ class AttentionConv(MessagePassing):
         return self._project(source, "lin_key", onednn), self._project(source, "lin_value", onednn)
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
-        r"""The block for targets in groups of equal size, with keys and values from
-        :meth:`project`.
+        r"""The block for targets in groups of one size, and keys and values from :meth:`project`.
 
         Args:
             x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
@@ -363,8 +357,7 @@ class AttentionConv(MessagePassing):
     @explain.setter
     def explain(self, explain: bool | None) -> None:
         MessagePassing.explain.fset(self, explain)
-        # A subclass's 'propagate' calls its parent's, whose compiled form ignores explainers'
-        # masks.
+        # A subclass's 'propagate' calls its parent's, which ignores masks if it is compiled.
         for parent in type(self).__mro__[1:] if explain else ():
             if "_orig_propagate" in vars(parent):
                 cast(Any, parent).propagate = vars(parent)["_orig_propagate"]

@@ -12,6 +12,8 @@ from torch_geometric.data import Data
 #: With these limits, a fit of some fifty parameters takes some seconds.
 MAX_PAIRS = 2**18
 MAX_ITERATIONS = 60
+#: Number of steps, sigmoids of a score.
+NUM_STEPS = 8
 
 
 class BaseScores(nn.Module):
@@ -28,8 +30,8 @@ class BaseScores(nn.Module):
             (default: :obj:`False`)
 
     Shapes:
-        - **input:** a batch with scores :math:`(B, L, C)` or :math:`(B, L)` - **output:** these
-          scores
+        - **input:** a batch with scores :math:`(B, L, C)` or :math:`(B, L)`
+        - **output:** these scores
 
     Raises:
         ValueError: On use, if the batch has no scores.
@@ -64,30 +66,27 @@ class ScoreEncoder(nn.Module):
     Args:
         channels (int): Size :math:`d` of a state.
         num_scores (int, optional): The number of scores :math:`C` per label. (default: :obj:`1`)
-        num_steps (int, optional): The number of steps for each. (default: :obj:`8`)
         bias (bool, optional): If set to :obj:`True`, adds a bias. (default: :obj:`False`)
 
     Shapes:
-        - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)` - **output:** states
-          :math:`(B, L, d)`
+        - **input:** scores :math:`(B, L, C)`, or :math:`(B, L)`
+        - **output:** states :math:`(B, L, d)`
 
     Raises:
         ValueError: If the number of scores is another.
     """
 
-    def __init__(
-        self, channels: int, num_scores: int = 1, num_steps: int = 8, *, bias: bool = False
-    ) -> None:
+    def __init__(self, channels: int, num_scores: int = 1, *, bias: bool = False) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.empty(num_scores, num_steps))
-        self.shift = nn.Parameter(torch.empty(num_scores, num_steps))
-        self.lin = nn.Linear(num_scores * num_steps, channels, bias=bias)
+        self.scale = nn.Parameter(torch.empty(num_scores, NUM_STEPS))
+        self.shift = nn.Parameter(torch.empty(num_scores, NUM_STEPS))
+        self.lin = nn.Linear(num_scores * NUM_STEPS, channels, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
         self.lin.reset_parameters()
-        points = torch.linspace(-1.5, 1.5, self.scale.size(1))
+        points = torch.linspace(-1.5, 1.5, NUM_STEPS)
         with torch.no_grad():
             self.scale.fill_(4.0)
             self.shift.copy_(-4.0 * points.expand_as(self.shift))
@@ -109,8 +108,7 @@ class ScoreEncoder(nn.Module):
 
 
 class SharedLogits(ScoreEncoder):
-    r"""Turns scores into logits by one function for all labels, so that rare labels learn from
-    others.
+    r"""Turns scores into logits by one function for all labels, so that rare labels profit.
 
     .. math::
         z_i = b + \sum_c \mathbf{w}_c^{\top} \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
@@ -119,25 +117,23 @@ class SharedLogits(ScoreEncoder):
     :meth:`start_from_scores` fits it to training samples.
 
     Args:
-        num_scores, num_steps: As in :class:`ScoreEncoder`.
+        num_scores: As in :class:`ScoreEncoder`.
 
     Shapes:
         - **input:** scores, as in :class:`ScoreEncoder`
         - **output:** logits :math:`(B, L)`
     """
 
-    def __init__(self, num_scores: int = 1, num_steps: int = 8) -> None:
-        super().__init__(1, num_scores, num_steps, bias=True)
+    def __init__(self, num_scores: int = 1) -> None:
+        super().__init__(1, num_scores, bias=True)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""
         super().reset_parameters()
         nn.init.constant_(self.lin.weight, 1 / self.scale.size(0))
-        nn.init.constant_(self.lin.bias, -self.scale.size(1) / 2)
+        nn.init.constant_(self.lin.bias, -NUM_STEPS / 2)
 
-    def start_from_scores(
-        self, scores: Tensor, y: Tensor, offset: Tensor | float = 0.0, seed: int = 0
-    ) -> None:
+    def start_from_scores(self, scores: Tensor, y: Tensor, offset: Tensor | float = 0.0) -> None:
         r"""Fits the function to training samples, by maximum likelihood.
 
         Args:
@@ -145,7 +141,6 @@ class SharedLogits(ScoreEncoder):
             y (torch.Tensor): Labels :math:`(N, L)`: 0, 1, or NaN for unknown.
             offset (torch.Tensor or float, optional): Another term of the logits, *e.g.* a bias
                 :math:`(L)`. (default: :obj:`0.0`)
-            seed (int, optional): Seed of the choice of :obj:`MAX_PAIRS` pairs. (default: :obj:`0`)
 
         Raises:
             ValueError: If shapes differ, scores are not finite, or no label is known.
@@ -162,7 +157,7 @@ class SharedLogits(ScoreEncoder):
             message = "Expected 'y' with known labels (got NaN only); leave the function as it is"
             raise ValueError(message)
         if known.size(0) > MAX_PAIRS:
-            generator = torch.Generator().manual_seed(seed)
+            generator = torch.Generator().manual_seed(0)
             drawn = torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS]
             known = known[drawn.to(known.device)]
         # Each pair of a sample and a known label becomes a sample of one label.

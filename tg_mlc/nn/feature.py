@@ -26,9 +26,8 @@ class FeatureStates(NamedTuple):
 
 class FeatureMessagePassing(nn.Module):
     r"""The feature message passing module from the `"Neural Message Passing for Multi-Label
-    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: attention among the components of a
-    sample, along a known graph where there is one (the bonds of a molecule), else complete within
-    the sample.
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper: attention among all components of a
+    sample, or along a known graph among them (the bonds of a molecule).
 
     .. math::
         \mathbf{m}_i = \mathbf{z}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v

@@ -31,8 +31,7 @@ class GivenLabels(nn.Module):
         \mathbf{0} & \text{if } k_i \text{ is unknown} \end{cases}
 
     Pass it as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, which adds it after
-    labels have attended to components. The paper adds it before; samples could then not share the
-    queries of the first step.
+    labels have attended to components; the paper adds it before, so that samples share no queries.
 
     Args:
         channels (int): Size :math:`d` of a label state.

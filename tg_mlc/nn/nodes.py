@@ -22,8 +22,7 @@ class NodeComponents(NamedTuple):
 
 
 class NeighbourComponents(nn.Module):
-    r"""The components of nodes that carry labels: each seed itself, its neighbours by hop, and what
-    is known of their labels.
+    r"""The components of seed nodes: themselves, their neighbours by hop, and their known labels.
 
     .. math::
         \mathcal{Z}_s = \{ \mathbf{x}_s + \mathbf{e}_0 \} \cup \bigcup_{k=1}^{K} \{ \mathbf{x}_v +
@@ -31,8 +30,7 @@ class NeighbourComponents(nn.Module):
         \in \mathcal{N}_k(s) \}
 
     with :math:`\mathcal{N}_k(s)` the nodes from which the shortest path of edges to seed :math:`s`
-    has :math:`k` steps. States are made once for each node and hop: time and memory are linear in
-    the pairs.
+    has :math:`k` steps. States are made once for each node and hop, not for each pair.
 
     .. code-block:: python
 
@@ -90,14 +88,12 @@ class NeighbourComponents(nn.Module):
             x (torch.Tensor or list): The node states, or those of the node type of every hop.
             edge_index (torch.Tensor, SparseTensor or list): The edges, or those of the relation of
                 every hop, from the seeds outwards.
-            seeds (int or torch.Tensor): The number of first nodes that are seeds (the
-                :obj:`batch_size` of a :class:`~torch_geometric.loader.NeighborLoader`), or their
-                indices or mask.
+            seeds (int or torch.Tensor): The indices or the mask of the seeds, or their number if
+                they are first (a :class:`~torch_geometric.loader.NeighborLoader`'s batch size).
             known (torch.Tensor, optional): Known labels of the seeds' node type. Labels of this
                 call's seeds are never read. (default: :obj:`None`)
         """
-        # The states of all hops are one list where they are of one type: how labels that are known
-        # find their hops.
+        # Hops with the states of the seeds' node type are those whose labels may be known.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
         by_hop = isinstance(edge_index, list | tuple)
         edges = list(edge_index) if by_hop else [edge_index] * self.num_hops

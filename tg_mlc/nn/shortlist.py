@@ -18,8 +18,7 @@ class Shortlist(NamedTuple):
 
     label: Tensor  #: the labels :math:`(M)`, those of each sample in ascending order
     ptr: Tensor  #: start and end of each sample's candidates :math:`(B + 1)`
-    #: the edges of the label graph among the labels of each sample, between places :math:`(2, E)`
-    edge_index: Tensor
+    edge_index: Tensor  #: edges :math:`(2, E)` among the labels of each sample, by their indices
 
     @property
     def sample(self) -> Tensor:

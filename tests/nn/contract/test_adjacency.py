@@ -46,15 +46,22 @@ def assert_same_weights(edges, weights, expected):
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["EdgeIndex", "row", "col", "torch.sparse"])
-def test_an_edge_index_class_and_a_sparse_matrix(form):
+@pytest.mark.parametrize("form", ["EdgeIndex", "row", "col", "torch.sparse", SPARSE_TENSOR])
+def test_edges_of_every_form(form):
     conv = AttentionConv((5, 8), heads=2)
     edges = in_form(form, EDGE_INDEX, (3, 4))
-    out, (given, weights) = conv(X, edges, return_attention_weights=True)
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
+    assert_close(conv(X, edges), expected)
+    out, weighted = conv(X, edges, return_attention_weights=True)
     assert_close(out, expected)
-    assert given is edges
-    plain = edges.to_sparse_coo().indices().flip(0) if form == "torch.sparse" else edges.as_tensor()
+    if form == "SparseTensor":
+        row, col, weights = weighted.coo()
+        plain = torch.stack([col, row])
+    else:
+        given, weights = weighted
+        assert given is edges
+        is_sparse = form == "torch.sparse"
+        plain = edges.to_sparse_coo().indices().flip(0) if is_sparse else edges.as_tensor()
     assert_same_weights(plain, weights, other)
 
 
@@ -63,18 +70,6 @@ def test_an_edge_index_class_with_the_other_flow(form):
     conv = AttentionConv(8, heads=2, flow="target_to_source")
     x = torch.randn(4, 8)
     assert_close(conv(x, in_form(form, EDGE_INDEX, (4, 4))), conv(x, EDGE_INDEX))
-
-
-@needs_torch_sparse
-def test_sparse_tensor():
-    conv = AttentionConv((5, 8), heads=2)
-    adjacency = in_form("SparseTensor", EDGE_INDEX, (3, 4))
-    expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
-    assert_close(conv(X, adjacency), expected)
-    out, weighted = conv(X, adjacency, return_attention_weights=True)
-    assert_close(out, expected)
-    row, col, weights = weighted.coo()
-    assert_same_weights(torch.stack([col, row]), weights, other)
 
 
 @needs_torch_sparse
@@ -215,16 +210,6 @@ def test_an_adjacency_that_names_no_node_is_an_error(form):
     conv = torch.compile(conv, backend="eager") if form == "compiled" else conv
     with pytest.raises((ValueError, IndexError, RuntimeError)):
         conv((STATES, STATES), edges)
-
-
-def test_the_fused_path_does_not_aggregate_messages(monkeypatch):
-    # PyG's aggregation ignores the pointers of a sorted adjacency, and would be no faster.
-    conv = AttentionConv(8, heads=2)
-    expected = conv((STATES, STATES), BY_TARGET)
-    monkeypatch.setattr(conv.aggr_module, "forward", None)
-    assert_close(conv((STATES, STATES), ADJACENCY), expected)
-    with pytest.raises(TypeError):
-        conv((STATES, STATES), BY_TARGET)
 
 
 @pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])

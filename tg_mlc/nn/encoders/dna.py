@@ -14,9 +14,8 @@ NUM_LETTERS = 4
 
 
 class DNAEncoder(nn.Module):
-    r"""Makes components of the letters of DNA by one convolution to :math:`d` channels, as the
-    `"Neural Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_
-    paper does.
+    r"""The convolution of DNA to components of the `"Neural Message Passing for Multi-Label
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathbf{z}_k = \max_{kp \, \leq \, i \, < \, (k + 1) p} \textrm{ReLU} \Big( \mathbf{b} +
@@ -39,8 +38,7 @@ class DNAEncoder(nn.Module):
           :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
     Raises:
-        ValueError: If :obj:`kernel_size` or :obj:`pool` is less than 1, or the letters are of
-            another shape or type.
+        ValueError: If an option is less than 1, or the letters are of another shape or type.
     """
 
     edge_dim: int | None = None
@@ -86,8 +84,7 @@ class DNAEncoder(nn.Module):
         sample = ptr2index(ptr, output_size=x.size(0))
         position = torch.arange(x.size(0), device=x.device) - ptr[sample]
         index = position + (rooms.cumsum(0) - rooms)[sample]
-        # As many rows as rooms can have at most: a number that needs no look at the device, and
-        # can be exported.
+        # The most rows that rooms can have: a number that is known without the device.
         num_rows = x.size(0) + sizes.numel() * (self.conv.kernel_size[0] + self.pool)
         apart = x.new_zeros(num_rows, NUM_LETTERS).index_copy(0, index, x)
         inside = x.new_zeros(apart.size(0)).index_fill(0, index, 1.0)
@@ -101,8 +98,7 @@ class DNAEncoder(nn.Module):
     def _convolve(self, x: Tensor) -> Tensor:
         before = self.conv.kernel_size[0] // 2
         padding = (before, self.conv.kernel_size[0] - 1 - before)
-        # Letters that pair stand at opposite ends of their order, so the other strand is flipped
-        # along both axes.
+        # The other strand is flipped along both axes: A pairs with T, and C with G.
         strands = [x, x.flip(1, 2)] if self.both_strands else [x]
         padded = [nn.functional.pad(strand, padding) for strand in strands]
         out = [nn.functional.relu(self.conv(strand)) for strand in padded]

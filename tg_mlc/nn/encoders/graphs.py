@@ -53,8 +53,7 @@ class CategoricalEmbedding(nn.Module):
 
 
 class MoleculeEncoder(nn.Module):
-    r"""Embeds the atoms and bonds of molecules as :meth:`torch_geometric.utils.from_smiles`
-    describes them.
+    r"""Embeds the atoms and bonds of molecules from :meth:`torch_geometric.utils.from_smiles`.
 
     Args:
         channels (int): Size :math:`d` of a state.

@@ -38,8 +38,7 @@ class BagEncoder(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If the words are of another shape or type, or :obj:`kept` is no mask of the
-            vocabulary.
+        ValueError: If words are of another shape or type, or :obj:`kept` is no mask of them all.
     """
 
     edge_dim: int | None = None
@@ -66,16 +65,13 @@ class BagEncoder(nn.Module):
 
     @torch.no_grad()
     def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
-        r"""Starts words that occur in the same documents alike, as the `"Indexing by Latent
-        Semantic Analysis"
-        <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper
-        does.
+        r"""Starts words of the same documents alike, as the `"Indexing by Latent Semantic Analysis"
+        <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper.
 
         .. math::
             \mathbf{X} \approx \mathbf{U} \mathbf{\Sigma} \mathbf{V}^{\top}, \qquad
             \mathbf{e}_w = \frac{c}{\sqrt{i_w}} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
-            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \qquad i_w = 1 + \log \frac{1 + N}{1 +
-            N_w}
+            {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \; i_w = 1 + \log \tfrac{1 + N}{1 + N_w}
 
         with a random rotation :math:`\mathbf{R}` and :math:`N_w` of the :math:`N` documents with
         the word. TF-IDF's factor :math:`i_w` is half undone, because labels that attend to the
