@@ -55,8 +55,7 @@ def builder(build: BuildT) -> BuildT:
             return MyModel(train.num_inputs, channels, label_graph)
 
     Args:
-        build (Callable): Makes a model of training samples, a label graph, and options that are
-            plain data.
+        build (Callable): Makes a model of training samples, a label graph, and plain options.
 
     Raises:
         ValueError: If a builder of another module has this name.
@@ -78,9 +77,8 @@ def builder(build: BuildT) -> BuildT:
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        model.__dict__[_BLUEPRINT] = Blueprint(
-            build.__name__, named_arguments(bound, 2), describe_samples(train)
-        )
+        facts = named_arguments(bound, 2), describe_samples(train)
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *facts)
         return model
 
     register("builder", recorded)

@@ -79,9 +79,8 @@ def table_lamp(
     Raises:
         ValueError: If the samples are of no kind that has an encoder.
     """
-    options: EncoderOptions = {"num_components": num_components, "min_df": min_df}
-    options["input_dropout"] = input_dropout
-    inputs = kind_of(train).encoder(train, channels, **options)
+    sizes: EncoderOptions = {"num_components": num_components, "min_df": min_df}
+    inputs = kind_of(train).encoder(train, channels, input_dropout=input_dropout, **sizes)
     kwargs |= {"frequency_strength": frequency_strength, "latent": latent}
     return compose(inputs, train, label_graph, node_messages, **kwargs)
 
@@ -102,13 +101,11 @@ def molecule_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
     Its components are the atoms, and a few for each vector that :class:`~tg_mlc.inputs.Fingerprint`
-    or :class:`~tg_mlc.inputs.MoleculeDescriptors` gave to the samples. The readout starts from the
-    frequency of every label.
+    or :class:`~tg_mlc.inputs.MoleculeDescriptors` added. The readout starts from frequencies.
 
     With an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers
     relative to the frequency of every label, the model starts from constant logits that are fitted
-    to them, and messages start with nothing to add. Without it, a linear path leads from vectors to
-    logits.
+    to them, and messages start with nothing to add. Without it, vectors have a linear path, too.
 
     Args:
         train, label_graph: As in :func:`table_lamp`; the training samples also scale descriptors.
@@ -151,13 +148,12 @@ def vector_encoders(
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
     """Returns an encoder, with a fitted scaler, for each vector of the training samples."""
-
-    def encoder(key: str, x: Tensor) -> VectorEncoder:
-        scaling = molecule_scaler(key, x.size(1)).fit(x)
-        options: Any = {"key": key, "scaling": scaling, "dropout": dropout}
-        return VectorEncoder(x.size(1), channels, num_components, **options)
-
-    return [encoder(key, train.rows(key)) for key in keys if key in train[0]]
+    encoders = []
+    for key in [key for key in keys if key in train[0]]:
+        x = train.rows(key)
+        options: Any = {"scaling": molecule_scaler(key, x.size(1)).fit(x), "dropout": dropout}
+        encoders.append(VectorEncoder(x.size(1), channels, num_components, key=key, **options))
+    return encoders
 
 
 @builder
