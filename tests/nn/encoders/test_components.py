@@ -1,12 +1,26 @@
+import re
+
 import pytest
+import scipy.sparse as sp
 import torch
 from torch.testing import assert_close
 from torch_geometric.data import Batch, Data
 
 from tests.models.samples import molecules
 from tg_mlc.nn import FeatureMessagePassing
-from tg_mlc.nn.encoders import BagEncoder, GivenComponents, MessageEncoder, MoleculeEncoder
+from tg_mlc.nn.encoders import (
+    BagEncoder,
+    DNAEncoder,
+    GivenComponents,
+    JointEncoder,
+    MessageEncoder,
+    MoleculeEncoder,
+    NodeEncoder,
+    SequenceEncoder,
+    VectorEncoder,
+)
 from tg_mlc.nn.encoders.components import RecurrentEncoder, ptr_of
+from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 
 NAN = float("nan")
 
@@ -37,9 +51,6 @@ def test_each_known_label_is_a_component_of_its_sample():
         out = encoder(batch)
         assert out.ptr.tolist() == ptr
         assert torch.equal(out.x, torch.cat([alone.x, encoder.embedding.weight[rows]]))
-    batch.given = torch.zeros(2, 3)
-    with pytest.raises(ValueError, match=r"Expected 'given' of shape \[2, 2\] \(got \[2, 3\]\)"):
-        encoder(batch)
 
 
 def test_messages_are_those_of_feature_message_passing_along_the_bonds():
@@ -68,7 +79,55 @@ def test_a_recurrent_encoder_reads_every_sample_on_its_own_in_both_directions(nu
     assert_close(changed[3:], x[3:])
 
 
-def test_a_recurrent_encoder_takes_a_document_without_words_and_an_even_number_of_channels():
+def test_a_recurrent_encoder_takes_a_document_without_words():
     assert RecurrentEncoder(BagEncoder(9, 8)).eval()(documents([])).x.shape == (0, 8)
-    with pytest.raises(ValueError, match=r"even number of 'channels'.*\(got 7\)"):
-        RecurrentEncoder(BagEncoder(9, 7))
+
+
+SYMBOLS = torch.tensor([0, 3])
+GIVEN = Data(x=SYMBOLS, given=torch.zeros(1, 3))
+BAG, LAZY = BagEncoder(9, 4), VectorEncoder(-1, 8)
+ZEROS = sp.csr_array((40, 9))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: encode(BAG, torch.ones(2, 3).long()), "words 'x' of shape [N] or [N, 1], those"),
+        (lambda: encode(BAG, torch.tensor([0, 9])), "words 'x' from 0 to 8 (got 0 to 9)"),
+        (lambda: encode(BAG, torch.tensor([-1, 2])), "words 'x' from 0 to 8 (got -1 to 2)"),
+        (lambda: encode(BAG, torch.rand(3)), "torch.int64 or torch.int32 (got torch.float32); vec"),
+        (lambda: encode(SequenceEncoder(9, 4), SYMBOLS.byte()), "or torch.int32 (got torch.uint8)"),
+        (lambda: encode(SequenceEncoder(9, 4, torch.ones(1, 4)), SYMBOLS), "at most 1 words"),
+        (lambda: BagEncoder(2, 8, kept=SYMBOLS), "'kept' to be a mask of shape [2] (got torch.int"),
+        (lambda: BAG.start_from_documents(ZEROS[:, :8]), "'documents' of shape [N, 9] with at"),
+        (lambda: BAG.start_from_documents(ZEROS), "'documents' with words (got zeros only)"),
+        (lambda: DNAEncoder(4, kernel_size=0), "'kernel_size' to be a whole number"),
+        (lambda: DNAEncoder(4, pool=0), "'pool' to be a whole number"),
+        (lambda: encode(DNAEncoder(4), torch.zeros(3, 4)), "[N] or [N, 1], those of all samples"),
+        (lambda: encode(DNAEncoder(4), torch.tensor([0, 5])), "(got 0 to 5); words are for Seq"),
+        (
+            lambda: encode(DNAEncoder(4), torch.zeros(3)),
+            "whole numbers, torch.uint8 or torch.int64",
+        ),
+        (lambda: encode(VectorEncoder(3, 8), torch.ones(2, 4)), "'x' of shape [N, 3] (got [2, 4])"),
+        (lambda: encode(VectorEncoder(3, 8), torch.ones(3)), "'x' of shape [N, 3] (got [3])"),
+        (lambda: encode(LAZY, torch.ones(2, 3), torch.ones(2, 4)), "of shape [N, 3] (got [2, 4])"),
+        (lambda: encode(LAZY, SYMBOLS.view(1, 2)), "'x' of floating-point numbers (got torch.int"),
+        (lambda: encode(NodeEncoder(4, 6), torch.ones(5, 3)), "'x' of shape [N, 4] (got [5, 3])"),
+        (
+            lambda: CategoricalEmbedding([3, 2], 8)(torch.zeros(4, 1)),
+            "of shape [N, 2] (got [4, 1])",
+        ),
+        (lambda: GivenComponents(BAG, 2)(GIVEN), "'given' of shape [1, 2] (got [1, 3])"),
+        (lambda: JointEncoder([BAG, LAZY]), "to share their 'channels' (got [4, 8])"),
+        (lambda: RecurrentEncoder(BagEncoder(9, 7)), "half for each direction (got 7)"),
+    ],
+)
+def test_refusals_of_all_encoders(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def encode(encoder, *inputs):
+    for x in inputs:
+        encoder(Data(x=x))

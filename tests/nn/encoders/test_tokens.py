@@ -42,10 +42,6 @@ def test_words_of_the_same_documents_start_alike():
     wide.start_from_documents(documents)
     assert wide.embedding.weight.isfinite().all()
     assert wide.embedding.weight[:10].std(dim=0).min() > 0.1  # the rotation uses all channels
-    with pytest.raises(ValueError, match=r"'documents' of shape \[N, 11\] .* \(got \[40, 10\]\)"):
-        encoder.start_from_documents(documents[:, :10])
-    with pytest.raises(ValueError, match="got zeros only"):
-        encoder.start_from_documents(documents * 0)
 
 
 def test_bags():
@@ -71,8 +67,6 @@ def test_words_that_are_not_kept_are_left_out():
     words = sp.csr_array(np.random.default_rng(0).random((6, 10)).astype(np.float32))
     encoder.start_from_documents(words)
     assert (encoder.embedding.weight.norm(dim=1) > 0).equal(kept)
-    with pytest.raises(ValueError, match=r"'kept' to be a mask of shape \[10\] \(got torch.int64"):
-        BagEncoder(10, 8, kept=kept.long())
 
 
 def test_normalised_weights_have_a_mean_square_of_one():
@@ -100,21 +94,3 @@ def test_a_table_of_positions():
     x = encoder(documents()).x
     assert_close(x, encoder.embedding.weight[[4, 2, 7, 2]] + table[[0, 1, 2, 0]])
     assert "positions" in encoder.state_dict()
-    with pytest.raises(ValueError, match=r"at most 2 words, .* \(got 3\)"):
-        SequenceEncoder(10, 8, positions=table[:2])(documents())
-
-
-@pytest.mark.parametrize("encoder", [BagEncoder(9, 4), SequenceEncoder(9, 4)])
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (torch.ones(2, 3).long(), r"words 'x' of shape \[N\] or \[N, 1\].*got \[2, 3\].*without"),
-        (torch.tensor([0, 9]), r"words 'x' from 0 to 8 \(got 0 to 9\)"),
-        (torch.tensor([-1, 2]), r"words 'x' from 0 to 8 \(got -1 to 2\)"),
-        (torch.rand(3), r"whole numbers, torch.int64 or torch.int32 \(got torch.float32\);"),
-        (torch.tensor([0, 3]).byte(), r"or torch.int32 \(got torch.uint8\).* DNAEncoder"),
-    ],
-)
-def test_what_is_no_word_is_refused(encoder, x, message):
-    with pytest.raises(ValueError, match=message):
-        encoder(Data(x=x))

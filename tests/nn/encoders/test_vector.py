@@ -1,5 +1,4 @@
 import copy
-import re
 
 import pytest
 import torch
@@ -41,20 +40,6 @@ def test_joint_components_stay_with_their_sample():
     assert ptr.tolist() == [0, 3, 6, 9, 12]
     expected = torch.cat([one(data).x.view(4, 1, 8), two(data).x.view(4, 2, 8)], dim=1)
     assert_close(x.view(4, 3, 8), copy.deepcopy(joint.norm)(expected))
-    with pytest.raises(ValueError, match=r"'encoders' to share their 'channels' \(got \[4, 8\]\)"):
-        JointEncoder([one, VectorEncoder(3, 4)])
-
-
-@pytest.mark.parametrize(
-    "encoder", [VectorEncoder(3, 8), VectorEncoder(-1, 8)], ids=["sized", "lazy"]
-)
-def test_vectors_of_another_size_or_type_are_refused(encoder):
-    encoder(Data(x=torch.randn(2, 3)))
-    for shape in ((2, 4), (3,)):
-        with pytest.raises(ValueError, match=rf"\[N, 3\] \(got {re.escape(str(list(shape)))}\)"):
-            encoder(Data(x=torch.randn(shape)))
-    with pytest.raises(ValueError, match=r"'x' of floating-point numbers \(got torch.int64\)"):
-        encoder(Data(x=torch.ones(2, 3, dtype=torch.long)))
 
 
 def test_scaling_may_change_the_size():
