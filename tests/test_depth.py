@@ -1,7 +1,5 @@
 """One prediction reads top to bottom: it enters few functions of the package, in few files."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,12 +1,10 @@
-"""The code of the pages, run in a folder of its own."""
-
-from __future__ import annotations
+"""The README and the pages: their code, run in a folder of its own, and their statements."""
 
 import difflib
+import json
 import re
-from pathlib import Path
+import subprocess
 from pydoc import locate
-from typing import Any
 
 import pytest
 import torch
@@ -17,15 +15,17 @@ from tests.papers.convert.released import Config, random_state
 from tests.quick import train_little
 from tests.snippets import ROOT, cells, python_blocks
 
-TUTORIALS = sorted(
-    str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "tutorials").glob("*.md")
-)
-PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
+TUTORIALS = sorted(f"docs/tutorials/{page.name}" for page in ROOT.glob("docs/tutorials/*.md"))
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in ROOT.glob("docs/*.md"))]
 BLOCKS = {f"{page}-{i}": text for page in PAGES for i, text in enumerate(python_blocks(page))}
+README = (ROOT / "README.md").read_text()
+NUMBERS = {9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen"}
+#: Instructions of a Dockerfile.
+KNOWN = "ARG FROM RUN COPY ENV USER WORKDIR EXPOSE HEALTHCHECK ENTRYPOINT CMD"
 
 
 @pytest.fixture
-def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _readers_own(tmp_path, monkeypatch):
     """Short training, and the checkpoint that a page expects in the working folder."""
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
@@ -34,13 +34,13 @@ def _readers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 @pytest.mark.usefixtures("_readers_own")
-def test_every_block_runs(block: str) -> None:
-    namespace: dict[str, object] = {}
+def test_every_block_runs(block):
+    namespace = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}
 
 
-def test_three_lines_make_a_label_message_passing_network() -> None:
+def test_three_lines_make_a_label_message_passing_network():
     before, after = [block for block in python_blocks("docs/training.md") if "GINEConv" in block]
     bodies = [block[block.index("class Net") :].splitlines() for block in (before, after)]
     changes = [line for line in difflib.ndiff(*bodies) if line[0] in "+-"]
@@ -51,7 +51,7 @@ def test_three_lines_make_a_label_message_passing_network() -> None:
     batch = Batch.from_data_list(list(map(from_smiles, ("CCO", "c1ccccc1O", "CC(=O)N"))))
     y = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
     for block in (before, after):
-        namespace: dict[str, Any] = {}
+        namespace = {}
         exec(block, namespace)
         model = namespace["Net"](num_labels=4)
         optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
@@ -70,7 +70,7 @@ def test_three_lines_make_a_label_message_passing_network() -> None:
 @pytest.mark.parametrize("page", TUTORIALS)
 @pytest.mark.usefixtures("_readers_own")
 @pytest.mark.filterwarnings("ignore:.*non-interactive:UserWarning")
-def test_every_tutorial_runs_and_ends_in_a_picture(page: str) -> None:
+def test_every_tutorial_runs_and_ends_in_a_picture(page):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     exec(cells(page), {})
@@ -79,33 +79,98 @@ def test_every_tutorial_runs_and_ends_in_a_picture(page: str) -> None:
     plt.close("all")
 
 
-def test_the_reference_documents_every_public_module_once() -> None:
-    pages = (page.read_text() for page in (ROOT / "docs" / "reference").glob("*.rst"))
+def test_the_reference_documents_every_public_module_once():
+    pages = (page.read_text() for page in ROOT.glob("docs/reference/*.rst"))
     documented = [module for page in pages for module in re.findall(r"automodule:: (\S+)", page)]
     public = {
         ".".join(path.parent.relative_to(ROOT).parts)
         for path in (ROOT / "tg_mlc").rglob("__init__.py")
         if "__all__" in path.read_text()
     }
-    public -= {"tg_mlc", "tg_mlc.ops.attention"}
-    assert sorted(documented) == sorted({*public, "tg_mlc.losses"})
+    assert sorted(documented) == sorted({*public, "tg_mlc.losses"} - {"tg_mlc"})
 
 
-def test_roles_name_what_exists() -> None:
+def test_roles_name_what_exists():
     role = r"(?:\{(?:class|func|meth|attr)\}|:(?:class|func|meth):)`~?(tg_mlc[\w.]+)`"
-    sources = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "tg_mlc").rglob("*.py")]
+    sources = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("tg_mlc/**/*.py")]
     named = {found for source in sources for found in re.findall(role, source.read_text())}
     assert len(named) > 100
     assert not [name for name in named if locate(name) is None]
 
 
-def test_every_page_is_in_the_index() -> None:
-    pages = {page.stem for page in (ROOT / "docs").glob("*.md")}
-    index = (ROOT / "docs" / "index.md").read_text()
+def test_every_page_is_in_the_index():
+    pages = {page.stem for page in ROOT.glob("docs/*.md")}
+    index = (ROOT / "docs/index.md").read_text()
     assert pages - {"index"} <= set(re.findall(r"^[\w/]+$", index, re.MULTILINE))
 
 
-def test_the_pages_outside_results_stay_short() -> None:
+def test_the_readme_and_the_pages_outside_results_stay_short():
     code = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-    pages = [page for page in (ROOT / "docs").rglob("*.md") if "results" not in str(page)]
+    pages = [page for page in ROOT.glob("docs/**/*.md") if "results" not in str(page)]
     assert sum(len(code.sub("", page.read_text()).split()) for page in pages) <= 18_000
+    assert len(README.split()) <= 900
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
+def test_the_classifier_of_the_readme_predicts_what_its_comment_says(seconds, capsys):
+    [block] = (each for each in python_blocks("README.md") if "AutoClassifier" in each)
+    [expected] = re.findall(r"# (\[\{.*\}\])$", block, re.MULTILINE)
+    exec(block.replace("seconds=60", f"seconds={seconds}"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == expected
+
+
+def test_links_and_commands_of_the_readme_exist():
+    for target in re.findall(r"\]\(([^)#]+)[)#]", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
+    commands = re.findall(r"^make (\w+)", README, re.MULTILINE)
+    assert commands == ["sider", "test"]
+    for command in commands:
+        subprocess.run(["make", "--dry-run", command], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_the_table_of_extras_is_that_of_pyproject():
+    tomllib = pytest.importorskip("tomllib", reason="needs Python 3.11")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = (ROOT / "docs/installation.md").read_text().splitlines()
+    cells = [line.split("|")[1:4] for line in lines if line.startswith("| `")]
+    rows = {name: (use.strip(), text.strip()) for cell, use, text in cells for name in words(cell)}
+    assert rows.keys() == extras.keys()
+
+    above, within = list(rows)[: list(rows).index("all")], extras["all"][0].partition("[")[2]
+    assert set(above) == set(words(within))
+    assert rows["all"] == (f"the {NUMBERS[len(above)]} above", "")
+    for extra in (*above, "sparse"):
+        assert set(rows[extra][1].split(", ")) == {words(line)[0] for line in extras[extra]}
+    said = {"the command line": "jsonargparse", "downloads": "pooch"}
+    said["linear baselines"] = "scikit-learn"
+    for extra in ("data", "molecules", "train"):
+        for use, package in said.items():
+            assert use not in rows[extra][0] or package in rows[extra][1], (extra, use)
+
+
+def words(text):
+    return re.findall(r"[\w-]+", text)
+
+
+def test_the_dockerfile_has_known_instructions_of_what_exists():
+    """By its syntax, where no image can be built."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = text.replace("\\\n", " ").splitlines()
+    steps = [tuple(line.split(maxsplit=1)) for line in lines if line.strip()]
+    assert steps[0][0] == "FROM"
+    assert {name for name, _ in steps} <= set(KNOWN.split())
+    for name, rest in steps:
+        if name in ("ENTRYPOINT", "CMD"):
+            assert all(isinstance(word, str) for word in json.loads(rest))
+        if name == "HEALTHCHECK":
+            json.loads(rest[rest.index("CMD ") + 4 :])
+        if name == "COPY" and "--from" not in rest:
+            assert all((ROOT / path).exists() for path in rest.split()[:-1])
+    extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    [installed] = [rest for _, rest in steps if "pip install" in rest and "[" in rest]
+    assert {*re.search(r"\[(.*?)\]", installed)[1].split(",")} <= {*extras}
+    last = max(index for index, (name, _) in enumerate(steps) if name == "FROM")
+    users = [rest for name, rest in steps[last:] if name == "USER"]
+    assert users
+    assert "root" not in users  # the server has few rights

@@ -2,8 +2,6 @@
 equal probabilities and decisions.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

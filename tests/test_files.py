@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -58,8 +56,9 @@ def test_damaged_files_are_named(tmp_path, suffix):
     packed = COMPRESS[suffix](os.urandom(2**20))
     for content, start in ((packed[:-9], "[1-9]"), (b"text", "0 ")):
         path = write(tmp_path, content, f"x{suffix}")
+        message = rf"'{path}' to be whole \(.* after {start}.*\); get it once more"
         for read in (read_unpacked, lambda path: list(byte_lines(path))):
-            with pytest.raises(ValueError, match=rf"'{path}' to be whole \(.* after {start}"):
+            with pytest.raises(ValueError, match=message):
                 read(path)
 
 
@@ -91,8 +90,12 @@ def test_both_files_are_closed(tmp_path):
 def test_the_most_bytes(tmp_path, suffix):
     path = write(tmp_path, COMPRESS[suffix](bytes(1000)), f"x{suffix}")
     assert read_unpacked(path, 1000) == bytes(1000)
-    with pytest.raises(ValueError, match=rf"'{path}' to have at most 999 bytes unpacked"):
-        read_unpacked(path, 999)
+    for size in (999, 0):
+        message = (
+            rf"'{path}' to have at most {size} bytes unpacked \(got more\); unpack or divide it"
+        )
+        with pytest.raises(ValueError, match=message):
+            read_unpacked(path, size)
 
 
 READERS = {

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -82,6 +80,13 @@ def parse(path):
     return ast.parse(path.read_text())
 
 
+def nodes_of_the_package():
+    """Yields the files of the package, and all nodes of their syntax trees."""
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(parse(path)):
+            yield str(path.relative_to(ROOT)), node
+
+
 def room_imports(root):
     """For each folder or module in a package, the others in it that its files import."""
     rooms = {path.stem for path in root.iterdir() if path.is_dir() or path.suffix == ".py"}
@@ -147,11 +152,9 @@ def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
         assert all(name.startswith("tg_mlc.graphs.hierarchy.") for name in graphs)
 
 
-@pytest.mark.parametrize(
-    "room", sorted(path.parent for path in ROOT.glob("*/__init__.py")), ids=lambda room: room.name
-)
+@pytest.mark.parametrize("room", sorted(path.parent.name for path in ROOT.glob("*/__init__.py")))
 def test_files_of_a_room_import_one_another_in_one_direction(room):
-    TopologicalSorter(file_imports(room)).prepare()
+    TopologicalSorter(file_imports(ROOT / room)).prepare()
 
 
 @pytest.mark.parametrize(
@@ -215,34 +218,27 @@ def test_predictions_import_neither_training_nor_what_other_kinds_need(groups):
 def test_the_kind_of_inputs_is_compared_in_its_room_only():
     """All others ask the object of the kind."""
     pending = {"graphs/label_graph.py"}
-    found = {
-        str(path.relative_to(ROOT))
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.Compare)
-        and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn)
-        for side in (node.left, *node.comparators)
-        if re.fullmatch(r"(.*\.)?kind", ast.unparse(side)) and "dtype" not in ast.unparse(side)
-    }
+    operators = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+    found = set()
+    for path, node in nodes_of_the_package():
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], operators):
+            sides = map(ast.unparse, (node.left, *node.comparators))
+            kinds = [side for side in sides if re.fullmatch(r"(.*\.)?kind", side)]
+            found |= {path} if any("dtype" not in side for side in kinds) else set()
     assert {path for path in found if not path.startswith("inputs/")} <= pending
 
 
 def test_constructors_have_few_parameters():
     pending = {"DatasetCard", "GraphComparison"}
     found = set()
-    for node in [node for path in ROOT.rglob("*.py") for node in ast.walk(parse(path))]:
+    for _, node in nodes_of_the_package():
         if isinstance(node, ast.ClassDef):
-            fields = [
-                each
-                for each in node.body
-                if isinstance(each, ast.AnnAssign) and ast.unparse(each.target) != "_"
-            ]
-            number = len(fields) * any(
-                "dataclass" in ast.unparse(each) for each in node.decorator_list
-            )
-            for each in node.body:
-                if isinstance(each, ast.FunctionDef) and each.name == "__init__":
-                    number = len(each.args.args) - 1 + len(each.args.kwonlyargs)
+            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            fields = [field for field in fields if ast.unparse(field.target) != "_"]
+            number = len(fields) * ("dataclass" in "".join(map(ast.unparse, node.decorator_list)))
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                    number = len(part.args.args) - 1 + len(part.args.kwonlyargs)
             found |= {node.name} if number > 13 else set()
     assert found <= pending
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -12,20 +10,20 @@ from tg_mlc._memory import LARGE, on_large_pages
 
 @pytest.mark.parametrize("size", [0, 1, LARGE // 4 - 1, LARGE // 4, LARGE // 4 + 1025])
 @pytest.mark.parametrize("offset", [0, 3])
-def test_large_pages_change_no_number(size: int, offset: int) -> None:
+def test_large_pages_change_no_number(size, offset):
     tensor = torch.arange(size + offset, dtype=torch.float32)[offset:]
     assert on_large_pages(tensor) is tensor
     assert torch.equal(tensor, torch.arange(offset, size + offset, dtype=torch.float32))
 
 
-def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_are_left_alone(monkeypatch):
     monkeypatch.setattr(_memory, "_libc", lambda: None)
     _memory.keep_heap()
     assert on_large_pages(torch.ones(LARGE)).sum() == LARGE
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps a heap")
-def test_a_kept_heap_takes_no_fresh_pages() -> None:
+def test_a_kept_heap_takes_no_fresh_pages():
     code = """
 import resource, torch
 from tg_mlc.ops import keep_heap

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,18 +13,15 @@ def test_require_returns_the_module_of_the_dotted_name():
 
 
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part", "json.no_such_part"])
-def test_require_names_the_extra_of_a_missing_package(module: str):
-    with pytest.raises(
-        ImportError, match=r'pip install "tg_mlc\[molecules\]", or ".\[molecules\]" in a clone'
-    ) as caught:
+def test_require_names_the_extra_of_a_missing_package(module):
+    message = r'pip install "tg_mlc\[molecules\]", or ".\[molecules\]" in a clone'
+    with pytest.raises(ImportError, match=message) as caught:
         require(module, extra="molecules")
     assert f"'{module}'" in str(caught.value)
     assert not isinstance(caught.value, ModuleNotFoundError)
 
 
-def test_require_lets_through_what_an_installed_package_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_require_lets_through_what_an_installed_package_lacks(tmp_path, monkeypatch):
     (tmp_path / "needs_another.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "needs_another", raising=False)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import importlib
 import inspect
 import os
@@ -19,23 +17,11 @@ from tests.fresh import run_alone, run_python
 from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
-OPTIONAL = (
-    "jsonargparse",
-    "lightning",
-    "matplotlib",
-    "napkinxc",
-    "numba",
-    "obonet",
-    "pandas",
-    "pooch",
-    "pytorch_lightning",
-    "rdkit",
-    "sklearn",
-    "tensorboard",
-    "torch_scatter",
-    "torch_sparse",
-    "triton",
+_OPTIONAL = (
+    "jsonargparse lightning matplotlib napkinxc numba obonet pandas pooch pytorch_lightning rdkit "
+    "sklearn tensorboard torch_scatter torch_sparse triton"
 )
+OPTIONAL = tuple(_OPTIONAL.split())
 # Recipes train, which needs Lightning, and estimators need scikit-learn.
 NEEDS_AN_EXTRA = {"papers", "sklearn"}
 
@@ -55,18 +41,24 @@ for name in {names!r}:
 """
 
 
-def rooms() -> list[str]:
+def rooms():
     folders = (path.parent for path in (ROOT / "tg_mlc").glob("*/__init__.py"))
     files = (path.with_suffix("") for path in (ROOT / "tg_mlc").glob("*.py"))
     names = {path.name for path in (*folders, *files) if not path.name.startswith("_")}
     return sorted(f"tg_mlc.{name}" for name in names - NEEDS_AN_EXTRA)
 
 
-def test_importing_the_package_imports_no_optional_package():
-    loaded = run_alone(
-        "import sys, tg_mlc; print(*{name.partition('.')[0] for name in sys.modules})"
-    ).split()
-    assert not {*OPTIONAL} & {*loaded}
+def test_an_import_is_light_and_changes_neither_imports_nor_warnings_of_others():
+    code = """
+import sys, warnings
+before = [*sys.meta_path], [*warnings.filters], {*sys.modules}
+import tg_mlc
+print(before[:2] == ([*sys.meta_path], [*warnings.filters]), *{*sys.modules} - before[2])
+"""
+    unchanged, *loaded = run_alone(code).split()
+    assert unchanged == "True"
+    assert len(loaded) < 40
+    assert not {*OPTIONAL} & {name.partition(".")[0] for name in loaded}
 
 
 def test_rooms_import_without_optional_packages():
@@ -76,9 +68,7 @@ def test_rooms_import_without_optional_packages():
 
 def test_rooms_import_without_loading_kernels():
     code = f"import sys\nfor name in {rooms()!r}: __import__(name)\nprint(*sys.modules)"
-    assert not [
-        name for name in run_python(code)[0].split() if name.startswith("tg_mlc.ops.kernels.csr_")
-    ]
+    assert "tg_mlc.ops.kernels.csr_" not in run_python(code)[0]
 
 
 def test_names_at_the_top_are_found_and_hidden_by_no_room():
@@ -90,35 +80,18 @@ def test_names_at_the_top_are_found_and_hidden_by_no_room():
 
 
 def test_methods_have_a_docstring_or_inherit_one():
-    modules = [
-        importlib.import_module(f"tg_mlc.{each.name}")
-        for each in pkgutil.iter_modules(tg_mlc.__path__)
-    ]
-    public = [
-        getattr(module, name) for module in modules for name in getattr(module, "__all__", ())
-    ]
-    methods = [
-        getattr(cls, name)
-        for cls in filter(inspect.isclass, public)
-        for name, value in vars(cls).items()
-        # which PyG writes for a layer once it is made
-        if not name.startswith(("_", "propagate", "collect"))
-        and (isinstance(value, property) or inspect.isroutine(value))
-    ]
+    names = [f"tg_mlc.{module.name}" for module in pkgutil.iter_modules(tg_mlc.__path__)]
+    methods = []
+    for module in map(importlib.import_module, names):
+        public = [getattr(module, name) for name in getattr(module, "__all__", ())]
+        for cls in filter(inspect.isclass, public):
+            for name, value in vars(cls).items():
+                # PyG writes 'propagate' and 'collect' for a layer once it is made.
+                own = not name.startswith(("_", "propagate", "collect"))
+                if own and (isinstance(value, property) or inspect.isroutine(value)):
+                    methods.append(getattr(cls, name))
     assert len(methods) > 100
-    assert not [method for method in methods if not inspect.getdoc(method)]
-
-
-def test_an_import_changes_neither_imports_nor_warnings_of_others():
-    code = """
-import sys, warnings
-before = [*sys.meta_path], [*warnings.filters], {*sys.modules}
-import tg_mlc
-print(before[:2] == ([*sys.meta_path], [*warnings.filters]), len({*sys.modules} - before[2]))
-"""
-    unchanged, num_modules = run_alone(code).split()
-    assert unchanged == "True"
-    assert int(num_modules) < 40
+    assert all(map(inspect.getdoc, methods))
 
 
 def test_saved_models_find_what_rooms_above_register():
@@ -126,16 +99,11 @@ def test_saved_models_find_what_rooms_above_register():
         if not module.name.endswith("__main__") and "triton" not in module.name:
             importlib.import_module(module.name)
     rooms = {name: room for room, names in ROOMS.items() for name in names.split()}
-    above = tuple(
-        f"tg_mlc.{room}"
-        for room in ("explanations", "exporting", "training", "stacking", "sequences", "papers")
-    )
-    registered = {
-        name: value.__module__
-        for found in _REGISTERED.values()
-        for name, value in found.items()
-        if value.__module__.startswith(above)
-    }
+    above = ("explanations", "exporting", "training", "stacking", "sequences", "papers")
+    values = {name: value for group in _REGISTERED.values() for name, value in group.items()}
+    modules = {name: value.__module__ for name, value in values.items()}
+    prefixes = tuple(f"tg_mlc.{room}" for room in above)
+    registered = {name: room for name, room in modules.items() if room.startswith(prefixes)}
     assert rooms.keys() == registered.keys()
     assert all(module.startswith(rooms[name]) for name, module in registered.items())
 
@@ -179,9 +147,6 @@ def test_core_needs_no_optional_package():
         pytest.skip("tg_mlc is not installed here, so it has no metadata")
     names = {re.split(r"[^\w-]", line)[0].replace("-", "_") for line in core}
     assert names == {"networkx", "numpy", "safetensors", "scipy", "torch", "torch_geometric"}
-
-
-def test_types_are_shipped():
     assert (Path(tg_mlc.__file__).parent / "py.typed").is_file()
 
 
@@ -198,11 +163,10 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     [wheel] = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(installed)
     code = (
-        f"import site; site.addsitedir({str(installed)!r}); import tg_mlc; print(tg_mlc.__file__)"
+        f"import site; site.addsitedir({str(installed)!r}); import tg_mlc as x; print(x.__file__)"
     )
     alone = [sys.executable, "-S", "-c", code]  # without what is installed here
     elsewhere = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        alone, cwd=tmp_path, env=elsewhere, check=True, capture_output=True, text=True
-    )
+    options = {"cwd": tmp_path, "env": elsewhere, "capture_output": True, "text": True}
+    done = subprocess.run(alone, check=True, **options)
     assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")

@@ -1,7 +1,5 @@
 """The page on production, followed by its reader: every command of it, in order."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -26,15 +24,9 @@ COMMANDS = "".join(re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTI
 
 
 def test_few_commands_and_a_client_of_ten_lines():
-    assert [shlex.split(command)[:2] for command in COMMANDS] == [
-        ["tg-mlc", "train"],
-        ["tg-mlc", "serve"],
-        ["head", "-4"],
-        ["pip", "install"],
-        ["python", "examples/score_with_ray.py"],
-        ["tg-mlc", "export"],
-        ["tg-mlc", "export"],
-    ]
+    starts = [" ".join(shlex.split(command)[:2]) for command in COMMANDS]
+    others = ["head -4", "pip install", "python examples/score_with_ray.py"]
+    assert starts == ["tg-mlc train", "tg-mlc serve", *others, *["tg-mlc export"] * 2]
     assert len([line for line in CLIENT.splitlines() if line]) <= 10
 
 
@@ -49,9 +41,8 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tg_mlc", *shlex.split(serve.replace("8000", port))[1:]]
-    )
+    words = shlex.split(serve.replace("8000", port))[1:]
+    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", *words])
     try:
         for _ in range(1200):
             try:
@@ -62,13 +53,11 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         exec(CLIENT.replace("8000", port), {})
         first, second = capsys.readouterr().out.splitlines()
-        assert re.match(
-            r"\{'calm': [\d.e-]+, 'sad': 1\.0\} \{'calm': (True|False), 'sad': True\}", first
-        )
+        answer = r"\{'calm': [\d.e-]+, 'sad': 1\.0\} \{'calm': (True|False), 'sad': True\}"
+        assert re.match(answer, first)
         assert second.endswith("None")
-        shown = subprocess.run(
-            ask.replace("8000", port), shell=True, capture_output=True, text=True, check=True
-        )
+        options = {"shell": True, "capture_output": True, "text": True}
+        shown = subprocess.run(ask.replace("8000", port), check=True, **options)
         assert len(json.loads(shown.stdout)["results"]) == 3
     finally:
         process.terminate()

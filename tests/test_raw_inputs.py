@@ -1,11 +1,6 @@
 """A saved model of raw inputs gives the same scores, to the last bit, in another process."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,24 +9,14 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
 from tests.fresh import run_python
-from tg_mlc.data import ArrayDataset, MoleculeDataset, MultiLabelDataset, from_arrays, random_split
+from tg_mlc import inputs
+from tg_mlc.data import ArrayDataset, MoleculeDataset, from_arrays, random_split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import read_checkpoint
-from tg_mlc.inputs import (
-    DNA,
-    Chain,
-    Fingerprint,
-    MoleculeDescriptors,
-    Molecules,
-    Preprocessor,
-    Scale,
-    Vectors,
-    Words,
-)
-from tg_mlc.models import LaMP, dna_lamp, molecule_lamp, table_lamp
+from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.papers.base_scores import published_features, table_preprocessor
-from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
 NAN = float("nan")
 LABELS = ["a", "b", "c"]
@@ -39,12 +24,8 @@ OPTIONS = {"channels": 8, "num_steps": 1, "heads": 2}
 WORDS = ["red", "green", "blue", "apple", "pear", "plum", "old", "new"]
 rng = np.random.default_rng(0)
 PRESENT = rng.random((40, 8)) < 0.5
-TEXTS = [
-    [word for word, there in zip(WORDS, row, strict=True) if there] or ["red"] for row in PRESENT
-]
-Y = np.stack([PRESENT[:, 0], PRESENT[:, 1] | PRESENT[:, 2], PRESENT[:, 3]], axis=1).astype(
-    np.float32
-)
+TEXTS = [[WORDS[i] for i in np.flatnonzero(row)] or ["red"] for row in PRESENT]
+Y = np.stack([PRESENT[:, 0], PRESENT[:, 1] | PRESENT[:, 2], PRESENT[:, 3]], axis=1) * np.float32(1)
 NEW_TEXTS = ["The old, red apple!", "Green pears are PLUM", ["blue", "pear", "unheard"]]
 
 IN_ANOTHER_PROCESS = """
@@ -69,70 +50,53 @@ for folder in map(Path, sys.argv[1:]):
 """
 
 
-def bags() -> MultiLabelDataset:
+def bags():
     return from_arrays(PRESENT.astype(float), Y, LABELS, WORDS, kind="bag")
 
 
-def words() -> MultiLabelDataset:
+def words():
     return from_arrays(TEXTS, Y, LABELS, kind="sequence")
 
 
-def vectors(missing: bool = False) -> MultiLabelDataset:
+def vectors(missing=False):
     x = rng.standard_normal((40, 5)) + 3 * Y @ rng.standard_normal((3, 5))
     x[::7, 2] = np.nan if missing else 1.0
     return from_arrays(x, Y, LABELS, kind="vector")
 
 
-def molecules() -> MultiLabelDataset:
+def molecules():
     smiles = ["C" * (1 + i % 10) + ("O", "N", "C(=O)O", "Cl")[i % 4] for i in range(40)]
     y = torch.stack([torch.arange(40) % 4 == i for i in range(3)], dim=1).float()
-    features = Compose([Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors()])
+    prints = [inputs.Fingerprint("morgan", 64), inputs.Fingerprint("maccs")]
+    features = Compose([*prints, inputs.MoleculeDescriptors()])
     return MoleculeDataset.from_smiles(smiles, y, LABELS, pre_transform=features)
 
 
-def dna() -> MultiLabelDataset:
+def dna():
     tokens = Tokens.of(rng.integers(0, 5, (40, 12)).tolist())
     return ArrayDataset(Records(tokens, Y, LABELS, list("ACGTN")).to_samples())
 
 
-class Case(NamedTuple):
-    make: Callable[[], MultiLabelDataset]
-    preprocessor: Preprocessor
-    factory: Callable[..., LaMP]
-    raw: list[Any]
-
-
+SCALED = inputs.Chain(inputs.Vectors(), inputs.Scale("quantile"))
+FEATURES = published_features(["forest", "molecule_ridge"])
+WITH_SCORES = inputs.Chain(inputs.Molecules(), FEATURES)
+VECTORS = [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]]
+GAPS = [[0.1, 2.0, NAN, 0.4, 0.5]]
+#: Samples, the preprocessor, the model, and new raw inputs.
 CASES = {
-    "bags": Case(bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
-    "sequences": Case(words, Words(), table_lamp, NEW_TEXTS),
-    "weighted-sequences": Case(
-        words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS
-    ),
-    "vectors": Case(
-        vectors,
-        table_preprocessor("vector"),
-        table_lamp,
-        [[0.1, 0.2, 0.3, 0.4, 0.5], [1.0, -2, 3, -4, 5]],
-    ),
-    "gaps": Case(
-        partial(vectors, missing=True),
-        Chain(Vectors(), Scale("quantile")),
-        table_lamp,
-        [[0.1, 2.0, NAN, 0.4, 0.5]],
-    ),
-    "dna": Case(dna, DNA(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
-    "molecules": Case(molecules, Molecules(), molecule_lamp, ["CCO"]),
-    "molecules-with-base scores": Case(
-        molecules,
-        Chain(Molecules(), published_features(["forest", "molecule_ridge"])),
-        molecule_lamp,
-        ["CCO", "c1ccccc1"],
-    ),
+    "bags": (bags, table_preprocessor("bag"), table_lamp, NEW_TEXTS),
+    "sequences": (words, inputs.Words(), table_lamp, NEW_TEXTS),
+    "weights": (words, table_preprocessor("sequence", ["exact"]), table_lamp, NEW_TEXTS),
+    "vectors": (vectors, table_preprocessor("vector"), table_lamp, VECTORS),
+    "gaps": (partial(vectors, True), SCALED, table_lamp, GAPS),
+    "dna": (dna, inputs.DNA(), dna_lamp, ["ACGTACGTACGT", "nacguu"]),
+    "molecules": (molecules, inputs.Molecules(), molecule_lamp, ["CCO"]),
+    "scores": (molecules, WITH_SCORES, molecule_lamp, ["CCO", "c1ccccc1"]),
 }
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Training, Path]]:
+def trained(tmp_path_factory):
     """Trained models and their folders, where another process has put scores of raw inputs."""
     pytest.importorskip("rdkit")
     results = {}
@@ -153,9 +117,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Trainin
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_saved_model_takes_raw_inputs(
-    name: str, trained: dict[str, tuple[Training, Path]]
-) -> None:
+def test_a_saved_model_takes_raw_inputs(name, trained):
     training, folder = trained[name]
     _, preprocessor, _, raw = CASES[name]
     samples = preprocessor.transform(raw)
@@ -165,30 +127,22 @@ def test_a_saved_model_takes_raw_inputs(
     for scores in ("scores.pt", "loaded.pt"):
         assert torch.equal(torch.load(folder / scores, weights_only=True), expected)
     # Raw inputs one by one are those of the batch.
-    alone = torch.cat(
-        [training.scores(DataLoader(preprocessor.transform([each]), 1)) for each in raw]
-    )
-    torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)
+    alone = [training.scores(DataLoader(preprocessor.transform([row]), 1)) for row in raw]
+    torch.testing.assert_close(torch.cat(alone), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path: Path) -> None:
-    dataset, preprocessor = words(), Words()
+def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path):
+    dataset, preprocessor = words(), inputs.Words()
     split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
     known = preprocessor.fit_transform(dataset, split)
 
-    def model() -> torch.nn.Module:
-        return table_lamp(known, fully_connected(LABELS), **OPTIONS)
+    def train(folder, **options):
+        model = table_lamp(known, fully_connected(LABELS), **OPTIONS)
+        module = MultiLabelModule(model, LABELS, **options)
+        data = MultiLabelDataModule(known, split)
+        return model, fit(module, data, folder, max_epochs=1, logger=False).training.checkpoint
 
-    module = MultiLabelModule(model(), LABELS, preprocessor=preprocessor)
-    training = fit(
-        module, MultiLabelDataModule(known, split), tmp_path, max_epochs=1, logger=False
-    ).training
-    loaded = MultiLabelModule.load_from_checkpoint(
-        training.checkpoint, model=model(), weights_only=True
-    )
+    model, path = train(tmp_path, preprocessor=preprocessor)
+    loaded = MultiLabelModule.load_from_checkpoint(path, model=model, weights_only=True)
     assert loaded.preprocessor.feature_names == dataset.feature_names
-    plain = MultiLabelModule(model(), LABELS)
-    without = fit(
-        plain, MultiLabelDataModule(known, split), tmp_path / "plain", max_epochs=1, logger=False
-    )
-    assert read_checkpoint(without.training.checkpoint).preprocessor is None
+    assert read_checkpoint(train(tmp_path / "plain")[1]).preprocessor is None

@@ -55,12 +55,10 @@ def most_unpacked(packed: int) -> int:
 def open_unpacked(
     path: FilePath, max_bytes: int | None = None, content: bytes | None = None
 ) -> io.BufferedReader:
-    """Opens a file, or the content of one, unpacked if its name or its first bytes are those of a
-    ``.gz``, ``.bz2`` or ``.xz`` file.
+    """Opens a file, or its content, unpacked if its name or first bytes are those of gz, bz2 or xz.
 
-    Reading it raises a :class:`ValueError` where it is damaged, holds more than :obj:`max_bytes`,
-    or unpacks to more than 64 MiB and 1,000 times its own size, or to more than a million lines and
-    eight per byte.
+    Reading raises a :class:`ValueError` for damage, more than :obj:`max_bytes`, more than 64 MiB
+    and 1,000 times the packed size, or more than a million lines and eight per packed byte.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
@@ -73,7 +71,7 @@ def open_unpacked(
         suffix = next((name for name, mark in _MARKS.items() if begin.startswith(mark)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
-        limit = min(most_unpacked(packed), max_bytes or math.inf)
+        limit = min(most_unpacked(packed), math.inf if max_bytes is None else max_bytes)
         max_lines = max(ALWAYS_LINES, LINES_PER_BYTE * packed)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
@@ -110,9 +108,7 @@ def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, 
 
 
 def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
-    """Yields the numbers and the texts of the lines of a UTF-8 file as :func:`byte_lines` does,
-    without blank lines.
-    """
+    """Yields the numbers and texts of the lines of a UTF-8 file, without blank lines."""
     for number, line in byte_lines(path):
         text = decode(line, path, number)
         if text and not text.isspace():

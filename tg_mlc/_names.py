@@ -78,8 +78,7 @@ _REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
 
 def register(role: str, value: Any, name: str | None = None) -> None:
-    """Registers a class or a function under a name for :func:`find`. Raises if one of another
-    module has the name.
+    """Registers a class or a function for :func:`find`, under a name that no other module has.
 
     Args:
         role (str): Its role in saved models: :obj:`"preprocessor"`, :obj:`"objective"`,

@@ -59,5 +59,4 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
 def check_share(name: str, value: Any) -> None:
     """Checks that an option is a number in [0, 1]."""
     if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
-        got = shorten(repr(value))
-        raise ValueError(f"Expected '{name}' to be a number in [0, 1] (got {got})")
+        raise ValueError(f"Expected '{name}' to be a number in [0, 1] (got {shorten(repr(value))})")

@@ -79,8 +79,7 @@ def masked_bce(
 
     with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a
     gradient of zero; without an observed entry, the loss is zero. Half-precision logits are
-    promoted to float32. Targets are not checked in compiled code, and on a GPU by an assertion that
-    does not wait.
+    promoted to float32. Targets are checked by an assertion on a GPU, and not in compiled code.
 
     Args:
         logits (Tensor): Scores before the sigmoid.
@@ -136,15 +135,14 @@ def lamp_loss(
     Args:
         logits (Tensor): Scores of the final label states before the sigmoid.
         y (Tensor): Targets: 0, 1, or NaN for unknown.
-        intermediate (Sequence[Tensor], optional): Scores of intermediate label states. (default:
-            :obj:`()`)
+        intermediate (Sequence[Tensor], optional): Scores of intermediate states.
+            (default: :obj:`()`)
         intermediate_weight (float, optional): The weight :math:`\lambda`. (default: :obj:`0.0`)
         loss (Callable, optional): The loss :math:`\ell` of each term. (default: :func:`masked_bce`)
         **options (optional): Additional arguments of :obj:`loss`.
 
     Shapes:
-        - **input:** logits :math:`(B, L)`, targets :math:`(B, L)`, intermediate logits
-          :math:`(B, L)`
+        - **input:** logits, targets and each intermediate logits :math:`(B, L)`
         - **output:** a scalar
 
     Raises:
@@ -198,8 +196,7 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
     with :math:`\mathcal{A}_{bi}` the symbols at step :math:`i` whose probability is above zero.
 
     Args:
-        log_probs (torch.Tensor): Log-probabilities of symbols at each step, minus infinity if not
-            allowed.
+        log_probs (torch.Tensor): Log-probabilities of symbols, minus infinity if not allowed.
         symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
         label_smoothing (float, optional): The fraction :math:`\epsilon`. (default: :obj:`0.0`)
 
