@@ -1,6 +1,7 @@
 import ast
 import json
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from pathlib import Path
@@ -76,6 +77,7 @@ def imported(tree, outside_functions=False):
             nodes.extend(ast.iter_child_nodes(node))
 
 
+@cache
 def parse(path):
     return ast.parse(path.read_text())
 
@@ -246,7 +248,7 @@ def test_constructors_have_few_parameters():
 def test_rooms_show_few_names():
     shown = set()
     for path in ROOT.rglob("__init__.py"):
-        for node in ast.parse(path.read_text()).body:
+        for node in parse(path).body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
                 shown |= set(ast.literal_eval(node.value))
     assert 100 < len(shown) <= 212

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
-from tests.fresh import run_alone, run_python
+from tests.fresh import run_alone
 from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
@@ -61,14 +61,9 @@ print(before[:2] == ([*sys.meta_path], [*warnings.filters]), *{*sys.modules} - b
     assert not {*OPTIONAL} & {name.partition(".")[0] for name in loaded}
 
 
-def test_rooms_import_without_optional_packages():
+def test_rooms_import_without_optional_packages_thus_without_kernels():
     assert rooms()
     assert run_alone(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
-
-
-def test_rooms_import_without_loading_kernels():
-    code = f"import sys\nfor name in {rooms()!r}: __import__(name)\nprint(*sys.modules)"
-    assert "tg_mlc.ops.kernels.csr_" not in run_python(code)[0]
 
 
 def test_names_at_the_top_are_found_and_hidden_by_no_room():
