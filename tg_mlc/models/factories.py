@@ -79,8 +79,9 @@ def table_lamp(
     Raises:
         ValueError: If the samples are of no kind that has an encoder.
     """
-    sizes: EncoderOptions = {"num_components": num_components, "min_df": min_df}
-    inputs = kind_of(train).encoder(train, channels, input_dropout=input_dropout, **sizes)
+    options: EncoderOptions = {"num_components": num_components, "min_df": min_df}
+    options["input_dropout"] = input_dropout
+    inputs = kind_of(train).encoder(train, channels, **options)
     kwargs |= {"frequency_strength": frequency_strength, "latent": latent}
     return compose(inputs, train, label_graph, node_messages, **kwargs)
 

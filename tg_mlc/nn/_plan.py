@@ -80,7 +80,7 @@ def plan(
         (torch.is_grad_enabled(), autocasts),
         *map(_signature_of, modules),
     )
-    planned = conv._plans.get(key)
+    planned: Plan | None = conv._plans.get(key)
     if planned is None:
         if len(conv._plans) >= MAX_PLANS:
             conv._plans.clear()

@@ -255,6 +255,7 @@ class LabelMessagePassing(nn.Module):
         u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
+        to_label: Any
         for step, xy in enumerate(self.feature_to_label):
             # All samples share the label states of the first step, which are projected once.
             num_copies = num_samples if step == 0 and shortlist is None else 1

@@ -184,8 +184,9 @@ def _validated(
         raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
     if isinstance(scale, Tensor):  # Kernels take a number, and would give it no gradient.
-        cure = "pass 'query * scale' and 'scale=1.0'"
-        raise TypeError(f"Expected 'scale' to be a number (got a tensor); {cure}")
+        raise TypeError(
+            "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0'"
+        )
     if edge_bias is not None:
         if edge_bias.dtype == torch.bool:
             edge_bias = query.new_zeros(edge_bias.shape).masked_fill(~edge_bias, -math.inf)
