@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_mlc.graphs.label_graph import LabelGraph, as_names
-from tg_mlc.graphs.parents import Node, Parents, to_label_edges
+from tg_mlc.graphs.parents import Node, Parents, label_edges
 
 
 def tree(
@@ -45,7 +45,7 @@ def tree(
         ValueError: If the hierarchy has a cycle, or an index that is neither a label nor the root.
     """
     names = None if label_names is None else as_names(label_names)
-    edges = to_label_edges(parents, names, root, include_root=include_root, ancestors=ancestors)
-    graph = LabelGraph(kind="tree", parent_index=edges.edge_index, **edges._asdict())
+    options = {"include_root": include_root, "ancestors": ancestors}
+    graph = LabelGraph(**label_edges(parents, names, root, **options))
     graph = graph.to_undirected() if undirected else graph
     return graph.add_self_loops(only_isolated=not self_loops)
