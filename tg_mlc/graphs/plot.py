@@ -213,10 +213,7 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
 
     ax.set_axis_off()
     ax.set_aspect("equal")
-    network: nx.DiGraph[int] = nx.DiGraph()
-    network.add_nodes_from(range(graph.num_labels))
-    weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    network.add_weighted_edges_from(zip(*graph.edge_index.tolist(), weights, strict=True))
+    network: nx.DiGraph[int] = graph.to_networkx()
     undirected = network.to_undirected()
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
     if on_circle:

@@ -6,10 +6,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +17,9 @@ from tg_mlc._files import read_lines
 from tg_mlc._names import shorten
 from tg_mlc.graphs.builders import check_selection, select, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, check_keys, check_label_names
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 logger = logging.getLogger(__name__)
 
@@ -274,7 +276,7 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         return {up: min(own[via] + steps for via, steps in steps_up(up).items()) for up in own}
 
     distances = [to_ancestors(synset) for synset in synsets]
-    depth = _depths(hypernyms, {ancestor for distance in distances for ancestor in distance})
+    depth = _depths(above.subgraph(set().union(*distances)).reverse())
     below: dict[int, list[tuple[int, int]]] = {}
     for column, distance in enumerate(distances):
         for ancestor, steps in distance.items():
@@ -295,16 +297,17 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         yield row
 
 
-def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int, int]]:
+def _depths(below: nx.DiGraph[int]) -> dict[int, tuple[int, int]]:
     """Returns the lengths of the shortest and the longest path of each synset to a top one."""
-    depths: dict[int, tuple[int, int]] = {}
-    sorter = TopologicalSorter({synset: hypernyms[synset] for synset in synsets})
+    import networkx as nx
+
     try:
-        for synset in sorter.static_order():
-            above = [depths[up] for up in hypernyms[synset]] or [(-1, -1)]
-            depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above))
-    except CycleError as error:
-        circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
+        layers = enumerate(nx.topological_generations(below))
+        longest = {synset: depth for depth, layer in layers for synset in layer}
+    except nx.NetworkXUnfeasible:
+        circle = " -> ".join(f"{synset:08d}" for synset, _ in nx.find_cycle(below))
         hint = "get WordNet's files once more"
         raise ValueError(f"Expected no synset above itself (got {circle}); {hint}") from None
-    return depths
+    tops = [synset for synset, depth in longest.items() if depth == 0]
+    layers = enumerate(nx.bfs_layers(below, tops))
+    return {synset: (depth, longest[synset]) for depth, layer in layers for synset in layer}
