@@ -303,9 +303,9 @@ def test_documents_are_read_one_at_a_time(tmp_path):
     # 3 MB
     path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))
     documents = rcv1.read_token_documents(path)
-    assert next(documents).key == 0
+    assert next(documents)[0] == 0
     tracemalloc.start()
-    total = sum(len(document.tokens) for document in documents)
+    total = sum(len(tokens) for _, tokens in documents)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total == 599 * 1000

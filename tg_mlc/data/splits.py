@@ -33,16 +33,13 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     try:
-        is_valid = all(math.isfinite(fraction) and fraction >= 0 for fraction in fractions)
-        is_valid = is_valid and len(fractions) == NUM_PARTS
+        is_valid = len(fractions) == NUM_PARTS and min(fractions) >= 0
+        is_valid = is_valid and math.isclose(sum(fractions), 1, abs_tol=1e-6)
     except TypeError:
         is_valid = False
     if not is_valid:
-        expected = "'fractions' to be three numbers of at least 0: train, val, test"
-        raise ValueError(f"Expected {expected} (got {fractions})")
-    if abs(sum(fractions) - 1) > 1e-6:
-        expected = "'fractions' to sum to 1"
-        raise ValueError(f"Expected {expected} (got {fractions}, sum {sum(fractions):g})")
+        expected = "three numbers of at least 0 that sum to 1: train, val, test"
+        raise ValueError(f"Expected 'fractions' to be {expected} (got {fractions})")
     exact = np.asarray(fractions, dtype=float) * num_samples
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
@@ -161,8 +158,7 @@ class Split:
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
-        indices = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(len(PARTS)))
-        train, val, test = indices
+        train, val, test = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(3))
         return cls(train, val, test, name, report)
 
     @property
@@ -342,28 +338,21 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
     left = np.diff(by_label.indptr).astype(np.int64)  # Positives of each label without a part.
     room = sizes.astype(np.int64).copy()
     # Column by column in memory: the loop below reads the three numbers of one label at a time.
-    wanted = np.outer(left, sizes / num_samples)
+    lacking = np.outer(left, sizes / num_samples)
     part_of = np.full(num_samples, -1, dtype=np.int64)
     while left.any():
         label = int(np.where(left > 0, left, num_samples + 1).argmin())
         members = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for sample in members[part_of[members] < 0]:
-            part = _neediest(wanted[label], room)
+            # The part with room that lacks most of the label; among equals, that with most room.
+            parts = (part for part in range(len(room)) if room[part] > 0)
+            part = max(parts, key=lambda part: (lacking[label, part], room[part]))
             row = by_sample.indices[by_sample.indptr[sample] : by_sample.indptr[sample + 1]]
             part_of[sample] = part
-            wanted[row, part] -= 1
+            lacking[row, part] -= 1
             left[row] -= 1
             room[part] -= 1
     part_of[part_of < 0] = np.repeat(np.arange(len(sizes)), room)
     result = np.empty_like(part_of)
     result[order] = part_of
     return result
-
-
-def _neediest(wanted: np.ndarray, room: np.ndarray) -> int:
-    """The part with room that wants most of a label; among equals the one with most room."""
-    best = -1
-    for part in range(len(room)):
-        if room[part] > 0 and (best < 0 or (wanted[part], room[part]) > (wanted[best], room[best])):
-            best = part
-    return best
