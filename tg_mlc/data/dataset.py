@@ -18,9 +18,7 @@ from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 
 
 class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1,
-    num_labels]``.
-    """
+    """A PyG :class:`InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
     label_names: list[str]  #: In the order of the columns of ``y``.
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
@@ -165,9 +163,7 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
 
 
 def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
-    """The samples of whole data sets of tensors, ten times as fast as sample by sample;
-    :obj:`None` for other data sets.
-    """
+    """The samples of whole data sets of tensors, or :obj:`None` for other data sets."""
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):

@@ -33,9 +33,7 @@ class Groups:
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Puts each group into the first part where it fits, or, if it fits nowhere, where there is
-        most room.
-        """
+        """Puts each group into the first part where it fits, or else where there is most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -50,9 +48,7 @@ class Groups:
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
     def repair(self, part_of: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """Swaps groups between parts, keeping their sizes, as long as that makes fewer classes
-        absent.
-        """
+        """Swaps groups between parts of equal sizes while fewer classes are absent then."""
         part_of = part_of.copy()
         improved = True
         while improved:
@@ -83,9 +79,7 @@ class Groups:
         return True
 
     def _spare(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Groups of a part with so many samples in all, without which no class is absent that is
-        not so already.
-        """
+        """Groups of a part of this size in all, whose loss makes no further class absent."""
         chosen: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
@@ -159,9 +153,7 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where
-    there is no ring.
-    """
+    """The Bemis-Murcko scaffolds as SMILES without stereochemistry, empty without a ring."""
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     scaffolds = []
@@ -179,9 +171,7 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
 
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
-    """The part of each group, from the attempt that lacks the fewest classes; the first one if it
-    lacks no more.
-    """
+    """The part of each group in the first attempt that lacks the fewest classes."""
     used = part_sizes > 0
     # A class cannot be in more parts than groups have it.
     possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())

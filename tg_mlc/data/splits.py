@@ -1,6 +1,4 @@
-"""Splits into training, validation and test samples: random, stratified by labels, or
-predefined.
-"""
+"""Splits into training, validation and test samples: random, stratified or predefined."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ class SparseLabels(NamedTuple):
     unknown: sp.csr_array
 
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
-        """Counts the known negatives of all labels, and then the known positives, in groups of
-        samples: ``[num_groups, 2 * num_labels]``.
-        """
+        """Counts known negatives, then positives, in groups: ``[num_groups, 2 * num_labels]``."""
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
         indices, shape = (group_of, np.arange(num_samples)), (num_groups, num_samples)
@@ -201,9 +197,7 @@ class Split:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their
-        names.
-        """
+        """The SHA-256 of the three sets of indices, whatever the name of the split."""
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -317,9 +311,7 @@ def stratified_split(
 
 
 def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
-    """Numbers the fold of every sample :math:`(N)`, with the positives of each label divided as by
-    :func:`stratified_split`; the sizes of folds differ by one at most.
-    """
+    """Numbers the fold of each sample, stratified, in folds whose sizes differ by at most one."""
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:

@@ -94,9 +94,7 @@ class DatasetCard:
         return {name: getattr(self, name) for name in counted}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
-        """Returns one line for each statistic that is not as recorded. Raw files without a record
-        do not count.
-        """
+        """Returns a line for each recorded statistic that differs."""
         mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
 

@@ -259,9 +259,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
 
 
 class MappedRows:
-    """The rows of a file of bytes, mapped into memory; a copy in another process maps the file
-    anew.
-    """
+    """The rows of a file, mapped into memory; a copy in another process maps it anew."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self._made_of = path, shape

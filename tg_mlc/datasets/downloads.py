@@ -95,9 +95,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
-    """Reads a file of ``root/raw``. Renames another one to ``.bad``, and raises
-    :class:`ChecksumError`.
-    """
+    """Reads a file of ``root/raw``. Renames a wrong one and raises :class:`ChecksumError`."""
     path = folder / file.name
     content = path.read_bytes()
     try:

@@ -75,9 +75,7 @@ class Tox21(MoleculeNetTable):
 
 
 class ClinTox(MoleculeNetTable):
-    """Drugs that were approved, and drugs that failed in clinical trials because they are toxic;
-    see :class:`MoleculeNetTable`.
-    """
+    """Drugs that were approved, or failed for toxicity; see :class:`MoleculeNetTable`."""
 
     name = "clintox"
 

@@ -58,9 +58,7 @@ class NCIFunctionalGroups(PublishedMolecules):
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
-    """Returns the functional groups of molecules ``[N, 52]``, NaN for invalid molecules, and the
-    names of the groups.
-    """
+    """Returns the groups of molecules ``[N, 52]``, NaN for invalid ones, and their names."""
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
 

@@ -311,9 +311,7 @@ def _read_parts(
     counted: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns the words of all documents by the vocabulary of the counted files, without labels,
-    and the keys of the documents.
-    """
+    """Returns all documents in words of the counted files, without labels, and their keys."""
     keys: list[Any] = []
     num_train = 0
 

@@ -1,6 +1,4 @@
-"""Label graphs that need no knowledge of the labels or come from NetworkX, and the choice of edges
-by their weights.
-"""
+"""Label graphs without knowledge of the labels or from NetworkX; the choice of edges."""
 
 from __future__ import annotations
 

@@ -289,9 +289,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     @property
     def density(self) -> float:
-        r"""The fraction :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are
-        edges.
-        """
+        """The fraction of ordered pairs, self-loops included, that are edges."""
         return float(self.num_edges) / max(self.num_labels**2, 1)
 
     @property
@@ -316,9 +314,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with every edge in both directions. Weights of both directions are
-        reduced as in PyG.
-        """
+        """Returns the graph with edges in both directions, whose weights PyG reduces."""
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
@@ -398,9 +394,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph to a :obj:`safetensors` file, with data other than tensors as its
-        header.
-        """
+        """Writes a :obj:`safetensors` file, with data other than tensors as its header."""
         plain: dict[str, Any] = {**self.to_dict(), "num_nodes": self.num_labels}
         tensors = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], Tensor)}
         try:

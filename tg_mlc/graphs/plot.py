@@ -1,6 +1,4 @@
-"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many, and two
-side by side.
-"""
+"""Pictures of label graphs: nodes and arrows, an adjacency matrix, or two side by side."""
 
 from __future__ import annotations
 
@@ -187,9 +185,7 @@ def _cells(graph: Data) -> np.ndarray:
 
 
 def _name_ticks(ax: Any, graph: Data) -> bool:
-    """Names rows and columns in letters that fit, and returns whether there are names and room for
-    them.
-    """
+    """Names rows and columns, and returns whether there are names and room for them."""
     if graph.label_names is None or graph.num_labels > MAX_NAMED:
         return False
     extent = ax.get_window_extent()
@@ -206,9 +202,7 @@ def _fill(name: str, width: int, max_lines: int) -> str:
 
 
 def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
-    """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are
-    few.
-    """
+    """Draws nodes, arrows and names: many edges on a circle, few as a tree."""
     import networkx as nx
 
     ax.set_axis_off()

@@ -151,9 +151,7 @@ def _protein_key(name: str) -> str:
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """Returns the key of each name in the links, by the key of the name. Of several proteins that
-    share a name, the one of most sources counts.
-    """
+    """Returns the key of each name in the links, by most sources, by the key of the name."""
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
         return own
@@ -187,9 +185,7 @@ class _Links(NamedTuple):
 
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins, given by their keys, in memory that grows with these
-    alone.
-    """
+    """Reads the links among wanted proteins, in memory that grows with these alone."""
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
     one, two, column, has_header = _layout(table, score)
     width = max(one, two, column) + 1
@@ -231,9 +227,7 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
 
 
 def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
-    """The columns of the two names and of the score, or -1 without one, and whether the first line
-    names them.
-    """
+    """The columns of the names and of the score or -1, and whether the first line names them."""
     names = table.header
     lower = [name.lower() for name in names]
     if "protein1" in lower and "protein2" in lower:

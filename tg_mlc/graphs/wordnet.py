@@ -211,9 +211,7 @@ def _read(path: Path, parse: Callable[[list[str]], tuple[Any, Any]]) -> dict[Any
 
 
 def _senses(cells: list[str]) -> tuple[str, list[int]]:
-    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset
-    [synset_offset...].
-    """
+    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt offset [...]."""
     count = int(cells[2])
     if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
         raise ValueError
@@ -221,9 +219,7 @@ def _senses(cells: list[str]) -> tuple[str, list[int]]:
 
 
 def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
-    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] |
-    gloss.
-    """
+    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [...] p_cnt [ptr...] | gloss."""
     first = 4 + 2 * int(cells[3], base=16)
     last = first + 1 + 4 * int(cells[first])
     if cells[2] != "n" or len(cells) != last:
