@@ -52,17 +52,14 @@ class Groups:
         part_of = part_of.copy()
         improved = True
         while improved:
-            absent = np.argwhere((self.part_counts(part_of) == 0) & used[:, None])
-            improved = sum(self._bring(part_of, part, column) for part, column in absent) > 0
+            improved = False
+            for part, column in np.argwhere((self.part_counts(part_of) == 0) & used[:, None]):
+                counts = self.part_counts(part_of)
+                if counts[part, column] == 0:  # No earlier swap has brought the class.
+                    donors = np.flatnonzero((self.counts[:, column] > 0) & (part_of != part))
+                    swaps = (self._swap(part_of, counts, i, part) for i in donors[:MAX_DONORS])
+                    improved |= any(swaps)
         return part_of
-
-    def _bring(self, part_of: np.ndarray, part: int, column: int) -> bool:
-        """Tries to swap a group with this class into a part without it, in place."""
-        counts = self.part_counts(part_of)
-        if counts[part, column] > 0:
-            return False  # An earlier swap brought it already.
-        donors = np.flatnonzero((self.counts[:, column] > 0) & (part_of != part))
-        return any(self._swap(part_of, counts, donor, part) for donor in donors[:MAX_DONORS])
 
     def _swap(self, part_of: np.ndarray, counts: np.ndarray, donor: int, part: int) -> bool:
         """Swaps a group with as many samples of another part if fewer classes are absent then."""
@@ -116,14 +113,12 @@ def scaffold_split(
         smiles (list[str]): One SMILES string per molecule.
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): As in
             :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
-        fractions (tuple[float], optional): Fractions of training, validation and test molecules;
-            the parts come as close to them as whole scaffolds allow.
-            (default: :obj:`(0.8, 0.1, 0.1)`)
+        fractions (tuple[float], optional): Fractions of training, validation and test molecules, as
+            close as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the random order in which scaffolds are shared out. If
             :obj:`None`, they go from the most to the least common, which puts the rarest into the
             test part. (default: :obj:`None`)
-        label_names (list[str], optional): Names of the labels for the report. (default:
-            :obj:`None`)
+        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
 
     Raises:
         ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the
@@ -134,11 +129,10 @@ def scaffold_split(
         expected = f"one row of 'y' for each of {len(smiles)} molecules"
         raise ValueError(f"Expected {expected} (got {rows})")
     sizes = part_sizes(len(smiles), fractions)
-    scaffolds, group_of = np.unique(
-        np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True
-    )
-    num_groups, counts = len(scaffolds), np.empty((len(scaffolds), 0))
-    counts = counts if labels is None else labels.class_counts(group_of, num_groups)
+    names = np.asarray(murcko_scaffolds(smiles), dtype=str)
+    scaffolds, group_of = np.unique(names, return_inverse=True)
+    counts = np.empty((len(scaffolds), 0))
+    counts = counts if labels is None else labels.class_counts(group_of, len(scaffolds))
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     filled = np.bincount(part_of, minlength=NUM_PARTS)

@@ -119,8 +119,7 @@ class Split:
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
-        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which
-            part.
+        report (str, optional): Remarks, *e.g.* which labels lack a class in which part.
 
     Raises:
         ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional
@@ -149,8 +148,7 @@ class Split:
         """Makes a split from the part of each sample.
 
         Args:
-            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in
-                no part.
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample, or another number for no part.
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
@@ -173,13 +171,11 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Refuses samples that are too few for the split, and warns if some are in none of its
-        parts: it may have been made of other samples.
+        """Warns if samples are in no part of the split, which may have been made of others.
 
         Args:
             num_samples (int): The number of samples that are to be divided.
-            of (str, optional): The name of their data set, for the message. (default:
-                :obj:`"'dataset'"`)
+            of (str, optional): What messages call their data set. (default: :obj:`"'dataset'"`)
 
         Raises:
             ValueError: If the split names a sample that is not there.
@@ -259,8 +255,7 @@ def predefined_split(
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each
-            part.
+        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of samples.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:
@@ -286,18 +281,13 @@ def stratified_split(
     left is shared out first, each of its samples to the part that most lacks that label.
 
     Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of
-    :func:`random_split`. Time and memory grow with the number of positive labels, not with the size
-    of the matrix.
+    :func:`random_split`. Time and memory grow with the number of positive labels alone.
 
     Args:
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples,
             num_labels]``, dense or sparse: 0, 1 or NaN (unknown, not counted).
-        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1,
-            0.1)`)
-        seed (int, optional): Determines the order of samples and how ties are broken. (default:
-            :obj:`0`)
-        label_names (list[str], optional): Names of the labels for the report. (default:
-            :obj:`None`)
+        fractions, seed (optional): As in :func:`random_split`.
+        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
 
     Raises:
         ValueError: If labels are not 0, 1 or NaN, or if the fractions are invalid or leave a part
@@ -323,7 +313,7 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
 
 def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gives each sample the number of its part."""
-    num_samples, _ = positive.shape
+    num_samples = positive.shape[0]
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
