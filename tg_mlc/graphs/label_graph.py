@@ -347,8 +347,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def locality_order(self, method: Order = "rcm") -> Tensor:
         r"""Returns an order of the labels in which neighbours are close, for :meth:`permute`.
 
-        On a very large and sparse graph, attention waits for memory, and finds neighbours that are
-        close by in a cache.
+        On very large and sparse graphs, attention finds close neighbours in a cache.
 
         .. code-block:: python
 

@@ -52,8 +52,7 @@ def plot_label_graph(
     Args:
         graph (LabelGraph): The label graph.
         ax (matplotlib.axes.Axes, optional): The axes. (default: :obj:`None`, a new figure)
-        path (str, optional): A picture file to write, its type by its suffix. (default:
-            :obj:`None`)
+        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
         style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size.
             (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
@@ -109,8 +108,7 @@ def plot_comparison(
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        path (str, optional): A picture file to write, its type by its suffix. (default:
-            :obj:`None`)
+        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
         order (str, optional): The order of rows and columns: :obj:`"labels"`, or the order in which
             neighbours in :obj:`b` are close, see :meth:`.LabelGraph.locality_order`.
             (default: :obj:`"rcm"`)

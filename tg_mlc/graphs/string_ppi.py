@@ -51,21 +51,19 @@ def string_ppi(
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or
             any table of two names and perhaps a score, also as :obj:`.gz`, :obj:`.xz` or
             :obj:`.bz2`; see :doc:`the page on label graphs </label_graphs>`.
-        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`; or a
-            dictionary from the names of labels. Case, and the organism in front of a STRING
-            identifier, are ignored. Several labels may share a protein.
+        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`, perhaps
+            by the names of labels. Case and the organism in front of identifiers are ignored.
         label_names (list of str, optional): The labels in their order.
             (default: :obj:`None`, the keys of :obj:`proteins`, if it is a dictionary)
         aliases (str, list or dict, optional): STRING's file of aliases or of information
             (:obj:`protein.info`), or both, or a dictionary, from names in :obj:`proteins` to names
             in :obj:`links`. If several proteins share a name, the preferred name counts, or else
             the one of most sources. (default: :obj:`None`)
-        min_score (float, optional): The least score of a link, from 0 to 1000, or to 1 in a table
-            of probabilities. (default: :obj:`None`, 400, STRING's medium confidence, if there are
-            scores)
+        min_score (float, optional): The least score, from 0 to 1000, or to 1 in a table of
+            probabilities. (default: :obj:`None`, STRING's medium confidence 400 if there are scores)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`; in tables of
             three columns, any. (default: :obj:`"combined_score"`)
-        same_protein (bool, optional): Whether labels of the same protein attend to each other, with
+        same_protein (bool, optional): Whether labels of one protein attend to each other, with
             weight one. (default: :obj:`True`)
         self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
 

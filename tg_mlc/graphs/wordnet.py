@@ -185,7 +185,9 @@ def find_folder(folder: Folder | None = None) -> Path:
 
 def read_nouns(folder: Path) -> Nouns:
     """Reads the nouns; irregular plurals are optional, because not all distributions have them."""
-    exceptions = _read(folder / EXCEPTIONS, _exceptions) if (folder / EXCEPTIONS).is_file() else {}
+    exceptions: dict[str, list[str]] = {}
+    if (folder / EXCEPTIONS).is_file():
+        exceptions = _read(folder / EXCEPTIONS, lambda cells: (cells[0], [cells[1], *cells[2:]]))
     nouns = Nouns(_read(folder / INDEX, _senses), _read(folder / DATA, _hypernyms), exceptions)
     named = {synset for senses in nouns.senses.values() for synset in senses}
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
@@ -227,12 +229,6 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
     starts = range(first + 1, last, 4)
     above = [i for i in starts if cells[i] in HYPERNYMS and cells[i + 2] == "n"]
     return int(cells[0]), tuple(int(cells[i + 1]) for i in above)
-
-
-def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
-    if len(cells) < 2:
-        raise ValueError
-    return cells[0], cells[1:]
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
