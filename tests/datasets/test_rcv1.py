@@ -7,7 +7,6 @@ import lzma
 import os
 import shutil
 import tracemalloc
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -95,28 +94,6 @@ def words_of(dataset):
 
 def labels_of(dataset):
     return [[dataset.label_names[i] for i in row.nonzero().flatten()] for row in dataset.y]
-
-
-def test_words_of_the_sample(sample):
-    length = sample.slices["x"].diff()
-    assert (length.min(), length.max(), round(length.float().mean().item())) == (8, 3546, 135)
-    assert sample.feature_names[0] == UNKNOWN
-    assert (sample._data.x > 0).all()
-    assert torch.equal(RCV1(sample.root, form="json")._data.x, sample._data.x)
-    with pytest.raises(ValueError, match="published with a split"):
-        sample.official_split()
-
-
-def test_words_and_topics_of_the_sample_are_those_of_the_file(sample, real_file):
-    with lzma.open(real_file("rcv1v2/raw/rcv1_dev.json.xz"), "rt", encoding="utf-8") as file:
-        documents = [json.loads(text) for text in file]
-    for row in (0, 1000, 2315):
-        assert [sample.feature_names[i] for i in sample[row].x] == documents[row]["doc_token"]
-    assert labels_of(sample) == [sorted(document["doc_label"]) for document in documents]
-    first = [sample.feature_names[i] for i in sample[0].x[:4]]
-    assert first == ["Brazils", "stateowned", "oil", "giant"]
-    counts = Counter(word for document in documents for word in document["doc_token"])
-    assert sample.feature_names[1:] == sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):

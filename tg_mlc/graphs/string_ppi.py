@@ -60,7 +60,7 @@ def string_ppi(
             in :obj:`links`. If several proteins share a name, the preferred name counts, or else
             the one of most sources. (default: :obj:`None`)
         min_score (float, optional): The least score, from 0 to 1000, or to 1 in a table of
-            probabilities. (default: :obj:`None`, STRING's medium confidence 400 if there are scores)
+            probabilities. (default: :obj:`None`, 400 if there are scores, medium confidence)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`; in tables of
             three columns, any. (default: :obj:`"combined_score"`)
         same_protein (bool, optional): Whether labels of one protein attend to each other, with
