@@ -365,8 +365,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """
         check_choice("method", method, get_args(Order))
         matrix = to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels)
-        directed = csr_array(matrix)
-        adjacency = (directed + directed.T).tocsr()
+        adjacency = csr_array(matrix + matrix.T)
         if method == "rcm":
             from scipy.sparse.csgraph import reverse_cuthill_mckee  # takes long to import
 
