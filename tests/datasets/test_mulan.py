@@ -2,20 +2,16 @@ from __future__ import annotations
 
 import io
 import logging
-import lzma
 import pickle
 import shutil
-from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 
 from tests.arff_texts import SPARSE, SPARSE_TEST, XML
-from tg_mlc.data import read_label_xml
 from tg_mlc.datasets import DatasetUnavailableError
 from tg_mlc.datasets.mulan import MulanDataset, _Arrays, find_published
-from tg_mlc.datasets.registry import card
 
 
 @pytest.fixture(scope="session")
@@ -30,45 +26,6 @@ def load(real_file, mulan_root):
         return MulanDataset(mulan_root, name)
 
     return load_real
-
-
-def test_peculiarities_of_the_files(load):
-    delicious = load("Delicious")
-    assert (delicious.y.sum(1) == 0).sum() == 14
-    assert (delicious.y[12_920:].sum(0) > 0).sum() == 982
-    assert "TAG_??" in delicious.label_names
-    assert "protein" not in load("Genbase").feature_names
-    assert (load("Corel5k").y[4500:].sum(0) > 0).sum() == 263
-    pages = [tuple(sorted(data.x.tolist())) for data in load("Delicious")]
-    times = Counter(pages)
-    assert sum(times[page] > 1 for page in pages) == 4945
-    known = set(pages[:12_920])
-    assert sum(page in known for page in pages[12_920:]) == 871
-    assert "871 of the 3,185 test samples" in " ".join(card("delicious").notes)
-
-
-def test_samples_are_the_rows_of_the_files(load, real_file):
-    bibtex = load("bibtex")
-    packed = real_file("bibtex/raw/bibtex-test.arff.xz").read_bytes()
-    lines = lzma.decompress(packed).decode().splitlines()
-    rows = lines[lines.index("@data") + 1 :]
-    for row in (0, 1000, 2514):
-        numbers = [int(pair.split()[0]) for pair in rows[row].strip("{}").split(",")]
-        data = bibtex[4880 + row]
-        labels = (data.y.nonzero()[:, 1] + 1836).tolist()
-        assert [*data.x.tolist(), *labels] == numbers
-        assert "weight" not in data
-    names = [line.split()[1] for line in lines if line.startswith("@attribute")]
-    assert bibtex.feature_names + bibtex.label_names == names
-    emotions = load("emotions")
-    row = real_file("emotions/raw/emotions-train.arff").read_text().splitlines()[82].split(",")
-    assert emotions[0].x.tolist() == [pytest.approx([float(cell) for cell in row[:72]])]
-    assert emotions[0].y.tolist() == [[float(cell) for cell in row[72:]]]
-    assert emotions.label_names[:2] == ["amazed-suprised", "happy-pleased"]
-    names, parents = read_label_xml(real_file("yeast/raw/yeast.xml"))
-    order = (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14)
-    assert load("yeast").label_names == names == [f"Class{i}" for i in order]
-    assert parents == []
 
 
 def test_the_processed_file_is_used(load, mulan_root, monkeypatch):

@@ -11,12 +11,9 @@ from tg_mlc.graphs import tree
 from tg_mlc.inputs import Fingerprint
 
 
-def test_the_numbers_of_the_data_set(nci):
-    report, positives = nci.report, nci.y.sum(dim=0)
+def test_the_report(nci):
+    report = nci.report
     assert (report.num_rows, len(report.invalid), len(report.duplicates)) == (4999, 8, 99)
-    assert ((positives > 0).sum(), (positives >= 20).sum()) == (44, 35)
-    assert nci.x.size(0) / len(nci) == pytest.approx(16.4, abs=0.05)
-    assert nci.edge_index.size(1) / len(nci) == pytest.approx(33.8, abs=0.05)
 
 
 def test_the_hierarchy_holds_in_names_and_labels(nci):

@@ -113,10 +113,12 @@ def test_unknown_names_are_refused():
 
 
 LOADED = [name for name, source in SOURCES.items() if source[3] is not None]
-SLOW = [pytest.param("mediamill", marks=pytest.mark.slow)]
+SLOW = {"mediamill", "tox21"}
 
 
-@pytest.mark.parametrize("name", [*(name for name in LOADED if name != "mediamill"), *SLOW])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LOADED]
+)
 def test_loading_by_name(real_file, tmp_path_factory, name):
     """Counts and the hash of inputs, labels and names are as recorded."""
     raw_file, _, _, first_label = SOURCES[name]

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import lzma
-
-import numpy as np
 import pytest
-import torch
 
 from tg_mlc._files import sha256
 from tg_mlc.datasets import reuters
 from tg_mlc.datasets.downloads import RawFile
-from tg_mlc.datasets.reuters import Reuters21578, read_stories, select_modapte
+from tg_mlc.datasets.reuters import Reuters21578, read_stories
 from tg_mlc.inputs.vocabulary import UNKNOWN, tokenize
 
 HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
@@ -38,12 +34,6 @@ def parse(text):
 def dataset(real_file, tmp_path_factory):
     real_file("reuters21578/raw/reut2-000.sgm.xz")
     return Reuters21578(tmp_path_factory.getbasetemp() / "reuters")
-
-
-@pytest.fixture(scope="session")
-def stories(real_file):
-    paths = sorted(real_file("reuters21578/raw").glob("*.sgm.xz"))
-    return [found for path in paths for found in read_stories(lzma.open(path).read())]
 
 
 @pytest.fixture
@@ -77,38 +67,6 @@ def topics_of(dataset, row):
     return [dataset.label_names[i] for i in dataset[row].y[0].nonzero().flatten()]
 
 
-def test_the_numbers_of_the_collection(stories):
-    assert sorted(found.number for found in stories) == list(range(1, 21_579))
-    modapte = [found.split for found in stories if found.has_topics]
-    assert (modapte.count("TRAIN"), modapte.count("TEST")) == (9603, 3299)
-
-
-def test_the_numbers_of_the_data_set(dataset, stories):
-    assert dataset.official_split().sizes == (6993, 777, 3019)
-    assert dataset.label_names == sorted(dataset.label_names)
-    length = dataset.slices["x"].diff()
-    assert (length.min(), length.max()) == (5, 1332)
-    assert length.float().mean().item() == pytest.approx(122.8, abs=0.05)
-    split = dataset.official_split()
-    for rows in ([*split.train, *split.val], split.test):  # every topic is in both parts
-        assert (dataset.y[rows].sum(dim=0) > 0).all()
-    assert (dataset.y.sum(dim=1) > 0).all()
-    kept, topics = select_modapte(stories)
-    assert topics == dataset.label_names
-    counts = [sum(topic in topics for topic in found.topics) for found in kept]
-    assert np.mean(counts) == pytest.approx(1.236, abs=5e-4)
-    repeated = [found.number for found in kept if len(set(found.topics)) < len(found.topics)]
-    assert repeated == [5467, 19918]
-
-
-def test_the_first_story_word_by_word(dataset):
-    (words,) = words_of(dataset[:1])
-    begin = "bahia cocoa review showers continued throughout the week in the bahia cocoa zone "
-    assert words.startswith(begin + "alleviating the drought")
-    assert words.endswith("ends midday on february reuter")
-    assert topics_of(dataset, 0) == ["cocoa"]
-
-
 def test_stories_belong_to_their_samples(dataset):
     found = dataset.stories
     assert [story.number for story in found] == sorted(story.number for story in found)
@@ -119,17 +77,6 @@ def test_stories_belong_to_their_samples(dataset):
         topics = set(found[row].topics) & set(dataset.label_names)
         assert set(topics_of(dataset, row)) == topics
     assert dataset[3:5].stories == found[3:5]
-
-
-def test_the_vocabulary_of_training_stories_and_whole_texts(dataset):
-    train = np.flatnonzero([found.split == "TRAIN" for found in dataset.stories])
-    ids, ends = dataset._data.x, dataset.slices["x"]
-    seen = torch.cat([ids[ends[row] : ends[row + 1]] for row in train]).unique()
-    assert seen.tolist() == list(range(1, dataset.num_inputs))
-    assert (dataset._data.x == 0).sum() == 7896
-    undivided = [found for found in dataset.stories if "<TITLE" not in found.markup]
-    assert len(undivided) == 61
-    assert tokenize(undivided[0].text, "letters")[:4] == ["federal", "reserve", "weekly", "report"]
 
 
 def test_topics_are_described(dataset):

@@ -75,14 +75,6 @@ def test_one_step(step):
     assert torch.allclose(dense(learned(model, loader, step=step)), expected, atol=1e-6)
 
 
-def test_batches_do_not_matter():
-    model = make_model(fully_connected(4))
-    samples = [sample for batch in make_loader() for sample in batch.to_data_list()]
-    at_once = learned(model, [Batch.from_data_list(samples)])
-    one_by_one = learned(model, [Batch.from_data_list([sample]) for sample in samples])
-    assert torch.allclose(dense(at_once), dense(one_by_one), atol=1e-6)
-
-
 def test_top_k_threshold_and_names():
     model, loader = make_model(fully_connected(NAMES)), make_loader()
     full = dense(learned(model, loader)).fill_diagonal_(-1.0)

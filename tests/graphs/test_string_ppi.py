@@ -229,7 +229,7 @@ def test_memory_goes_with_the_wanted_proteins_only(tmp_path):
     path = tmp_path / "links.txt"
     with path.open("w") as file:
         file.write("protein1 protein2 combined_score\n")
-        names = [f"9606.P{rng.randrange(999)}" for _ in range(300_000)]
+        names = [f"9606.P{rng.randrange(999)}" for _ in range(100_000)]
         file.writelines(f"{a} {b} 500\n" for a, b in zip(names[::2], names[1::2], strict=True))
     tracemalloc.start()
     string_ppi(path, ["P1", "P2"])

@@ -24,7 +24,7 @@ EDGES = {"num_labels": st.integers(1, 6), "num_edges": st.integers(0, 12)}
 GIVEN = {"sizes": sizes_of_samples, "seed": seeds, **EDGES}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(**GIVEN)
 def test_samples_do_not_meet(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
@@ -35,7 +35,7 @@ def test_samples_do_not_meet(sizes, num_labels, num_edges, seed):
     assert_close(together, torch.cat(one_by_one), **CLOSE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(**GIVEN)
 def test_every_way_to_say_it_is_the_same(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
@@ -53,7 +53,7 @@ def test_every_way_to_say_it_is_the_same(sizes, num_labels, num_edges, seed):
     assert_close(labels(x, ptr=ptr, return_attention_weights=True).states, expected, **CLOSE)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(**GIVEN)
 def test_components_are_a_set(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)

@@ -31,30 +31,15 @@ _READERS = {
 
 __all__ = [
     "ArrayDataset",
-    "DNADataset",
-    "EventSequences",
-    "MoleculeDataset",
-    "MoleculeError",
-    "MoleculeReport",
     "MultiLabelDataset",
     "Split",
-    "build_vocabulary",
-    "from_arff",
-    "from_arrays",
-    "from_csv",
-    "from_events",
-    "from_libsvm",
-    "from_sdf",
     "given_labels",
-    "molecule_from_smiles",
     "predefined_split",
     "random_split",
-    "read_label_xml",
     "scaffold_split",
     "stratified_split",
-    "tokenize",
-    "with_hierarchy",
 ]
+__all__ += [name for names in _READERS.values() for name in names]
 
 
 def __getattr__(name: str) -> Any:

@@ -158,9 +158,7 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
 
 
 def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | None:
-    """The names of labels in a list or a set but for missing ones; :obj:`None` if no other is
-    there.
-    """
+    """The names in a list or a set but for missing ones; :obj:`None` if none is left."""
     entries = list(entries)
     nested = (list, tuple, set, dict, np.ndarray)
     wrong = next((name for name in entries if isinstance(name, nested)), None)

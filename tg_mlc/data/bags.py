@@ -1,6 +1,4 @@
-"""Conversion of documents to matrices of words and back, and of samples to samples with more
-attributes.
-"""
+"""Documents as matrices of words and back, and samples with other attributes."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
 
 
 def inputs_of(dataset: MultiLabelDataset) -> Any:
-    """The matrix :math:`(N, F)` that linear and kernel classifiers take: words by numbers or
-    weights, or vectors.
-    """
+    """The matrix :math:`(N, F)` of words or vectors that linear and kernel classifiers take."""
     return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
@@ -66,9 +62,7 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """The same samples with one more attribute of values :math:`(N, *)`, of which each has its
-    row.
-    """
+    """The same samples with a row of values :math:`(N, *)` each as one more attribute."""
     if values.size(0) != len(dataset):
         expected = f"'{key}' to have a row for each of {len(dataset)} samples"
         raise ValueError(f"Expected {expected} (got {values.size(0)})")

@@ -18,18 +18,13 @@ from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 
 
 class MultiLabelDataset(InMemoryDataset):
-    """A PyG :class:`~torch_geometric.data.InMemoryDataset` whose samples carry ``y`` of shape ``[1,
-    num_labels]``.
-    """
+    """A PyG :class:`InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
     label_names: list[str]  #: In the order of the columns of ``y``.
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
-    #: ``x`` of shape
-    #: ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"` (``x`` of shape
-    #: ``[1, num_inputs]``),
-    #: :obj:`"sequence"` (the numbers of its words in order, ``x`` of shape ``[n]``) or
-    #: :obj:`"embeddings"` (several
-    #: vectors, ``x`` of shape ``[n, num_inputs]``).
+    #: ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"`
+    #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (the numbers of its words in order,
+    #: ``x`` of shape ``[n]``) or :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
     #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
@@ -165,9 +160,7 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
 
 
 def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
-    """The samples of whole data sets of tensors, ten times as fast as sample by sample;
-    :obj:`None` for other data sets.
-    """
+    """The samples of whole data sets of tensors, or :obj:`None` for other data sets."""
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):
@@ -190,19 +183,11 @@ def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
 def _collated(parts: Sequence[MultiLabelDataset]) -> Samples:
     samples = [sample for part in parts for sample in part]
     if any("weight" in part[0] for part in parts):
-        # Words of weight 1 are saved without it.
-        samples = [with_weight(sample) for sample in samples]
+        for row, sample in enumerate(samples):
+            if "weight" not in sample:  # Words of weight 1 are saved without it.
+                samples[row] = copy(sample).update({"weight": torch.ones(sample.x.size(0))})
     attributes = list(dict.fromkeys(tuple(sample.keys()) for sample in samples))
     if len(set(map(frozenset, attributes))) > 1:
         got = shorten(" and ".join(map(str, attributes)))
         raise ValueError(f"Expected samples with the same attributes (got {got})")
     return Samples.collate(samples, parts[0].label_names, None)
-
-
-def with_weight(sample: Data) -> Data:
-    """Returns a sample with the weights of its words, which are 1 if it has none."""
-    if "weight" in sample:
-        return sample
-    weighted = copy(sample)
-    weighted.weight = torch.ones(sample.x.size(0))
-    return weighted

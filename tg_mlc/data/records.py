@@ -15,9 +15,7 @@ from tg_mlc.data.samples import Samples
 
 
 class Tokens(NamedTuple):
-    """Sequences of token ids, or of vectors, one after another: sample :obj:`i` is
-    ``ids[ptr[i]:ptr[i + 1]]``.
-    """
+    """Sequences of ids or vectors: sample :obj:`i` is ``ids[ptr[i]:ptr[i + 1]]``."""
 
     ids: np.ndarray
     ptr: np.ndarray

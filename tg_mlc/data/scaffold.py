@@ -33,9 +33,7 @@ class Groups:
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Puts each group into the first part where it fits, or, if it fits nowhere, where there is
-        most room.
-        """
+        """Puts each group into the first part where it fits, or else where there is most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -50,23 +48,18 @@ class Groups:
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
     def repair(self, part_of: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """Swaps groups between parts, keeping their sizes, as long as that makes fewer classes
-        absent.
-        """
+        """Swaps groups between parts of equal sizes while fewer classes are absent then."""
         part_of = part_of.copy()
         improved = True
         while improved:
-            absent = np.argwhere((self.part_counts(part_of) == 0) & used[:, None])
-            improved = sum(self._bring(part_of, part, column) for part, column in absent) > 0
+            improved = False
+            for part, column in np.argwhere((self.part_counts(part_of) == 0) & used[:, None]):
+                counts = self.part_counts(part_of)
+                if counts[part, column] == 0:  # No earlier swap has brought the class.
+                    donors = np.flatnonzero((self.counts[:, column] > 0) & (part_of != part))
+                    swaps = (self._swap(part_of, counts, i, part) for i in donors[:MAX_DONORS])
+                    improved |= any(swaps)
         return part_of
-
-    def _bring(self, part_of: np.ndarray, part: int, column: int) -> bool:
-        """Tries to swap a group with this class into a part without it, in place."""
-        counts = self.part_counts(part_of)
-        if counts[part, column] > 0:
-            return False  # An earlier swap brought it already.
-        donors = np.flatnonzero((self.counts[:, column] > 0) & (part_of != part))
-        return any(self._swap(part_of, counts, donor, part) for donor in donors[:MAX_DONORS])
 
     def _swap(self, part_of: np.ndarray, counts: np.ndarray, donor: int, part: int) -> bool:
         """Swaps a group with as many samples of another part if fewer classes are absent then."""
@@ -83,9 +76,7 @@ class Groups:
         return True
 
     def _spare(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Groups of a part with so many samples in all, without which no class is absent that is
-        not so already.
-        """
+        """Groups of a part of this size in all, whose loss makes no further class absent."""
         chosen: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
@@ -122,14 +113,12 @@ def scaffold_split(
         smiles (list[str]): One SMILES string per molecule.
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix, optional): As in
             :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
-        fractions (tuple[float], optional): Fractions of training, validation and test molecules;
-            the parts come as close to them as whole scaffolds allow.
-            (default: :obj:`(0.8, 0.1, 0.1)`)
+        fractions (tuple[float], optional): Fractions of training, validation and test molecules, as
+            close as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
         seed (int, optional): Determines the random order in which scaffolds are shared out. If
             :obj:`None`, they go from the most to the least common, which puts the rarest into the
             test part. (default: :obj:`None`)
-        label_names (list[str], optional): Names of the labels for the report. (default:
-            :obj:`None`)
+        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
 
     Raises:
         ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the
@@ -140,11 +129,10 @@ def scaffold_split(
         expected = f"one row of 'y' for each of {len(smiles)} molecules"
         raise ValueError(f"Expected {expected} (got {rows})")
     sizes = part_sizes(len(smiles), fractions)
-    scaffolds, group_of = np.unique(
-        np.asarray(murcko_scaffolds(smiles), dtype=str), return_inverse=True
-    )
-    num_groups, counts = len(scaffolds), np.empty((len(scaffolds), 0))
-    counts = counts if labels is None else labels.class_counts(group_of, num_groups)
+    names = np.asarray(murcko_scaffolds(smiles), dtype=str)
+    scaffolds, group_of = np.unique(names, return_inverse=True)
+    counts = np.empty((len(scaffolds), 0))
+    counts = counts if labels is None else labels.class_counts(group_of, len(scaffolds))
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
     filled = np.bincount(part_of, minlength=NUM_PARTS)
@@ -159,9 +147,7 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
-    """The Bemis-Murcko scaffold of each molecule as SMILES without stereochemistry, empty where
-    there is no ring.
-    """
+    """The Bemis-Murcko scaffolds as SMILES without stereochemistry, empty without a ring."""
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     scaffolds = []
@@ -179,9 +165,7 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
 
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
-    """The part of each group, from the attempt that lacks the fewest classes; the first one if it
-    lacks no more.
-    """
+    """The part of each group in the first attempt that lacks the fewest classes."""
     used = part_sizes > 0
     # A class cannot be in more parts than groups have it.
     possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())

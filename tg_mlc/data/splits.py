@@ -1,6 +1,4 @@
-"""Splits into training, validation and test samples: random, stratified by labels, or
-predefined.
-"""
+"""Splits into training, validation and test samples: random, stratified or predefined."""
 
 from __future__ import annotations
 
@@ -33,16 +31,13 @@ def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
         got = f"{type(num_samples).__name__}); of a data set take 'len(dataset)'"
         raise ValueError(f"Expected 'num_samples' to be a whole number (got {got}") from None
     try:
-        is_valid = all(math.isfinite(fraction) and fraction >= 0 for fraction in fractions)
-        is_valid = is_valid and len(fractions) == NUM_PARTS
+        is_valid = len(fractions) == NUM_PARTS and min(fractions) >= 0
+        is_valid = is_valid and math.isclose(sum(fractions), 1, abs_tol=1e-6)
     except TypeError:
         is_valid = False
     if not is_valid:
-        expected = "'fractions' to be three numbers of at least 0: train, val, test"
-        raise ValueError(f"Expected {expected} (got {fractions})")
-    if abs(sum(fractions) - 1) > 1e-6:
-        expected = "'fractions' to sum to 1"
-        raise ValueError(f"Expected {expected} (got {fractions}, sum {sum(fractions):g})")
+        expected = "three numbers of at least 0 that sum to 1: train, val, test"
+        raise ValueError(f"Expected 'fractions' to be {expected} (got {fractions})")
     exact = np.asarray(fractions, dtype=float) * num_samples
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     by_remainder = np.argsort(-(exact - sizes).round(9), kind="stable")
@@ -65,9 +60,7 @@ class SparseLabels(NamedTuple):
     unknown: sp.csr_array
 
     def class_counts(self, group_of: np.ndarray, num_groups: int) -> np.ndarray:
-        """Counts the known negatives of all labels, and then the known positives, in groups of
-        samples: ``[num_groups, 2 * num_labels]``.
-        """
+        """Counts known negatives, then positives, in groups: ``[num_groups, 2 * num_labels]``."""
         num_samples = self.positive.shape[0]
         ones = np.ones(num_samples, dtype=np.int64)
         indices, shape = (group_of, np.arange(num_samples)), (num_groups, num_samples)
@@ -126,8 +119,7 @@ class Split:
     Args:
         train, val, test (torch.Tensor): Indices of the samples of each part, ``long``.
         name (str): How the split was made.
-        report (str, optional): Remarks of its maker, *e.g.* which labels lack a class in which
-            part.
+        report (str, optional): Remarks, *e.g.* which labels lack a class in which part.
 
     Raises:
         ValueError: If an index is negative or occurs twice, or if a part is not a one-dimensional
@@ -156,13 +148,11 @@ class Split:
         """Makes a split from the part of each sample.
 
         Args:
-            part_of (numpy.ndarray): 0, 1 or 2 for each sample; samples of any other number are in
-                no part.
+            part_of (numpy.ndarray): 0, 1 or 2 for each sample, or another number for no part.
             name (str): How the split was made.
             report (str, optional): As above. (default: :obj:`None`)
         """
-        indices = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(len(PARTS)))
-        train, val, test = indices
+        train, val, test = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(3))
         return cls(train, val, test, name, report)
 
     @property
@@ -181,13 +171,11 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Refuses samples that are too few for the split, and warns if some are in none of its
-        parts: it may have been made of other samples.
+        """Warns if samples are in no part of the split, which may have been made of others.
 
         Args:
             num_samples (int): The number of samples that are to be divided.
-            of (str, optional): The name of their data set, for the message. (default:
-                :obj:`"'dataset'"`)
+            of (str, optional): What messages call their data set. (default: :obj:`"'dataset'"`)
 
         Raises:
             ValueError: If the split names a sample that is not there.
@@ -205,9 +193,7 @@ class Split:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices: equal for equal splits, whatever their
-        names.
-        """
+        """The SHA-256 of the three sets of indices, whatever the name of the split."""
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -269,8 +255,7 @@ def predefined_split(
     """Makes a split from given indices, *e.g.* those that a data set was published with.
 
     Args:
-        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of the samples of each
-            part.
+        train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of samples.
         num_samples (int): Number of samples of the data set; not all of them need to be used.
 
     Raises:
@@ -296,18 +281,13 @@ def stratified_split(
     left is shared out first, each of its samples to the part that most lacks that label.
 
     Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of
-    :func:`random_split`. Time and memory grow with the number of positive labels, not with the size
-    of the matrix.
+    :func:`random_split`. Time and memory grow with the number of positive labels alone.
 
     Args:
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples,
             num_labels]``, dense or sparse: 0, 1 or NaN (unknown, not counted).
-        fractions (tuple[float], optional): As in :func:`random_split`. (default: :obj:`(0.8, 0.1,
-            0.1)`)
-        seed (int, optional): Determines the order of samples and how ties are broken. (default:
-            :obj:`0`)
-        label_names (list[str], optional): Names of the labels for the report. (default:
-            :obj:`None`)
+        fractions, seed (optional): As in :func:`random_split`.
+        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
 
     Raises:
         ValueError: If labels are not 0, 1 or NaN, or if the fractions are invalid or leave a part
@@ -321,9 +301,7 @@ def stratified_split(
 
 
 def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
-    """Numbers the fold of every sample :math:`(N)`, with the positives of each label divided as by
-    :func:`stratified_split`; the sizes of folds differ by one at most.
-    """
+    """Numbers the fold of each sample, stratified, in folds whose sizes differ by at most one."""
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:
@@ -335,35 +313,28 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
 
 def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gives each sample the number of its part."""
-    num_samples, _ = positive.shape
+    num_samples = positive.shape[0]
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
     left = np.diff(by_label.indptr).astype(np.int64)  # Positives of each label without a part.
     room = sizes.astype(np.int64).copy()
     # Column by column in memory: the loop below reads the three numbers of one label at a time.
-    wanted = np.outer(left, sizes / num_samples)
+    lacking = np.outer(left, sizes / num_samples)
     part_of = np.full(num_samples, -1, dtype=np.int64)
     while left.any():
         label = int(np.where(left > 0, left, num_samples + 1).argmin())
         members = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for sample in members[part_of[members] < 0]:
-            part = _neediest(wanted[label], room)
+            # The part with room that lacks most of the label; among equals, that with most room.
+            parts = (part for part in range(len(room)) if room[part] > 0)
+            part = max(parts, key=lambda part: (lacking[label, part], room[part]))
             row = by_sample.indices[by_sample.indptr[sample] : by_sample.indptr[sample + 1]]
             part_of[sample] = part
-            wanted[row, part] -= 1
+            lacking[row, part] -= 1
             left[row] -= 1
             room[part] -= 1
     part_of[part_of < 0] = np.repeat(np.arange(len(sizes)), room)
     result = np.empty_like(part_of)
     result[order] = part_of
     return result
-
-
-def _neediest(wanted: np.ndarray, room: np.ndarray) -> int:
-    """The part with room that wants most of a label; among equals the one with most room."""
-    best = -1
-    for part in range(len(room)):
-        if room[part] > 0 and (best < 0 or (wanted[part], room[part]) > (wanted[best], room[best])):
-            best = part
-    return best

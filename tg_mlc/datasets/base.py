@@ -10,6 +10,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
+from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._options import check_count
@@ -17,7 +18,7 @@ from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.datasets.downloads import RawFile, fetch_all, read_checked
-from tg_mlc.inputs.molecule_dataset import LabeledMolecules
+from tg_mlc.inputs.molecule_dataset import LabeledMolecules, molecule_samples
 from tg_mlc.inputs.vocabulary import build_vocabulary, encode
 
 
@@ -127,7 +128,15 @@ class PublishedTable(PublishedDataset):
 
 
 class PublishedMolecules(LabeledMolecules, PublishedDataset):
-    """A published data set of molecules; subclasses make its graphs."""
+    """A published data set of molecules; subclasses read its raw files."""
+
+    def read(self) -> tuple[Sequence[str], Tensor, Sequence[str]]:
+        """Returns SMILES, labels and their names."""
+        raise NotImplementedError
+
+    def make(self) -> Samples:
+        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
+        return molecule_samples(*self.read(), **options)
 
 
 def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.csr_array:

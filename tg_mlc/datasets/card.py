@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Dataset, InMemoryDataset
@@ -18,7 +19,6 @@ from torch_geometric.data.dataset import MISSING
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc.inputs.fasta import LETTERS
 
-_BLOCK = 1 << 24
 #: Fields that are stated, not counted.
 FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")
 
@@ -94,9 +94,7 @@ class DatasetCard:
         return {name: getattr(self, name) for name in counted}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
-        """Returns one line for each statistic that is not as recorded. Raw files without a record
-        do not count.
-        """
+        """Returns a line for each recorded statistic that differs."""
         mine, theirs = self.statistics, recorded.statistics
         mine["raw_sha256"] = {name: mine["raw_sha256"].get(name) for name in theirs["raw_sha256"]}
 
@@ -113,14 +111,14 @@ class DatasetCard:
         # No vocabulary of words is as small as that of DNA.
         words = "letters" if (self.num_inputs or math.inf) <= len(LETTERS) else "words"
         units = {"bag": "words", "sequence": words, "vector": "entries"}
-        units["graph"] = "features of a node"
+        unit = {**units, "graph": "features of a node"}.get(self.kind, "")
         imbalance = f"mean {_number(self.mean_ir)}, largest {_number(self.max_ir)}"
         is_computed = self.origin == "computed"
         digests = [f"{digest}  {name}" for name, digest in self.raw_sha256.items()]
         rows = [
             ("Kind", self.kind),
             ("Samples", _number(self.samples) + (f" ({parts} as published)" if parts else "")),
-            ("Inputs", f"{_number(self.num_inputs)} {units.get(self.kind, '')}".rstrip()),
+            ("Inputs", f"{_number(self.num_inputs)} {unit}".rstrip()),
             ("Labels", _number(self.labels) + never),
             ("Cardinality", _number(self.cardinality)),
             ("Density", _number(self.density)),
@@ -175,13 +173,10 @@ def content_sha256(dataset: Dataset) -> str:
             digest.update(f"{name} {value!r}".encode())
             return
         digest.update(f"{name} {value.dtype} {list(value.shape)}".encode())
-        flat = value.detach().cpu().contiguous().flatten().numpy()
-        for start in range(0, flat.size, _BLOCK):
-            array = flat[start : start + _BLOCK]
-            if array.dtype.kind == "f":
-                # NaN has many bit patterns.
-                array = np.where(np.isnan(array), np.array(np.nan, dtype=array.dtype), array)
-            digest.update(array.tobytes())
+        value = value.detach().cpu()
+        if value.is_floating_point():  # NaN has many bit patterns.
+            value = value.masked_fill(value.isnan(), torch.nan)
+        digest.update(value.contiguous().numpy().data)
 
     data, slices = dataset._data, dataset.slices or {}
     for key in sorted(data.keys()):

@@ -81,6 +81,8 @@ class DeepSEA(Dataset):
     """
 
     kind: str | None = "sequence"
+    feature_names = [*LETTERS]
+    num_inputs = len(LETTERS)
 
     def __init__(
         self,
@@ -98,7 +100,6 @@ class DeepSEA(Dataset):
         outputs = read_outputs(folder / NAMES.name)
         self._selection = select_outputs(outputs, cells, factors_only, per_target)
         self.label_names = self._selection.names
-        self.feature_names = list(LETTERS)
         try:
             length, *ends = np.load(folder / SHAPE).tolist()
             self._letters = MappedRows(folder / LETTER_FILE, (ends[-1], length))
@@ -158,11 +159,6 @@ class DeepSEA(Dataset):
         return len(self.label_names)
 
     num_classes = num_labels
-
-    @property
-    def num_inputs(self) -> int:
-        """The number of letters."""
-        return len(self.feature_names)
 
     @property
     def y(self) -> Tensor:
@@ -263,9 +259,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
 
 
 class MappedRows:
-    """The rows of a file of bytes, mapped into memory; a copy in another process maps the file
-    anew.
-    """
+    """The rows of a file, mapped into memory; a copy in another process maps it anew."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self._made_of = path, shape

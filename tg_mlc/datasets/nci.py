@@ -12,9 +12,7 @@ from torch import Tensor
 
 from tg_mlc._files import sha256
 from tg_mlc._optional import require
-from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedMolecules
-from tg_mlc.inputs.molecule_dataset import molecule_samples
 from tg_mlc.inputs.smiles import MoleculeError, parse_smiles
 
 logger = logging.getLogger(__name__)
@@ -52,19 +50,15 @@ class NCIFunctionalGroups(PublishedMolecules):
     def download(self) -> None:
         """Nothing: RDKit brings the files."""
 
-    def make(self) -> Samples:
+    def read(self) -> tuple[Sequence[str], Tensor, Sequence[str]]:
         lines = _read_rdkit_file(MOLECULES).splitlines()
         smiles = [line.split()[0] for line in lines if line.strip()]
         _read_rdkit_file(HIERARCHY)  # Warns if it is another one.
-        y, label_names = functional_groups(smiles)
-        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
-        return molecule_samples(smiles, y, label_names, **options)
+        return smiles, *functional_groups(smiles)
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
-    """Returns the functional groups of molecules ``[N, 52]``, NaN for invalid molecules, and the
-    names of the groups.
-    """
+    """Returns the groups of molecules ``[N, 52]``, NaN for invalid ones, and their names."""
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
 

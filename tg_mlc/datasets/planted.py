@@ -104,9 +104,7 @@ class Planted(MultiLabelDataset):
         self._adopt(Samples(data, slices, names, None, **sizes))
 
     def scores(self, messages: bool = True) -> np.ndarray:
-        r"""Returns the best possible scores of the samples, :math:`(N, L)`, with or without
-        messages from neighbours.
-        """
+        """Returns the best scores :math:`(N, L)` with or without messages from neighbours."""
         return self._scores(messages)[self._places()]
 
     def _scores(self, messages: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +34,7 @@ from tg_mlc.datasets.registry import published
 from tg_mlc.graphs import read_parents
 
 RCV1Form = Literal["vectors", "tokens", "json"]
+Document = tuple[Any, list[str]]  #: its number or its labels, and its words
 
 ROOT = "Root"
 (DESCRIPTIONS,) = published("rcv1").optional_files
@@ -206,13 +207,6 @@ def topic_parent(code: str, codes: list[str]) -> str:
     return next((prefix for prefix in prefixes if prefix in codes), ROOT if code == top else top)
 
 
-class Document(NamedTuple):
-    """One document."""
-
-    key: Any  #: its number or its labels
-    tokens: list[str]
-
-
 def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records:
     """Reads the token files and the file of topics, in ``root/raw`` or in the data folder. With
     :obj:`reverse_split`, the test part gives the vocabulary.
@@ -264,11 +258,11 @@ def read_token_documents(path: Path) -> Iterator[Document]:
         if (begin := BEGIN.fullmatch(line)) and has_words:
             if document is not None:
                 yield document
-            document, has_words = Document(int(begin[1]), []), False
+            document, has_words = (int(begin[1]), list[str]()), False
         elif line.rstrip() == ".W" and not has_words:
             has_words = True
         elif document is not None and has_words and not line.startswith((".I", ".W")):
-            document.tokens.extend(line.split())
+            document[1].extend(line.split())
         else:
             expected = f"line {line_number} of '{path}' to be '.I' with a number, '.W', or words"
             raise ValueError(f"Expected {expected} (got {line[:40]!r})")
@@ -307,7 +301,7 @@ def read_json_documents(path: Path, topics: Collection[str]) -> Iterator[Documen
                 raise ValueError(f"Expected lists of words in {where} (got {str(words)[:40]})")
         if unknown := [label for label in labels if label not in topics]:
             raise ValueError(f"Expected {where} to have topics of RCV1 (got {unknown[:3]})")
-        yield Document([intern(label) for label in labels], tokens)
+        yield [intern(label) for label in labels], tokens
 
 
 def _read_parts(
@@ -317,21 +311,19 @@ def _read_parts(
     counted: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns the words of all documents by the vocabulary of the counted files, without labels,
-    and the keys of the documents.
-    """
+    """Returns all documents in words of the counted files, without labels, and their keys."""
     keys: list[Any] = []
     num_train = 0
 
     def collect() -> Iterator[list[str]]:
         nonlocal num_train
         for path in (*train, *test):
-            for document in read(path):
-                keys.append(document.key)
-                yield document.tokens
+            for key, tokens in read(path):
+                keys.append(key)
+                yield tokens
             num_train = len(keys) if path in train else num_train
 
-    words = (document.tokens for path in counted for document in read(path))
+    words = (tokens for path in counted for _, tokens in read(path))
     tokens, names = options.encode(words, collect())
     first, second = np.split(np.arange(len(keys)), [num_train])
     return Records(tokens, np.empty((len(keys), 0)), [], names, first, second), keys

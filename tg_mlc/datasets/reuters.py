@@ -112,9 +112,7 @@ class Reuters21578(PublishedTable):
 
     @property
     def stories(self) -> list[Story]:
-        """The story of each sample, read again from the raw files. Raises ValueError if the data
-        set has a :obj:`pre_filter`.
-        """
+        """The story of each sample. Raises ValueError for a filtered data set."""
         if self.pre_filter is not None:
             got = "(got one with 'pre_filter'); load it without"
             raise ValueError(f"Expected a data set of all stories {got}")

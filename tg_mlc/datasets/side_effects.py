@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import io
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tg_mlc._optional import require
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.datasets.base import PublishedMolecules
 from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
 from tg_mlc.graphs import LabelGraph
-from tg_mlc.inputs.molecule_dataset import MoleculeReport, molecule_samples
+from tg_mlc.inputs.molecule_dataset import MoleculeReport
 
 
 class SideEffectFrequencies(PublishedMolecules):
@@ -63,13 +64,10 @@ class SideEffectFrequencies(PublishedMolecules):
     @cached_property
     def classes(self) -> Tensor:
         """The term classes of each label, 0 or 1, ``[num_labels, num_classes]``."""
-        index_of = {name: index for index, name in enumerate(self.label_names)}
-        table = self._table("side_effect_classes.csv")
-        rows = [(index_of[row["side_effect"]], int(row["class"])) for row in table]
-        label, term = torch.tensor(rows).T
-        members = torch.zeros(len(index_of), int(term.max()) + 1)
-        members[label, term] = 1
-        return members
+        table = self._table("side_effect_classes.csv").assign(member=1)
+        members = table.pivot(index="side_effect", columns="class", values="member")
+        members = members.reindex(index=self.label_names, columns=range(table["class"].max() + 1))
+        return torch.tensor(members.fillna(0).to_numpy(np.float32))
 
     @property
     def label_graph(self) -> LabelGraph:
@@ -84,25 +82,26 @@ class SideEffectFrequencies(PublishedMolecules):
         return graph
 
     def make(self) -> Samples:
-        """Makes the graphs from the raw files."""
-        drugs, pairs = list(self._table("drugs.csv")), list(self._table("frequencies.csv"))
-        classes = self._table("side_effect_classes.csv")
-        names = list(dict.fromkeys(row["side_effect"] for row in classes))
-        row_of = {row["drug"]: index for index, row in enumerate(drugs)}
-        column_of = {name: column for column, name in enumerate(names)}
-        level = torch.zeros(len(row_of), len(names), dtype=torch.uint8)
-        for pair in pairs:
-            level[row_of[pair["drug"]], column_of[pair["side_effect"]]] = int(pair["level"])
-        smiles, y = [row["smiles"] for row in drugs], (level > 0).float()
-        options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
-        made = molecule_samples(smiles, y, names, **options)
-        samples = list(ArrayDataset(made))
+        made = super().make()
+        samples, drugs, level = list(ArrayDataset(made)), self._table("drugs.csv"), self._levels()
         rows = MoleculeReport.from_dict(made.report or {}).kept_rows
         for data, row in zip(samples, rows, strict=True):
-            data.drug, data.fold = drugs[row]["drug"], torch.tensor([int(drugs[row]["fold"])])
-            data.level = level[row : row + 1].clone()
-        return Samples.collate(samples, names, made.report)
+            data.drug, data.fold = drugs["drug"][row], torch.tensor([drugs["fold"][row]])
+            data.level = torch.tensor(level.iloc[[row]].to_numpy(np.uint8))
+        return Samples.collate(samples, made.label_names, made.report)
 
-    def _table(self, name: str) -> Iterable[dict[str, str]]:
+    def read(self) -> tuple[list[str], Tensor, list[str]]:
+        smiles, level = self._table("drugs.csv")["smiles"].tolist(), self._levels()
+        return smiles, torch.tensor(level.to_numpy() > 0).float(), level.columns.tolist()
+
+    def _levels(self) -> Any:
+        """Returns the frequency of each side effect (column) of each drug (row)."""
+        names = self._table("side_effect_classes.csv")["side_effect"].unique()
+        pairs = self._table("frequencies.csv")
+        levels = pairs.pivot(index="drug", columns="side_effect", values="level")
+        return levels.reindex(index=self._table("drugs.csv")["drug"], columns=names).fillna(0)
+
+    def _table(self, name: str) -> Any:
         (file,) = (file for file in self.files if file.name == name)
-        return csv.DictReader(io.StringIO(read_checked(file, Path(self.raw_dir)).decode()))
+        content = io.BytesIO(read_checked(file, Path(self.raw_dir)))
+        return require("pandas", extra="molecules").read_csv(content, keep_default_na=False)

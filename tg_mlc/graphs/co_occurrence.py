@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from scipy import sparse
-from torch import Tensor
 
 from tg_mlc._frames import take_by_name
 from tg_mlc._numbers import to_label_csr
@@ -25,18 +24,6 @@ DENSE_ABOVE = 0.1
 EXACT_IN_FLOAT32 = 2**24
 
 
-@runtime_checkable
-class HasTrain(Protocol):
-    """The part of a :class:`tg_mlc.data.Split` that a label graph needs."""
-
-    @property
-    def train(self) -> Tensor:
-        """The training samples."""
-
-    def check_fits(self, num_samples: int, of: str) -> None:
-        """Raises if the split is of another number of samples."""
-
-
 def co_occurrence(
     y: Any,
     min_count: int = 1,
@@ -45,7 +32,7 @@ def co_occurrence(
     top_k: int | None = None,
     self_loops: bool = True,
     label_names: Sequence[str] | None = None,
-    split: HasTrain | None = None,
+    split: Any = None,
 ) -> LabelGraph:
     r"""The label graph in which label :math:`i` attends to label :math:`j` if both occur together
     in training samples.
@@ -55,9 +42,8 @@ def co_occurrence(
     any training sample. Where labels are frequent, that is the complete graph, which carries no
     information; :obj:`weight` with :obj:`threshold` or :obj:`top_k` selects informative edges.
 
-    With :math:`n_{ji}` the number of samples in which both occur, :math:`n_j` and :math:`n_i` in
-    which either does, out of :math:`n` samples, the edge from source :math:`j` to target :math:`i`
-    weighs
+    With :math:`n_{ji}`, :math:`n_j`, :math:`n_i` of :math:`n` samples in which both labels, the
+    source :math:`j` and the target :math:`i` occur, an edge weighs
 
     .. math::
         \textrm{count:} \quad & n_{ji} \\
@@ -79,20 +65,19 @@ def co_occurrence(
         y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels
             :math:`(N, L)`: 0, 1, or NaN for unknown; or, with :obj:`split`, a data set that has
             :obj:`y` or :obj:`sparse_y()`.
-        min_count (int, optional): The smallest number of samples in which a pair occurs to become
-            an edge. (default: :obj:`1`)
+        min_count (int, optional): The least number of samples of a pair. (default: :obj:`1`)
         weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`,
             :obj:`"pmi"`, :obj:`"correlation"`). (default: :obj:`"count"`)
         threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
-        top_k (int, optional): The largest number of sources of a label besides itself: those of
-            the largest weights, of equal weights the first. (default: :obj:`None`, all)
+        top_k (int, optional): The largest number of sources of a label besides itself, by weight
+            and then by index. (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
             has no other source. A loop weighs what the formula gives for it, or zero where that is
             undefined. (default: :obj:`True`)
         label_names (list of str, optional): One name per label; the columns of a data frame that
             has these names are taken in this order. (default: :obj:`None`, those of :obj:`y`)
-        split (Split, optional): The split of :obj:`y`; only samples in :obj:`split.train` are read.
-            (default: :obj:`None`, all samples of :obj:`y` are training samples)
+        split (Split, optional): The :class:`tg_mlc.data.Split` of :obj:`y`, of which the training
+            samples are read. (default: :obj:`None`, :obj:`y` has training samples alone)
 
     Raises:
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a
@@ -101,7 +86,7 @@ def co_occurrence(
     check_count("min_count", min_count)
     check_choice("weight", weight, get_args(Weight))
     check_selection(threshold, top_k)
-    if not isinstance(split, HasTrain | None):
+    if split is not None and not hasattr(split, "check_fits"):
         raise ValueError(f"Expected 'split' to be a tg_mlc.data.Split (got {type(split).__name__})")
     values, names = _read_labels(y, label_names, split)
     num_samples, num_labels = values.shape
@@ -135,7 +120,7 @@ def co_occurrence(
 
 
 def _read_labels(
-    y: Any, label_names: Sequence[str] | None, split: HasTrain | None
+    y: Any, label_names: Sequence[str] | None, split: Any
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
     """Returns training labels as a sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tg_mlc._names import shorten
+from tg_mlc._names import few, shorten
 from tg_mlc.graphs.label_graph import LabelGraph
 from tg_mlc.graphs.plot import check_same_labels, plot_comparison
-
-SHOWN = 5  # neighbours that are named in print
 
 
 @dataclass(frozen=True)
@@ -26,13 +24,8 @@ class NeighborDifference:
     num_shared: int
 
     def __str__(self) -> str:
-        a, b = _shown(self.only_a), _shown(self.only_b)
+        a, b = few(self.only_a) or "none", few(self.only_b) or "none"
         return f"{self.label}: only a: {a}; only b: {b}; shared: {self.num_shared}"
-
-
-def _shown(names: list[str]) -> str:
-    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (", ".join(names[:SHOWN]) or "none") + more
 
 
 @dataclass(frozen=True)
@@ -62,9 +55,7 @@ class GraphComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything but the graphs, as plain data."""
-        names = [member.name for member in fields(self) if member.name not in ("a", "b")]
-        values = {name: getattr(self, name) for name in names}
-        return {**values, "differing": [asdict(difference) for difference in self.differing]}
+        return {name: value for name, value in asdict(self).items() if name not in ("a", "b")}
 
     def plot(self, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Any:
         """Draws both graphs side by side; see :func:`tg_mlc.graphs.plot_comparison`."""
@@ -132,20 +123,21 @@ def compare(
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
     in_a, in_b = _read_pairs(a, directed), _read_pairs(b, directed)
+    num_a, num_b = int(in_a.joined.sum()), int(in_b.joined.sum())
     shared = int((in_a.joined & in_b.joined).sum())
-    only_a, only_b = in_a.num_edges - shared, in_b.num_edges - shared
     fractions = {
-        "density_a": (in_a.num_edges, in_a.num_pairs, "there are no pairs"),
-        "density_b": (in_b.num_edges, in_b.num_pairs, "there are no pairs"),
-        "jaccard": (shared, shared + only_a + only_b, "neither graph has an edge"),
-        "precision": (shared, in_a.num_edges, "a has no edge"),
-        "recall": (shared, in_b.num_edges, "b has no edge"),
+        "density_a": (num_a, in_a.joined.size, "there are no pairs"),
+        "density_b": (num_b, in_b.joined.size, "there are no pairs"),
+        "jaccard": (shared, num_a + num_b - shared, "neither graph has an edge"),
+        "precision": (shared, num_a, "a has no edge"),
+        "recall": (shared, num_b, "b has no edge"),
     }
     numbers: dict[str, Any] = {
         name: part / whole if whole else reason for name, (part, whole, reason) in fractions.items()
     }
     numbers |= _ranking("a", in_a, "b", in_b) | _ranking("b", in_b, "a", in_a)
-    constant = [name for name, pairs in (("a", in_a), ("b", in_b)) if pairs.is_constant()]
+    pairs = (("a", in_a.strength), ("b", in_b.strength))
+    constant = [name for name, strength in pairs if np.unique(strength).size < 2]
     if constant:
         numbers["rank_correlation"] = f"all pairs weigh the same in {constant[0]}"
     else:
@@ -156,10 +148,10 @@ def compare(
     return GraphComparison(
         num_labels=a.num_labels,
         directed=directed,
-        num_pairs=in_a.num_pairs,
+        num_pairs=in_a.joined.size,
         num_shared=shared,
-        num_only_a=only_a,
-        num_only_b=only_b,
+        num_only_a=num_a - shared,
+        num_only_b=num_b - shared,
         differing=_differences(in_a.sources, in_b.sources, a.label_names or b.label_names, top),
         undefined=undefined,
         a=a,
@@ -193,11 +185,6 @@ class _Pairs(NamedTuple):
     joined: np.ndarray  # whether the graph has the edge
     strength: np.ndarray  # its weight; less than that of any edge where there is none
     sources: np.ndarray  # The sources of every label (row), as a matrix of booleans.
-    num_pairs: int
-    num_edges: int
-
-    def is_constant(self) -> bool:
-        return not self.num_pairs or np.ptp(self.strength) == 0
 
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
@@ -214,16 +201,17 @@ def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
     joined[target, source], strength[target, source] = True, weight
     size = graph.num_labels
     counted = ~np.eye(size, dtype=bool) if directed else np.tri(size, k=-1, dtype=bool)
-    num_edges = int(joined[counted].sum())
-    return _Pairs(joined[counted], strength[counted], joined, int(counted.sum()), num_edges)
+    return _Pairs(joined[counted], strength[counted], joined)
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:
     from tg_mlc.metrics import micro_average_precision, micro_roc_auc  # take long to import
 
     names = [f"{metric}_{scorer}_to_{owner}" for metric in ("roc_auc", "average_precision")]
-    if not 0 < edges.num_edges < edges.num_pairs:
-        return dict.fromkeys(names, f"{owner} has {'all edges' if edges.num_edges else 'no edge'}")
+    if edges.joined.all() or not edges.joined.any():
+        return dict.fromkeys(
+            names, f"{owner} has {'all edges' if edges.joined.any() else 'no edge'}"
+        )
     truth, strength = edges.joined[None].astype(float), scores.strength[None]
     values = micro_roc_auc(truth, strength), micro_average_precision(truth, strength)
     return dict(zip(names, values, strict=True))

@@ -18,11 +18,9 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr, size_repr
 from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.typing import Adj
 from torch_geometric.utils import (
-    add_remaining_self_loops,
     coalesce,
     is_sparse,
     remove_self_loops,
-    to_networkx,
     to_scipy_sparse_matrix,
     to_undirected,
 )
@@ -31,8 +29,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import check_names, nearest, shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
-from tg_mlc.graphs.hierarchy_files import read_parents
-from tg_mlc.graphs.parents import to_label_edges
+from tg_mlc.graphs.parents import label_edges, read_parents
 from tg_mlc.graphs.plot import plot_label_graph
 from tg_mlc.graphs.tables import DEFAULT_COLUMNS, Edge, read_edges
 from tg_mlc.ops.patterns import check_edge_index, to_list, with_values
@@ -97,21 +94,25 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         self.source = source
         if edge_index is None and num_nodes is None and label_names is None:
             return
-        size = _read_size(num_nodes, label_names)
+        if num_nodes is None and label_names is not None:
+            num_nodes = len(as_names(label_names))
+        if not isinstance(num_nodes, int) or isinstance(num_nodes, bool) or num_nodes < 0:
+            expected = "'num_nodes' or 'label_names', as isolated labels are in no edge"
+            raise ValueError(f"Expected {expected} (got num_nodes={num_nodes!r})")
         if not (edge_index is None or isinstance(edge_index, Tensor) or is_sparse(edge_index)):
             got = f"(got {type(edge_index).__name__})"
             hint = "edges by names, or in a file, are read by LabelGraph.from_edges"
             raise TypeError(f"Expected 'edge_index' to be a tensor {got}; {hint}")
-        self.num_nodes = size
+        self.num_nodes = num_nodes
         if label_names is not None:
-            self["label_names"] = check_label_names(label_names, size)
+            self["label_names"] = check_label_names(label_names, num_nodes)
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.long)
         if is_sparse(edge_index):
             edge_index, values = with_values(edge_index)
             edge_weight = values if edge_weight is None else edge_weight
         if self.parent_index is not None:
-            check_edge_index(self.parent_index, size, size, "parent_index")
+            check_edge_index(self.parent_index, num_nodes, num_nodes, "parent_index")
         self._set_edges(edge_index, edge_weight)
 
     @classmethod
@@ -225,8 +226,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             if label_names is None or not {*label_names} & {child for child, _ in parents}:
                 parents = read_parents(path, "obo", names=True)
             names = None if label_names is None else as_names(label_names)
-            terms = to_label_edges(parents, names)
-            return cls(kind="tree", parent_index=terms.edge_index, **terms._asdict())
+            return cls(**label_edges(parents, names))
         if suffix == ".graphml":
             import networkx as nx
 
@@ -289,9 +289,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     @property
     def density(self) -> float:
-        r"""The fraction :math:`|\mathcal{E}| / L^2` of ordered pairs, self-loops included, that are
-        edges.
-        """
+        """The fraction of ordered pairs, self-loops included, that are edges."""
         return float(self.num_edges) / max(self.num_labels**2, 1)
 
     @property
@@ -303,25 +301,20 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """Returns the graph in which every label attends to itself or, with :obj:`only_isolated`,
         each label that would receive nothing; :obj:`fill_value` is the weight of a new loop.
         """
-        edge_index, edge_weight = add_remaining_self_loops(
-            self.edge_index, self.edge_weight, fill_value=fill_value, num_nodes=self.num_labels
-        )
-        if only_isolated:
-            receives = torch.bincount(self.edge_index[1], minlength=self.num_labels) > 0
-            new = (edge_index[0] == edge_index[1]) & ~receives[edge_index[1]]
-            edge_index = torch.cat([self.edge_index, edge_index[:, new]], dim=1)
-            if self.edge_weight is not None:
-                edge_weight = torch.cat([self.edge_weight, edge_weight[new]])
-        return self._with_edges(edge_index, edge_weight)
+        source, target = self.edge_index
+        labels = torch.arange(self.num_labels, device=target.device)
+        new = labels[~torch.isin(labels, target if only_isolated else target[source == target])]
+        edge_index, weight = torch.cat([self.edge_index, new.expand(2, -1)], 1), self.edge_weight
+        if weight is not None:
+            weight = torch.cat([weight, weight.new_full(new.shape, fill_value)])
+        return self._with_edges(edge_index, weight)
 
     def remove_self_loops(self) -> LabelGraph:
         """Returns the graph in which no label attends to itself."""
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with every edge in both directions. Weights of both directions are
-        reduced as in PyG.
-        """
+        """Returns the graph with edges in both directions, whose weights PyG reduces."""
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
@@ -354,8 +347,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def locality_order(self, method: Order = "rcm") -> Tensor:
         r"""Returns an order of the labels in which neighbours are close, for :meth:`permute`.
 
-        On a very large and sparse graph, attention waits for memory, and finds neighbours that are
-        close by in a cache.
+        On very large and sparse graphs, attention finds close neighbours in a cache.
 
         .. code-block:: python
 
@@ -373,8 +365,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         """
         check_choice("method", method, get_args(Order))
         matrix = to_scipy_sparse_matrix(self.edge_index.cpu(), num_nodes=self.num_labels)
-        directed = csr_array(matrix)
-        adjacency = (directed + directed.T).tocsr()
+        adjacency = csr_array(matrix + matrix.T)
         if method == "rcm":
             from scipy.sparse.csgraph import reverse_cuthill_mckee  # takes long to import
 
@@ -401,9 +392,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the graph to a :obj:`safetensors` file, with data other than tensors as its
-        header.
-        """
+        """Writes a :obj:`safetensors` file, with data other than tensors as its header."""
         plain: dict[str, Any] = {**self.to_dict(), "num_nodes": self.num_labels}
         tensors = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], Tensor)}
         try:
@@ -446,18 +435,15 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
         if by_name and self.label_names is None:
             raise ValueError("Expected 'label_names' for 'by_name' (got None); name the labels")
-        weighted = self.edge_weight is not None
-        out: nx.DiGraph[Any] = to_networkx(
-            self, edge_attrs=["edge_weight"] if weighted else None, graph_attrs=["kind", "source"]
-        )
-        if weighted:
-            weights = {edge: out.edges[edge].pop("edge_weight") for edge in out.edges}
-            nx.set_edge_attributes(out, weights, "weight")
-        if self.label_names is not None:
-            names = dict(enumerate(self.label_names))
-            nx.set_node_attributes(out, names, "name")
-            out = nx.relabel_nodes(out, names) if by_name else out
-        return out
+        out: nx.DiGraph[Any] = nx.DiGraph(kind=self.kind, source=self.source)
+        out.add_nodes_from(range(self.num_labels))
+        out.add_edges_from(self.edge_index.t().tolist())
+        if self.edge_weight is not None:
+            weights = zip(*self.edge_index.tolist(), self.edge_weight.tolist(), strict=True)
+            out.add_weighted_edges_from(weights)
+        names = dict(enumerate(self.label_names or ()))
+        nx.set_node_attributes(out, names, "name")
+        return nx.relabel_nodes(out, names) if by_name else out
 
     def to_frame(self) -> Any:
         """Returns the edges as a :class:`pandas.DataFrame` of :obj:`source`, :obj:`target` and, if
@@ -489,18 +475,6 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
 # PyG lets torch.load(weights_only=True) read a Data, but not the private parts of it.
 torch.serialization.add_safe_globals([LabelGraph, GlobalStorage, DataEdgeAttr, DataTensorAttr])
-
-
-def _read_size(num_nodes: int | None, label_names: Sequence[str] | None) -> int:
-    """Returns the number of labels."""
-    if num_nodes is None and label_names is None:
-        hint = "isolated labels are in no edge"
-        raise ValueError(f"Expected 'num_nodes' or 'label_names' (got neither); {hint}")
-    if num_nodes is None and label_names is not None:
-        return len(as_names(label_names))
-    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int) or num_nodes < 0:
-        raise ValueError(f"Expected 'num_nodes' to be a non-negative integer (got {num_nodes!r})")
-    return num_nodes
 
 
 def as_names(label_names: Sequence[str]) -> list[str]:

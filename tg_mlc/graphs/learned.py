@@ -51,8 +51,7 @@ def learned(
 
     Raises:
         TypeError: If the model returns no attention.
-        ValueError: If there is no sample or no attention among labels, or an option is out of
-        range.
+        ValueError: If there is no sample or attention among labels, or an option is out of range.
     """
     check_selection(threshold, top_k)
     edge_index, total = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.double)

@@ -1,6 +1,4 @@
-"""Pictures of label graphs: nodes and arrows for few labels, an adjacency matrix for many, and two
-side by side.
-"""
+"""Pictures of label graphs: nodes and arrows, an adjacency matrix, or two side by side."""
 
 from __future__ import annotations
 
@@ -54,8 +52,7 @@ def plot_label_graph(
     Args:
         graph (LabelGraph): The label graph.
         ax (matplotlib.axes.Axes, optional): The axes. (default: :obj:`None`, a new figure)
-        path (str, optional): A picture file to write, its type by its suffix. (default:
-            :obj:`None`)
+        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
         style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size.
             (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
@@ -111,8 +108,7 @@ def plot_comparison(
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        path (str, optional): A picture file to write, its type by its suffix. (default:
-            :obj:`None`)
+        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
         order (str, optional): The order of rows and columns: :obj:`"labels"`, or the order in which
             neighbours in :obj:`b` are close, see :meth:`.LabelGraph.locality_order`.
             (default: :obj:`"rcm"`)
@@ -187,9 +183,7 @@ def _cells(graph: Data) -> np.ndarray:
 
 
 def _name_ticks(ax: Any, graph: Data) -> bool:
-    """Names rows and columns in letters that fit, and returns whether there are names and room for
-    them.
-    """
+    """Names rows and columns, and returns whether there are names and room for them."""
     if graph.label_names is None or graph.num_labels > MAX_NAMED:
         return False
     extent = ax.get_window_extent()
@@ -206,17 +200,12 @@ def _fill(name: str, width: int, max_lines: int) -> str:
 
 
 def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
-    """Draws nodes, arrows and names: on a circle if there are many edges, as a tree if there are
-    few.
-    """
+    """Draws nodes, arrows and names: many edges on a circle, few as a tree."""
     import networkx as nx
 
     ax.set_axis_off()
     ax.set_aspect("equal")
-    network: nx.DiGraph[int] = nx.DiGraph()
-    network.add_nodes_from(range(graph.num_labels))
-    weights = [1.0] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
-    network.add_weighted_edges_from(zip(*graph.edge_index.tolist(), weights, strict=True))
+    network: nx.DiGraph[int] = graph.to_networkx()
     undirected = network.to_undirected()
     on_circle = undirected.number_of_edges() > MAX_PAIRS_PER_LABEL * graph.num_labels
     if on_circle:

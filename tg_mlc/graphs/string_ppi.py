@@ -51,21 +51,19 @@ def string_ppi(
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or
             any table of two names and perhaps a score, also as :obj:`.gz`, :obj:`.xz` or
             :obj:`.bz2`; see :doc:`the page on label graphs </label_graphs>`.
-        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`; or a
-            dictionary from the names of labels. Case, and the organism in front of a STRING
-            identifier, are ignored. Several labels may share a protein.
+        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`, perhaps
+            by the names of labels. Case and the organism in front of identifiers are ignored.
         label_names (list of str, optional): The labels in their order.
             (default: :obj:`None`, the keys of :obj:`proteins`, if it is a dictionary)
         aliases (str, list or dict, optional): STRING's file of aliases or of information
             (:obj:`protein.info`), or both, or a dictionary, from names in :obj:`proteins` to names
             in :obj:`links`. If several proteins share a name, the preferred name counts, or else
             the one of most sources. (default: :obj:`None`)
-        min_score (float, optional): The least score of a link, from 0 to 1000, or to 1 in a table
-            of probabilities. (default: :obj:`None`, 400, STRING's medium confidence, if there are
-            scores)
+        min_score (float, optional): The least score, from 0 to 1000, or to 1 in a table of
+            probabilities. (default: :obj:`None`, 400 if there are scores, medium confidence)
         score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`; in tables of
             three columns, any. (default: :obj:`"combined_score"`)
-        same_protein (bool, optional): Whether labels of the same protein attend to each other, with
+        same_protein (bool, optional): Whether labels of one protein attend to each other, with
             weight one. (default: :obj:`True`)
         self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
 
@@ -151,9 +149,7 @@ def _protein_key(name: str) -> str:
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """Returns the key of each name in the links, by the key of the name. Of several proteins that
-    share a name, the one of most sources counts.
-    """
+    """Returns the key of each name in the links, by most sources, by the key of the name."""
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
         return own
@@ -187,9 +183,7 @@ class _Links(NamedTuple):
 
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins, given by their keys, in memory that grows with these
-    alone.
-    """
+    """Reads the links among wanted proteins, in memory that grows with these alone."""
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
     one, two, column, has_header = _layout(table, score)
     width = max(one, two, column) + 1
@@ -231,9 +225,7 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
 
 
 def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
-    """The columns of the two names and of the score, or -1 without one, and whether the first line
-    names them.
-    """
+    """The columns of the names and of the score or -1, and whether the first line names them."""
     names = table.header
     lower = [name.lower() for name in names]
     if "protein1" in lower and "protein2" in lower:

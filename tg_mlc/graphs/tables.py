@@ -64,9 +64,7 @@ class Table(NamedTuple):
 
 
 def open_lines(path_or_text: PathLike) -> tuple[str, Lines]:
-    """Returns the name of a file, or of a text of several lines, and its numbered lines that are
-    not blank.
-    """
+    """Returns the name of a file, or of a text of several lines, and its non-blank lines."""
     if isinstance(path_or_text, str) and "\n" in path_or_text:
         lines = enumerate(path_or_text.splitlines(), start=1)
         return "the text", ((i, line) for i, line in lines if line.strip())
@@ -167,9 +165,7 @@ def read_edges(
 def _edge_columns(
     table: Table, columns: tuple[str, str] | None, weight_column: str | None
 ) -> tuple[bool, int, int, int]:
-    """Tells whether the first line names columns, and the index of source, target and weight, which
-    is -1 if there is none.
-    """
+    """Tells whether columns are named; the indices of source, target and weight or -1."""
     header, where = table.header, f"line {table.number} of {table.name}"
     roles = [role_of(cell) for cell in header]
     pair = find_pair(header)

@@ -6,10 +6,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +17,9 @@ from tg_mlc._files import read_lines
 from tg_mlc._names import shorten
 from tg_mlc.graphs.builders import check_selection, select, source_in_words
 from tg_mlc.graphs.label_graph import LabelGraph, check_keys, check_label_names
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +185,9 @@ def find_folder(folder: Folder | None = None) -> Path:
 
 def read_nouns(folder: Path) -> Nouns:
     """Reads the nouns; irregular plurals are optional, because not all distributions have them."""
-    exceptions = _read(folder / EXCEPTIONS, _exceptions) if (folder / EXCEPTIONS).is_file() else {}
+    exceptions: dict[str, list[str]] = {}
+    if (folder / EXCEPTIONS).is_file():
+        exceptions = _read(folder / EXCEPTIONS, lambda cells: (cells[0], [cells[1], *cells[2:]]))
     nouns = Nouns(_read(folder / INDEX, _senses), _read(folder / DATA, _hypernyms), exceptions)
     named = {synset for senses in nouns.senses.values() for synset in senses}
     named.update(synset for above in nouns.hypernyms.values() for synset in above)
@@ -209,9 +213,7 @@ def _read(path: Path, parse: Callable[[list[str]], tuple[Any, Any]]) -> dict[Any
 
 
 def _senses(cells: list[str]) -> tuple[str, list[int]]:
-    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt synset_offset
-    [synset_offset...].
-    """
+    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt offset [...]."""
     count = int(cells[2])
     if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
         raise ValueError
@@ -219,9 +221,7 @@ def _senses(cells: list[str]) -> tuple[str, list[int]]:
 
 
 def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
-    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt [ptr...] |
-    gloss.
-    """
+    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [...] p_cnt [ptr...] | gloss."""
     first = 4 + 2 * int(cells[3], base=16)
     last = first + 1 + 4 * int(cells[first])
     if cells[2] != "n" or len(cells) != last:
@@ -229,12 +229,6 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
     starts = range(first + 1, last, 4)
     above = [i for i in starts if cells[i] in HYPERNYMS and cells[i + 2] == "n"]
     return int(cells[0]), tuple(int(cells[i + 1]) for i in above)
-
-
-def _exceptions(cells: list[str]) -> tuple[str, list[str]]:
-    if len(cells) < 2:
-        raise ValueError
-    return cells[0], cells[1:]
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
@@ -274,7 +268,7 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         return {up: min(own[via] + steps for via, steps in steps_up(up).items()) for up in own}
 
     distances = [to_ancestors(synset) for synset in synsets]
-    depth = _depths(hypernyms, {ancestor for distance in distances for ancestor in distance})
+    depth = _depths(above.subgraph(set().union(*distances)).reverse())
     below: dict[int, list[tuple[int, int]]] = {}
     for column, distance in enumerate(distances):
         for ancestor, steps in distance.items():
@@ -295,16 +289,17 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         yield row
 
 
-def _depths(hypernyms: Hypernyms, synsets: Iterable[int]) -> dict[int, tuple[int, int]]:
+def _depths(below: nx.DiGraph[int]) -> dict[int, tuple[int, int]]:
     """Returns the lengths of the shortest and the longest path of each synset to a top one."""
-    depths: dict[int, tuple[int, int]] = {}
-    sorter = TopologicalSorter({synset: hypernyms[synset] for synset in synsets})
+    import networkx as nx
+
     try:
-        for synset in sorter.static_order():
-            above = [depths[up] for up in hypernyms[synset]] or [(-1, -1)]
-            depths[synset] = (1 + min(up[0] for up in above), 1 + max(up[1] for up in above))
-    except CycleError as error:
-        circle = " -> ".join(f"{synset:08d}" for synset in error.args[1])
+        layers = enumerate(nx.topological_generations(below))
+        longest = {synset: depth for depth, layer in layers for synset in layer}
+    except nx.NetworkXUnfeasible:
+        circle = " -> ".join(f"{synset:08d}" for synset, _ in nx.find_cycle(below))
         hint = "get WordNet's files once more"
         raise ValueError(f"Expected no synset above itself (got {circle}); {hint}") from None
-    return depths
+    tops = [synset for synset, depth in longest.items() if depth == 0]
+    layers = enumerate(nx.bfs_layers(below, tops))
+    return {synset: (depth, longest[synset]) for depth, layer in layers for synset in layer}
