@@ -156,7 +156,8 @@ class BinaryObjective(SigmoidScores, Objective):
             in the loss. If not zero, ``model(batch, return_intermediate=True)`` returns an object
             with :obj:`logits` and :obj:`intermediate`, as LaMP. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): One of :obj:`LOSSES`. (default: :obj:`"bce"`)
+        loss_name (str, optional): :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
+            :obj:`"soft_f1"` or :obj:`"listwise"`, of :mod:`tg_mlc.losses`. (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.*
             :obj:`{"pos_weight": 5.0}`. (default: :obj:`{}`)
         max_given (float, optional): As in :class:`Objective`. (default: :obj:`0.0`)
@@ -175,9 +176,9 @@ class BinaryObjective(SigmoidScores, Objective):
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         check_choice("loss_name", self.loss_name, LOSSES)
-        shown = shorten(repr(self.loss_options))
         if not isinstance(self.loss_options, Mapping):
-            raise ValueError(f"Expected 'loss_options' to be a mapping (got {shown})")
+            got = shorten(repr(self.loss_options))
+            raise ValueError(f"Expected 'loss_options' to be a mapping (got {got})")
         loss = LOSSES[self.loss_name]
         allowed = {*inspect.signature(loss).parameters} - {"logits", "y", "label_smoothing"}
         if unknown := sorted({*self.loss_options} - allowed):
