@@ -94,8 +94,7 @@ class Baseline(ABC):
 
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            coherent (LabelGraph, optional): A hierarchy: no label applies without its ancestors.
-                (default: :obj:`None`)
+            coherent (LabelGraph, optional): A hierarchy to respect, if any. (default: :obj:`None`)
         """
         scores = self.decision_function(x)
         if coherent is not None:

@@ -71,8 +71,7 @@ class KernelRidgeBaseline(TunableBaseline):
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
-        correlated (bool, optional): Whether labels learn from their correlations.
-            (default: :obj:`False`)
+        correlated (bool, optional): Whether to use correlations of labels. (default: :obj:`False`)
 
     Attributes:
         x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`.

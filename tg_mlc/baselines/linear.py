@@ -40,8 +40,8 @@ _CONSTANT = 10.0  # Absolute score of labels of one class, beyond every threshol
 
 @dataclass(eq=False, repr=False)
 class LinearBaseline(TunableBaseline):
-    r"""A linear support vector machine, or a logistic regression, for each label
-    (:obj:`scikit-learn`, liblinear).
+    r"""A linear support vector machine (squared hinge loss), or a logistic regression, for each
+    label (:obj:`scikit-learn`, liblinear).
 
     On bags of words it takes seconds and equals most published neural networks. Each label skips
     the samples where it is unknown (NaN). A label of one class gets a constant score.
@@ -52,8 +52,7 @@ class LinearBaseline(TunableBaseline):
         probabilities = svm.predict_proba(x_test)
 
     Args:
-        loss (str, optional): :obj:`"hinge"` (squared) or :obj:`"logistic"`.
-            (default: :obj:`"hinge"`)
+        loss (str, optional): :obj:`"hinge"` or :obj:`"logistic"`. (default: :obj:`"hinge"`)
         C (float, optional): The inverse strength of regularisation. (default: :obj:`1.0`)
         n_jobs (int, optional): Number of processes. (default: :obj:`1`)
 

@@ -42,11 +42,9 @@ class NetworkBaseline(TunableBaseline):
         epochs (int, optional): The number of epochs. (default: :obj:`70`)
         learning_rate (float, optional): The learning rate of Adam. (default: :obj:`1.5e-3`)
         batch_size (int, optional): The number of samples per step. (default: :obj:`128`)
-        num_networks (int, optional): The number of networks with averaged logits.
-            (default: :obj:`1`)
+        num_networks (int, optional): Number of networks to average. (default: :obj:`1`)
         label_graph (LabelGraph, optional): The hierarchy of labels. (default: :obj:`None`)
-        random_state (int, optional): Seed of weights, dropout and sample order.
-            (default: :obj:`0`)
+        random_state (int, optional): Seed of weights and of training. (default: :obj:`0`)
 
     Attributes:
         networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.

@@ -105,8 +105,8 @@ class Model(Pipeline):
             if label_names is not None:
                 got = f"got {label_names!r:.60} beside a {type(network).__name__}"
                 raise ValueError(f"Expected 'label_names' beside a network, and only there ({got})")
-            kept = ("label_names", "objective", "preprocessor", "tuners", "settings")
-            options: dict[str, Any] = {name: getattr(network, name) for name in kept}
+            fields = ("label_names", "objective", "preprocessor", "tuners", "settings")
+            options: dict[str, Any] = {name: getattr(network, name) for name in fields}
             return cls.of(cast(nn.Module, network.model), **options)
         names = [*map(str, names_in(network) if label_names is None else label_names)]
         graphs = [layer.label_graph for layer in label_graph_users(network)]
@@ -149,8 +149,7 @@ class Model(Pipeline):
                 A list may hold rows as dictionaries by names of columns.
             given (Any, optional): Known labels, in any form of :func:`~tg_mlc.data.given_labels`,
                 for models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric that decisions are best for.
-                (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric to decide best for. (default: :obj:`"f1_micro"`)
             coverage (float, optional): The fraction of what applies that label sets have to hold,
                 in expectation over new samples; it decides in place of :obj:`metric` (see
                 :meth:`conformalize`). (default: :obj:`None`)
@@ -210,8 +209,7 @@ class Model(Pipeline):
         were no validation samples, NaN where :class:`~tg_mlc.metrics.LabelSets` decide.
 
         Args:
-            metric (str, optional): The metric that they were chosen for.
-                (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric that chose them. (default: :obj:`"f1_micro"`)
             **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and
                 :obj:`coherent` of :meth:`predict`.
 
@@ -424,8 +422,7 @@ class Model(Pipeline):
             arguments (dict, optional): Arguments of the constructor of a network of your own, where
                 neither :func:`~tg_mlc.models.builder` nor attributes of the same names tell them.
                 (default: :obj:`None`)
-            beside (dict, optional): Further content of the folder, as tensors and plain data.
-                (default: :obj:`None`)
+            beside (dict, optional): Further tensors and plain data. (default: :obj:`None`)
 
         Raises:
             ValueError: If it cannot be made again; the message names the missing argument.

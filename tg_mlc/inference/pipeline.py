@@ -201,9 +201,10 @@ class Pipeline:
             given = np.full(shape, np.nan)
             given[rows] = flow.given.numpy()
         assert flow.thresholds is not None
-        values = self.label_names, probabilities, decisions, flow.thresholds
-        reasons, told = dict(sorted(reasons.items())), dict.fromkeys([*reading.warnings, *messages])
-        return Prediction(*values, reasons, tuple(told), given, self.is_calibrated)
+        arrays = probabilities, decisions, flow.thresholds
+        reasons = dict(sorted(reasons.items()))
+        messages = tuple(dict.fromkeys([*reading.warnings, *messages]))
+        return Prediction(self.label_names, *arrays, reasons, messages, given, self.is_calibrated)
 
     def start(self, raw: Any, query: Query | None = None) -> Flow:
         """Returns the flow of raw inputs, or of those that were read, before any stage computes."""

@@ -68,8 +68,7 @@ class ClassifierSearch:
         metric (str, optional): The metric that chooses: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
             scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
-        growth (float, optional): The exponent of a fit's time by the number of samples.
-            (default: :obj:`1.0`)
+        growth (float, optional): The exponent of a fit's time by its samples. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 

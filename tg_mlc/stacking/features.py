@@ -39,8 +39,7 @@ class StackingFeatures(Preprocessor):
     scale. Searches with a view and a metric take that view, and choose by that metric.
 
     Args:
-        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`.
-            (default: :obj:`None`, all)
+        kinds (Sequence[str], optional): Some of :obj:`searches`. (default: :obj:`None`, all)
         searches (dict, optional): The :class:`ClassifierSearch` by name. (default: of
             :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"` and :obj:`"forest"`)
         seconds (float, optional): The time for all searches, divided equally; the smallest fits may

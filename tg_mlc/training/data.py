@@ -33,8 +33,7 @@ class EpochSampler(Sampler[int]):
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
-        shuffle (bool, optional): If set to :obj:`False`, samples keep their order.
-            (default: :obj:`True`)
+        shuffle (bool, optional): Whether to change the order of samples. (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
         process (tuple, optional): Rank, and number of processes. (default: :obj:`(0, 1)`)
 
@@ -174,9 +173,9 @@ class MultiLabelDataModule(LightningDataModule):
     ) -> None:
         super().__init__()
         self.dataset = as_samples(dataset)
+        kind = type(split).__name__
         if not isinstance(split, Split):
-            got = type(split).__name__
-            raise ValueError(f"Expected 'split' to be a Split (got {got}); see tg_mlc.data")
+            raise ValueError(f"Expected 'split' to be a Split (got {kind}); see tg_mlc.data")
         split.check_fits(len(self.dataset))
         if 0 in split.sizes[:2]:
             expected = "Expected a split with samples to train and to validate with"
@@ -214,9 +213,9 @@ class MultiLabelDataModule(LightningDataModule):
 
     def _loader(self, part: Tensor, sampler: EpochSampler | None = None) -> Any:
         # Without a generator, validation would draw from the global one and change training.
-        options = {"generator": Generator() if sampler is None else sampler.generator}
+        generator = Generator() if sampler is None else sampler.generator
         sizes = {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        return make_loader(self.part(part), sampler=sampler, **options, **sizes)
+        return make_loader(self.part(part), sampler=sampler, generator=generator, **sizes)
 
     def part(self, indices: Tensor) -> Any:
         """Returns some of the samples; a data set that makes batches keeps this ability."""
@@ -281,7 +280,8 @@ def data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
     if are_loaders:
         data = ConcatDataset([loader.dataset for loader in loaders])
         bounds = [0, *data.cumulative_sizes]
-        options["split"] = predefined_split(*map(range, bounds[:-1], bounds[1:]), bounds[-1])
+        train, validate, test = map(range, bounds[:-1], bounds[1:])
+        options["split"] = predefined_split(train, validate, test, bounds[-1])
     samples = as_samples(data)
     fractions = {name: options.pop(name) for name in ("val", "test") if name in options}
     if fractions and "split" in options:

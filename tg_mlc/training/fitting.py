@@ -172,12 +172,10 @@ def fit(
         folder (str or PathLike): The folder for checkpoints and logs.
         label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the
             label graph, or numbers)
-        max_epochs (int, optional): Number of epochs, also of the learning rate's schedule.
-            (default: :obj:`50`)
+        max_epochs (int, optional): Number of epochs, also of schedules. (default: :obj:`50`)
         monitor (str, optional): The validation metric that chooses the best epoch: one of
             :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Stops after so many epochs without a better one, or never.
-            (default: :obj:`10`)
+        patience (int, optional): Most epochs without a better one, if any. (default: :obj:`10`)
         ema_decay (float, optional): Decay of a running average of the weights, which is validated
             and kept. (default: :obj:`None`)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)

@@ -77,16 +77,13 @@ class MultiLabelModule(LightningModule):
             (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Coefficients of Adam's running averages.
-            (default: :obj:`(0.9, 0.999)`)
+        betas (tuple, optional): Adam's coefficients of averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
             :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
             epochs without a lower validation loss), or :obj:`"none"`. (default: :obj:`"none"`)
-        warmup (float, optional): Fraction of all steps during which the learning rate rises.
-            (default: :obj:`0.0`)
-        config (dict, optional): Stored in checkpoints, *e.g.* the options that build the model.
-            (default: :obj:`None`)
+        warmup (float, optional): Fraction of steps in which the rate rises. (default: :obj:`0.0`)
+        config (dict, optional): Options to store in checkpoints. (default: :obj:`None`)
         preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in
             checkpoints. (default: :obj:`None`)
 
@@ -117,9 +114,9 @@ class MultiLabelModule(LightningModule):
         preprocessor: Preprocessor | None = None,
     ) -> None:
         super().__init__()
+        kind = type(model).__name__
         if not isinstance(model, nn.Module):
-            got = type(model).__name__
-            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {got})")
+            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {kind})")
         label_names, config = [str(name) for name in label_names], dict(config or {})
         check_number("lr", lr)
         check_number("weight_decay", weight_decay)

@@ -176,9 +176,9 @@ class BinaryObjective(SigmoidScores, Objective):
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         check_choice("loss_name", self.loss_name, LOSSES)
+        shown = shorten(repr(self.loss_options))
         if not isinstance(self.loss_options, Mapping):
-            got = shorten(repr(self.loss_options))
-            raise ValueError(f"Expected 'loss_options' to be a mapping (got {got})")
+            raise ValueError(f"Expected 'loss_options' to be a mapping (got {shown})")
         loss = LOSSES[self.loss_name]
         allowed = {*inspect.signature(loss).parameters} - {"logits", "y", "label_smoothing"}
         if unknown := sorted({*self.loss_options} - allowed):
