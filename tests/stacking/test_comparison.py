@@ -42,17 +42,15 @@ def test_graphs_of_equal_edges_are_told(gain, are_same):
     assert "at most 8 epochs" in str(comparison)
 
 
-def test_one_seed_has_no_spread():
+def test_one_seed_has_no_spread_and_too_few_epochs_are_told():
+    for epochs in (1, 8):
+        conclusion = result(epochs, complete=OFFSETS[::-1]).conclusion
+        assert ("too short" in conclusion) == (epochs == 1)
     rows = SINGLE, STACK, "edgeless", "complete"
     values = {row: {metric: [0.5] for metric in METRICS} for row in rows}
     printed = str(Comparison(values, METRICS[0], [0], 5, (70, 10, 20), [8]))
     assert not {"±", "nan", "p =", "inf"} & {*printed.replace("(", " ").split()}
     assert "No conclusion" in printed
-
-
-@pytest.mark.parametrize("epochs", [1, 8])
-def test_too_few_epochs_are_told(epochs):
-    assert ("too short" in result(epochs, complete=OFFSETS[::-1]).conclusion) == (epochs < 8)
 
 
 def test_a_picture_has_a_row_for_each(tmp_path):

@@ -32,19 +32,16 @@ def fitted():
     return scores, scores.fit_transform(dataset, all_of(dataset))
 
 
-def test_every_classifier_gives_base_scores(fitted):
+def test_every_classifier_scores_new_samples_well(fitted):
     scores, samples = fitted
     assert samples.rows("base_scores").shape == (120, 2, 4)
     assert list(scores.classifiers) == list(AUTOMATIC) == ["svm", "logistic", "ridge", "forest"]
-
-
-def test_new_samples_are_scored_well(fitted):
     x, y = rows(seed=1)
-    base_scores = fitted[0].transform(from_arrays(x, y, kind="vector")).rows("base_scores")
+    base_scores = scores.transform(from_arrays(x, y, kind="vector")).rows("base_scores")
     assert macro_roc_auc(y[:, :1], base_scores[:, :1, 0]) > 0.95
     assert macro_roc_auc(y[:, 1:], base_scores[:, 1:, 2]) > 0.7
     x[0] = np.nan  # Missing entries count as the mean.
-    base_scores = fitted[0].transform(from_arrays(x, y, kind="vector")).rows("base_scores")
+    base_scores = scores.transform(from_arrays(x, y, kind="vector")).rows("base_scores")
     assert base_scores.isfinite().all()
 
 

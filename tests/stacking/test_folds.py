@@ -22,7 +22,16 @@ def samples(num_labels=2, changed=()):
     return with_attribute(from_arrays(x, y, kind="vector"), "base_scores", base_scores)
 
 
-@pytest.mark.parametrize("num_labels", [2, _folds.MAX_COMPLETE + 1])
+@pytest.fixture
+def many(monkeypatch):
+    """A number of labels with which each attends to the most correlated ones alone."""
+    monkeypatch.setattr(_folds, "MAX_COMPLETE", 7)
+    monkeypatch.setattr(_folds, "TOP_K", 2)
+    return 8
+
+
+@pytest.mark.parametrize("num_labels", [2, 8])
+@pytest.mark.usefixtures("many")
 def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labels):
     split = _folds._split(np.arange(60) % 5, 0)
     options = {**_folds.SETTINGS["table"].model, "channels": 8}
@@ -34,10 +43,10 @@ def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labe
     assert torch.equal(logits, expected)
 
 
-def test_every_sample_is_scored_and_every_model_has_its_graph(monkeypatch):
+def test_every_sample_is_scored_and_every_model_has_its_graph(monkeypatch, many):
     monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
     monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
-    dataset = samples(_folds.MAX_COMPLETE + 1)
+    dataset = samples(many)
     folds = _folds.train_folds(dataset, seconds=20.0, seed=0)
     assert np.isfinite(folds.held_out).all()
     edges = [next(label_graph_users(model)).label_graph.edge_index for model in folds.models]

@@ -7,23 +7,19 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR
 
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module, train
-from tg_mlc.graphs import fully_connected
+from tg_mlc.graphs import edgeless, fully_connected
 from tg_mlc.inputs import DNA, Chain, Molecules, Scale, TfIdf, Words
 from tg_mlc.nn import LabelMessagePassing
 from tg_mlc.stacking import StackingFeatures
-from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule
+from tg_mlc.training import BinaryObjective, MultiLabelModule
 from tg_mlc.training.module import lr_factor
 
 
 @pytest.mark.filterwarnings("ignore:.*self.trainer.*")
-def test_training_minimises_the_loss_of_the_objective(batch):
+def test_steps_give_the_loss_of_the_objective_and_probabilities(batch):
     objective = BinaryObjective(intermediate_weight=0.3)
     module = make_module(LabelModel, objective=objective).eval()
     assert torch.equal(module.training_step(batch, 0), objective.loss(module.model, batch))
-
-
-def test_predict_step_gives_probabilities(batch):
-    module = make_module().eval()
     assert torch.equal(module.predict_step(batch), module.model(batch).sigmoid())
 
 
@@ -50,6 +46,8 @@ def test_weight_decay_is_for_matrices():
         ({"warmup": 1.0}, r"'warmup' to be a number in \[0, 1\)"),
         ({"objective": BinaryObjective(0.1)}, "forward takes 'return_intermediate'"),
         ({"objective": "binary"}, r"'objective' to be an Objective, .* \(got 'binary'\)"),
+        ({"objective": {"class": "Gone"}}, r"'BinaryObjective', .*\(got 'Gone'\); import"),
+        ({"objective": BinaryObjective(max_given=0.5)}, r"max_given > 0 \(got GINE\); .*=0.0"),
         ({"lr": -1.0}, r"'lr' to be a finite number of at least 0 \(got -1\.0\)"),
         ({"lr": float("inf")}, r"'lr' .* \(got inf\)"),
         ({"lr": "2e-4"}, r"'lr' .* \(got '2e-4'\)"),
@@ -57,7 +55,10 @@ def test_weight_decay_is_for_matrices():
         ({"eps": float("nan")}, r"'eps' .* \(got nan\)"),
         ({"betas": (0.9, 1.0)}, r"'betas\[1\]' to be a number in \[0, 1\) \(got 1\.0\)"),
         ({"preprocessor": "nonsense"}, r"'preprocessor' to be a Preprocessor \(got str\)"),
-        ({"config": {"path": torch.device("cpu")}}, r"'config\['path'\]' to be a tensor, number"),
+        ({"config": {"a": torch.device("cpu")}}, r"'config\['a'\]' to be a tensor, number"),
+        ({"config": {"a": np.float64(1.0)}}, r"'config\['a'\]' to be a tensor, number"),
+        ({"config": {"a": [1, {2, 3}]}}, r"'config\['a'\]\[1\]' to be a tensor, number"),
+        ({"config": {"a": {1.5: 2}}}, r"the keys of 'config\['a'\]' to be strings or integers"),
     ],
 )
 def test_wrong_options(options, message):
@@ -125,6 +126,18 @@ def test_weights_of_another_preprocessor_are_refused():
             make_module(preprocessor=other).on_load_checkpoint(checkpoint)
 
 
+def test_weights_along_another_graph_of_a_layer_of_a_users_are_refused():
+    trained, same, other = (
+        MultiLabelModule(nn.Sequential(OwnLabels(graph)), LABELS)
+        for graph in (fully_connected(3), fully_connected(3), edgeless(3))
+    )
+    checkpoint = {"hyper_parameters": dict(trained.hparams)}
+    trained.on_save_checkpoint(checkpoint)
+    same.on_load_checkpoint(checkpoint)
+    with pytest.raises(ValueError, match=r"the same label graph, .*\(got .*read_checkpoint"):
+        other.on_load_checkpoint(checkpoint)
+
+
 SCHEDULERS = {
     "cosine": lambda optimizer: CosineAnnealingLR(optimizer, 20),
     "linear": lambda optimizer: LinearLR(optimizer, 1.0, 0.0, total_iters=20),
@@ -149,13 +162,15 @@ def test_warmup_rises_to_one_and_decay_falls_to_zero():
     assert lr_factor("none", 0.5, 4)(100) == 1.0
 
 
-@pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
-def test_batches_are_of_the_precision_of_weights(precision, dataset, split, tmp_path):
-    module, data = MultiLabelModule(GINE(), LABELS), MultiLabelDataModule(dataset, split)
+@pytest.mark.parametrize(
+    ("precision", "dtype"),
+    [("64-true", torch.float64), ("bf16-true", torch.bfloat16), ("bf16-mixed", torch.float32)],
+)
+def test_weights_are_of_a_precision_and_scores_of_single(precision, dtype, data, split, tmp_path):
+    module = MultiLabelModule(GINE(), LABELS)
     result = train(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision)
-    expected = torch.float64 if precision == "64-true" else torch.bfloat16
-    assert {weight.dtype for weight in module.parameters()} == {expected}
+    assert {weight.dtype for weight in module.parameters()} == {dtype}
     scores = result.scores(data.test_dataloader())
-    assert scores.shape == (len(split.test), len(LABELS))
+    assert (scores.dtype, scores.shape) == (torch.float32, (len(split.test), len(LABELS)))
     assert scores.isfinite().all()
-    assert dataset[0].x.dtype == torch.float32
+    assert data.dataset[0].x.dtype == torch.float32

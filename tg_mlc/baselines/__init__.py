@@ -3,8 +3,7 @@
 from tg_mlc.baselines.baseline import Baseline, LabelFrequency
 from tg_mlc.baselines.forest import ForestBaseline
 from tg_mlc.baselines.kernel_ridge import KernelRidgeBaseline
-from tg_mlc.baselines.label_tree import LabelTrees
-from tg_mlc.baselines.linear import ChainEnsemble, ClassifierChain, LinearBaseline
+from tg_mlc.baselines.linear import ChainEnsemble, ClassifierChain, LabelTrees, LinearBaseline
 from tg_mlc.baselines.ml_knn import MLkNN
 from tg_mlc.baselines.network import NetworkBaseline
 

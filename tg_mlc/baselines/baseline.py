@@ -82,6 +82,10 @@ class Baseline(ABC):
             RuntimeError: If called before :meth:`fit`.
             ValueError: If this baseline cannot be a module.
         """
+        self._check_fitted("module")
+        return self._make_module()
+
+    def _make_module(self) -> nn.Module:
         expected = "Expected a baseline that can be computed with tensors alone"
         raise ValueError(f"{expected} (got a {type(self).__name__})")
 
@@ -90,8 +94,7 @@ class Baseline(ABC):
 
         Args:
             x (scipy.sparse matrix or numpy.ndarray): Features :math:`(N, F)`.
-            coherent (LabelGraph, optional): A hierarchy: no label applies without its ancestors.
-                (default: :obj:`None`)
+            coherent (LabelGraph, optional): A hierarchy to respect, if any. (default: :obj:`None`)
         """
         scores = self.decision_function(x)
         if coherent is not None:
@@ -132,11 +135,7 @@ class Baseline(ABC):
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Changes arguments of ``__init__``.
-
-        Raises:
-            ValueError: If a name is none of them.
-        """
+        """Changes arguments of ``__init__``; raises :obj:`ValueError` for another name."""
         if unknown := sorted(set(params) - set(self.get_params())):
             raise ValueError(f"Expected parameters among {list(self.get_params())} (got {unknown})")
         vars(self).update(params)
@@ -156,10 +155,8 @@ class Baseline(ABC):
             x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
         else:
             x = np.asarray(x)
-        num_rows = len(targets.observed)
-        if x.shape[0] != num_rows:
-            expected = f"Expected one row of 'y' per row of 'x', {x.shape[0]}"
-            raise ValueError(f"{expected} (got {num_rows})")
+        if (got := len(targets.observed)) != x.shape[0]:
+            raise ValueError(f"Expected one row of 'y' per row of 'x', {x.shape[0]} (got {got})")
         self.classes_, self.n_features_in_ = np.arange(targets.observed.shape[1]), x.shape[1]
         return x, targets
 

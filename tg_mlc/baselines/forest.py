@@ -73,7 +73,6 @@ class ForestBaseline(TunableBaseline):
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
-        RuntimeError: On use, if :meth:`fit` has not been called.
     """
 
     n_estimators: int = 200
@@ -108,7 +107,14 @@ class ForestBaseline(TunableBaseline):
             return super().held_out_scores(x, y, cv=cv, refit=refit)
         x, targets, fitted = self._fit(x, y, oob_score=True)
         if self._projected is not None:
-            return self._out_of_bag(x, *self._projected)
+            trees, bags = self._projected
+            is_out = np.stack(bags, axis=1) == 0
+            total, count = (
+                trees.sum_of(trees.leaves(_dense(x)), is_out),
+                is_out.sum(axis=1)[:, None],
+            )
+            mean = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
+            return np.asarray(2 * mean - 1)
         if self.criterion == "squared_error":
             return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
@@ -131,9 +137,7 @@ class ForestBaseline(TunableBaseline):
                 scores[rows, trees.labels] = trees.predict(_dense(x[rows]))
         return scores
 
-    def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module."""
-        self._check_fitted("module")
+    def _make_module(self) -> nn.Module:
         return _ForestModule(self)
 
     def state_dict(self) -> dict[str, Any]:
@@ -201,23 +205,13 @@ class ForestBaseline(TunableBaseline):
                 some = x if len(rows) == x.shape[0] else x[rows]
                 target = target[:, 0] if len(group) == 1 else target
                 fitted.append((group, make(**options).fit(some, target)))
-        self._forests = [Trees.of(forest, group) for group, forest in fitted]
-        if self.extra_trees:
-            # A leaf has few of hundreds of labels.
-            self._forests = [
-                trees._replace(probability=sp.csr_array(trees.probability))
-                for trees in self._forests
-            ]
+        self._forests = []
+        for group, forest in fitted:
+            trees = Trees.of(forest, group)
+            # A leaf of extra trees has few of hundreds of labels.
+            probability = sp.csr_array(trees.probability) if self.extra_trees else trees.probability
+            self._forests.append(trees._replace(probability=probability))
         return x, targets, fitted
-
-    def _out_of_bag(
-        self, x: Features, trees: Trees, bags: list[npt.NDArray[np.intp]]
-    ) -> FloatArray:
-        is_out = np.stack(bags, axis=1) == 0
-        total = trees.sum_of(trees.leaves(_dense(x)), is_out)
-        count = is_out.sum(axis=1)[:, None]
-        probabilities = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
-        return np.asarray(2 * probabilities - 1)
 
 
 def _dense(x: Features) -> npt.NDArray[np.float32]:
@@ -226,9 +220,7 @@ def _dense(x: Features) -> npt.NDArray[np.float32]:
 
 
 class Trees(NamedTuple):
-    """A fitted forest as arrays, which are saved and evaluated without scikit-learn. A feature
-    above the threshold of a node leads to its right child.
-    """
+    """A fitted forest as arrays; larger features than a threshold lead to the right child."""
 
     labels: npt.NDArray[np.int64]  #: [K], the indices of the labels
     roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
@@ -242,9 +234,7 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """Returns the trees of scikit-learn's forest for labels :math:`(K)`. :obj:`grown`, for a
-        forest of other outputs: features, labels, and the count of each sample in each tree.
-        """
+        """Returns a forest's trees; if grown for other outputs, of samples and their counts."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 
@@ -255,10 +245,10 @@ class Trees(NamedTuple):
         left, right = joined("children_left"), joined("children_right")
         is_leaf = left < 0
         num_leaves = int(is_leaf.sum())
-        feature = np.concatenate([tree.feature for tree in trees])
+        feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
         threshold = np.concatenate([tree.threshold for tree in trees])
-        indices: list[Any] = [index.astype(np.int32) for index in (roots, feature, left)]
-        arrays = labels.astype(np.int64), indices[0], indices[1], threshold, indices[2]
+        roots, left = roots.astype(np.int32), left.astype(np.int32)
+        arrays = labels.astype(np.int64), roots, feature, threshold, left
         if grown is not None:
             x, targets, bags = grown
             right[is_leaf] = np.arange(num_leaves)
@@ -370,9 +360,7 @@ class _ForestModule(nn.Module):
 
 
 class _TreesModule(nn.Module):
-    """The probabilities :math:`(N, K)` of trees. All trees take as many steps as the deepest one; a
-    leaf leads to itself.
-    """
+    """Probabilities :math:`(N, K)` after as many steps as the deepest tree has."""
 
     labels: Tensor
     roots: Tensor
@@ -410,9 +398,7 @@ class _TreesModule(nn.Module):
 
 
 def _round_down(threshold: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Returns the largest numbers of single precision that are at most the thresholds; numbers of
-    single precision compare with both alike.
-    """
+    """Returns the largest numbers of single precision that are at most the thresholds."""
     rounded = threshold.astype(np.float32)
     below = np.nextafter(rounded, np.float32(-np.inf))
     return np.where(rounded > threshold, below, rounded)

@@ -71,8 +71,7 @@ class KernelRidgeBaseline(TunableBaseline):
     Args:
         gamma (float, optional): How fast the kernel falls with distance. (default: :obj:`1.0`)
         alpha (float, optional): The strength of regularisation. (default: :obj:`1.0`)
-        correlated (bool, optional): Whether labels learn from their correlations.
-            (default: :obj:`False`)
+        correlated (bool, optional): Whether to use correlations of labels. (default: :obj:`False`)
 
     Attributes:
         x (scipy.sparse.csr_array or numpy.ndarray): The training features :math:`(N, F)`.
@@ -81,7 +80,6 @@ class KernelRidgeBaseline(TunableBaseline):
         mean (numpy.ndarray): The frequencies :math:`\bar{\mathbf{y}}` of shape :math:`(L)`.
 
     Raises:
-        RuntimeError: On use, if :meth:`fit` has not been called.
         ValueError: On use, if :obj:`gamma` or :obj:`alpha` is not positive.
     """
 
@@ -163,11 +161,7 @@ class KernelRidgeBaseline(TunableBaseline):
         """Returns scores :math:`(N, L)`, near -1 for absent and near 1 for present labels."""
         return 2 * self._regress(x) - 1
 
-    def module(self) -> nn.Module:
-        """Returns the :meth:`decision_function` as a module with dense training features. Raises
-        :obj:`ValueError` for more than :obj:`MAX_MODULE_NUMBERS` entries.
-        """
-        self._check_fitted("module")
+    def _make_module(self) -> nn.Module:
         num_samples, num_features = self.x.shape
         if num_samples * num_features > MAX_MODULE_NUMBERS:
             expected = f"Expected at most {MAX_MODULE_NUMBERS:,} numbers of training features"
@@ -273,9 +267,7 @@ def _eigen(matrix: FloatArray) -> _Eigen:
 def _regress_correlated(
     eigen: _Eigen, y: FloatArray, alpha: float, sample: FloatArray, *, left_out: bool = False
 ) -> FloatArray:
-    """Returns coefficients :math:`(N, L)` of targets with the label correlations of a sample, or
-    the leave-one-out errors of this regression.
-    """
+    """Returns coefficients :math:`(N, L)` by correlations of a sample, or held-out errors."""
     values, u = eigen
     z = sample - sample.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)

@@ -28,8 +28,7 @@ class MLkNN(Baseline):
     a label skip samples where it is unknown (NaN); neighbours where it is unknown count as without.
 
     Args:
-        n_neighbors (int, optional): The number of neighbours, as in the paper.
-            (default: :obj:`10`)
+        n_neighbors (int, optional): Number of neighbours, as in the paper. (default: :obj:`10`)
         smoothing (float, optional): The number :math:`s` that is added to all counts, as in the
             paper. (default: :obj:`1.0`)
         metric (str, optional): The distance of :class:`sklearn.neighbors.NearestNeighbors`.

@@ -42,19 +42,14 @@ class NetworkBaseline(TunableBaseline):
         epochs (int, optional): The number of epochs. (default: :obj:`70`)
         learning_rate (float, optional): The learning rate of Adam. (default: :obj:`1.5e-3`)
         batch_size (int, optional): The number of samples per step. (default: :obj:`128`)
-        num_networks (int, optional): The number of networks with averaged logits.
-            (default: :obj:`1`)
+        num_networks (int, optional): Number of networks to average. (default: :obj:`1`)
         label_graph (LabelGraph, optional): The hierarchy of labels. (default: :obj:`None`)
-        random_state (int, optional): Seed of weights, dropout and sample order.
-            (default: :obj:`0`)
+        random_state (int, optional): Seed of weights and of training. (default: :obj:`0`)
 
     Attributes:
         networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.
         mean_, spread_ (torch.Tensor): The scale of inputs :math:`(F)`, after :meth:`fit`.
         pairs_ (torch.Tensor): Ancestors and descendants :math:`(2, C)` of a hierarchy.
-
-    Raises:
-        RuntimeError: On use, if :meth:`fit` has not been called.
     """
 
     hidden: int = 500
@@ -107,9 +102,7 @@ class NetworkBaseline(TunableBaseline):
         """Returns probabilities :math:`(N, L)`."""
         return np.asarray(expit(self.decision_function(x)))
 
-    def module(self) -> nn.Module:
-        """Returns the logits as a module."""
-        self._check_fitted("module")
+    def _make_module(self) -> nn.Module:
         return _NetworkModule(self)
 
     def state_dict(self) -> dict[str, Any]:
@@ -138,11 +131,10 @@ class NetworkBaseline(TunableBaseline):
                 raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
         self.networks_ = []
         for weights in networks:
-            network = self._make(num_inputs, num_labels)
+            network = self._make(num_inputs, num_labels).eval().requires_grad_(False)
             for parameter, weight in zip(network.parameters(), weights, strict=True):
-                with torch.no_grad():
-                    parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
-            self.networks_.append(network.eval().requires_grad_(False))
+                parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
+            self.networks_.append(network)
         self.classes_, self.n_features_in_ = np.arange(num_labels), num_inputs
         return self
 

@@ -79,7 +79,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         tuners=restore_tuners(entry["thresholds"]),
         state_dict={name.removeprefix(_PREFIX): weights[name] for name in names},
         version=entry["version"],
-        preprocessor=restore_preprocessor(entry),
+        preprocessor=entry["preprocessor"] and from_state(entry["preprocessor"]),
     )
 
 
@@ -122,9 +122,7 @@ def check_whole(path: str | os.PathLike[str]) -> None:
 def make_entry(
     described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
-    """Returns our entry of a checkpoint as tensors and plain data: the description of its model by
-    :func:`~tg_mlc.inference.network.describe_model`, thresholds and preprocessor.
-    """
+    """Returns our entry of a checkpoint: the described model, thresholds and preprocessor."""
     return {
         "version": __version__,
         "format": FORMAT,
@@ -137,9 +135,8 @@ def make_entry(
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
     """Returns the result of :func:`make_entry` in a checkpoint."""
     if not isinstance(checkpoint, Mapping) or KEY not in checkpoint:
-        raise ValueError(
-            f"Expected {source} to be written by tg_mlc.training (got no entry {KEY!r})"
-        )
+        got = f"(got no entry {KEY!r})"
+        raise ValueError(f"Expected {source} to be written by tg_mlc.training {got}")
     entry: dict[str, Any] = checkpoint[KEY]
     return entry
 
@@ -148,16 +145,9 @@ def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider
     """Makes fitted tuners and label sets from their states."""
     deciders: dict[str, Decider] = {}
     for metric, state in states.items():
-        are_sets = "counts" in state
-        tuner = LabelSets.from_state if are_sets else ThresholdTuner(metric).load_state_dict
-        deciders[metric] = tuner(state)
+        make = LabelSets.from_state if "counts" in state else ThresholdTuner(metric).load_state_dict
+        deciders[metric] = make(state)
     return deciders
-
-
-def restore_preprocessor(entry: Mapping[str, Any]) -> Preprocessor | None:
-    """Makes the fitted preprocessor of an entry, if it has one."""
-    state = entry.get("preprocessor")
-    return None if state is None else from_state(state)
 
 
 def check_preprocessor(preprocessor: Any) -> None:
@@ -178,12 +168,9 @@ def check_preprocessor(preprocessor: Any) -> None:
     check_plain(state, "preprocessor")
 
 
-def check_same_preprocessor(entry: Mapping[str, Any], present: Preprocessor) -> None:
-    """Raises ValueError for weights that were trained on the samples of another preprocessor, whose
-    outputs would be silently wrong.
-    """
-    stored = entry.get("preprocessor")
-    if stored is not None and not _alike(stored, to_state(present)):
+def check_same_preprocessor(stored: Mapping[str, Any], present: Preprocessor) -> None:
+    """Raises ValueError for weights of another preprocessor, whose outputs would be wrong."""
+    if not _alike(stored, to_state(present)):
         raise ValueError(
             f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of "
             f"another kind, or fitted to other samples); take read_checkpoint(path).preprocessor, "

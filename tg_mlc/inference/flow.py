@@ -1,18 +1,24 @@
-"""Query and Flow: a question to a model, and the values that pass through its stages."""
+"""What goes through a model: Query and Reading, the Flow between its stages, and Prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from functools import cache
+from math import isnan
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from scipy.special import expit
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import Self
 
+from tg_mlc._optional import require
 from tg_mlc._options import check_count
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.dataset import joined
 from tg_mlc.metrics.coverage import Coverage, Per
 
 #: A hierarchy, whether to respect that of the model, or :obj:`None` for the model's default.
@@ -24,17 +30,8 @@ class Query:
     """A question to a model, beside the inputs; it is checked once and handed down whole.
 
     Args:
-        given (Any, optional): Labels that are known, in any form that
-            :func:`~tg_mlc.data.given_labels` takes.
-            (default: :obj:`None`, the attribute :obj:`given` of samples)
-        metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
-        coverage (float, optional): The fraction of what applies that label sets have to hold, in
-            place of :obj:`metric`. (default: :obj:`None`)
-        coverage_per (str, optional): :obj:`"label"` or :obj:`"sample"`. (default: :obj:`"label"`)
-        coherent (bool or LabelGraph, optional): Whether predictions respect a hierarchy.
-            (default: :obj:`None`, if one came with the training data)
-        batch_size (int, optional): The number of samples that networks take at a time.
-            (default: :obj:`256`)
+        given, metric, coverage, coverage_per, coherent, batch_size (optional): As of
+            :meth:`Model.predict <tg_mlc.inference.Model.predict>`.
 
     Raises:
         ValueError: If the coverage is not between 0 and 1, or the batch size is not positive.
@@ -56,6 +53,40 @@ class Query:
     def decides(self) -> str | Coverage:
         """The metric, or the coverage, that decisions are made for."""
         return self.metric if self.coverage is None else Coverage(self.coverage, self.coverage_per)
+
+
+class Reading(NamedTuple):
+    """Raw inputs that were read, each by itself."""
+
+    samples: Any  #: the inputs that can be read; :obj:`None` if there is none
+    rows: list[int] | None  #: the rows of these; :obj:`None` if they are all
+    size: int  #: the number of inputs
+    reasons: dict[int, str]  #: why inputs cannot be read, by row
+    warnings: list[str]
+
+    @classmethod
+    def empty(cls, size: int = 0) -> Self:
+        """Returns a reading without samples."""
+        return cls(None, None, size, {}, [])
+
+    @classmethod
+    def joined(cls, readings: Sequence[Self]) -> Self:
+        """Joins readings of several lists of inputs by the same model, without their warnings."""
+        if len(readings) == 1:
+            return readings[0]
+        rows, reasons, first = list[int](), dict[int, str](), 0
+        for reading in readings:
+            readable = range(reading.size) if reading.rows is None else reading.rows
+            rows += [first + row for row in readable]
+            reasons |= {first + row: reason for row, reason in reading.reasons.items()}
+            first += reading.size
+        parts = [reading.samples for reading in readings if reading.samples is not None]
+        samples: Any = None
+        if all(isinstance(part, MultiLabelDataset) for part in parts):
+            samples = joined(parts) if parts else None
+        else:
+            samples = [sample for part in parts for sample in part]
+        return cls(samples, rows, first, reasons, [])
 
 
 @dataclass
@@ -114,3 +145,86 @@ class Flow:
             values = [getattr(part, name) for part in parts]
             setattr(whole, name, None if any(v is None for v in values) else torch.cat(values))
         return whole
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Probabilities and decisions of a few samples, with warnings and the reasons of errors."""
+
+    label_names: list[str]
+    #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    probabilities: np.ndarray
+    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, not for such inputs
+    thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
+    reasons: Mapping[int, str]  #: why inputs have no probabilities, by rows
+    warnings: tuple[str, ...] = ()
+    #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    given: np.ndarray | None = None
+    calibrated: bool = False  #: whether probabilities are calibrated for each label
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def part(self, start: int, stop: int) -> Prediction:
+        """Returns the prediction of the rows from start to stop, with the warnings of all."""
+        rows, given, reasons = slice(start, stop), self.given, self.reasons.items()
+        return replace(
+            self,
+            probabilities=self.probabilities[rows],
+            decisions=self.decisions[rows],
+            reasons={row - start: text for row, text in reasons if start <= row < stop},
+            given=None if given is None else given[rows],
+        )
+
+    def frame(self, index: Any = None) -> Any:
+        """Returns a data frame with ``"probability"``, ``"decision"`` and ``"threshold"`` by label.
+
+        Args:
+            index (Any, optional): The index of the rows. (default: :obj:`None`, their numbers)
+
+        Raises:
+            ImportError: If pandas is not installed (extra ``train``).
+        """
+        pandas = require("pandas", extra="train")
+        axes = {"index": index, "columns": self.label_names}
+        probability = pandas.DataFrame(self.probabilities, **axes)
+        decision = pandas.DataFrame(self.decisions, **axes)
+        if self.reasons:
+            decision = decision.astype("boolean").mask(np.isnan(self.probabilities))
+        thresholds = np.broadcast_to(self.thresholds, self.probabilities.shape)
+        parts = {"probability": probability, "decision": decision}
+        parts["threshold"] = pandas.DataFrame(thresholds, **axes)
+        frame = _frame_class()(pandas.concat(parts, axis=1))
+        frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
+        return frame
+
+    def of_labels(self, values: np.ndarray) -> dict[str, Any]:
+        """Returns the values of one row by label, as plain data with None for NaN."""
+        plain = (None if isnan(value) else value for value in values.tolist())
+        return dict(zip(self.label_names, plain, strict=True))
+
+
+@cache
+def _frame_class() -> Any:
+    """The class of frames, made on use because pandas may be missing."""
+    pandas = require("pandas", extra="train")
+
+    class Predictions(pandas.DataFrame):  # type: ignore[name-defined]
+        """A data frame whose records have strings as keys, as JSON needs."""
+
+        @property
+        def _constructor(self) -> Any:
+            return Predictions
+
+        def __reduce__(self) -> Any:
+            return pandas.DataFrame, (pandas.DataFrame(self),)
+
+        def to_dict(self, orient: str = "dict", **options: Any) -> Any:
+            if orient != "records" or self.columns.nlevels == 1:
+                return super().to_dict(orient, **options)
+            parts = [*dict.fromkeys(self.columns.get_level_values(0))]
+            cells = [self[part].astype(object) for part in parts]
+            records = [part.where(part.notna(), None).to_dict("records") for part in cells]
+            return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
+
+    return Predictions

@@ -63,8 +63,8 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
             raise OSError(f"Expected to write {len(written):,} bytes to '{file}' {got}") from error
     for other in folder.glob(WEIGHTS):
         # Only our files have the start of their own SHA-256 in their name.
-        is_ours = other.is_file() and other.name == _weights_name(file_sha256(other))
-        if is_ours and other != weights:
+        is_old = other != weights and other.is_file()
+        if is_old and other.name == _weights_name(file_sha256(other)):
             other.unlink(missing_ok=True)
     return folder
 
@@ -124,10 +124,8 @@ def _described(path: Path) -> dict[str, Any]:
     try:
         text = _read(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        found = f"(found no file '{CONTENT}' in it)"
-        raise FileNotFoundError(
-            f"Expected '{path.parent}' to be the folder of a saved model {found}"
-        ) from None
+        got = f"to be the folder of a saved model (found no file '{CONTENT}' in it)"
+        raise FileNotFoundError(f"Expected '{path.parent}' {got}") from None
     try:
         entries = dict(json.loads(text))
         # The first entry is the hash of all others, as _dump writes them without it.
@@ -159,10 +157,7 @@ def check_format(found: Any, path: str | os.PathLike[str]) -> None:
     match = re.fullmatch(r"tg_mlc\.model/(\d+)", str(found))
     hint = "this version reads no format that old: save it again with a version between the two"
     if match is not None and int(match[1]) > int(FORMAT.rpartition("/")[2]):
-        hint = (
-            "a newer version of tg_mlc wrote it: update tg_mlc, or save it with a version that "
-            "writes this format"
-        )
+        hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with this version"
     got = f"(got {shorten(repr(found))}); {hint}"
     raise UnknownFormatError(f"Expected '{os.fspath(path)}' in a format up to {FORMAT} {got}")
 
@@ -229,9 +224,7 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def check_finite(state: Any, name: str = "") -> None:
-    """Raises ValueError for numbers that a model computes with and that are infinite or NaN: all
-    tensors but thresholds, which are infinite where a label never applies.
-    """
+    """Raises ValueError for infinite or NaN weights. Thresholds of unused labels are infinite."""
     if isinstance(state, (Mapping, list)):
         items = state.items() if isinstance(state, Mapping) else enumerate(state)
         for key, value in items:

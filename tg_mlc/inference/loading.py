@@ -48,10 +48,10 @@ def load(
     try:
         return Model.from_content(content, network).to(device)
     except Exception as error:  # A value of another version raises errors of any class.
+        hint = f"'{Path(path) / CONTENT}' says which versions saved it"
         raise ValueError(
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got "
-            f"{type(error).__name__}: {error}); '{Path(path) / CONTENT}' says which versions saved "
-            f"it"
+            f"{type(error).__name__}: {error}); {hint}"
         ) from error
 
 
@@ -78,17 +78,12 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
 
 def _own_network(content: Mapping[str, Any]) -> Any:
     """The entry of a folder for a network of the user's own; :obj:`None` if there is none."""
-
-    def entries(value: Any, key: str) -> list[Any]:
-        items = value.get(key) if isinstance(value, Mapping) else None
-        return items if isinstance(items, list) else []
-
-    for stage in entries(content, "stages"):
-        state = stage.get("state") if isinstance(stage, Mapping) else None
-        for entry in entries(state, "networks"):
-            if isinstance(entry, Mapping) and "network" in entry:
-                return entry["network"]
-    return None
+    try:
+        states = [stage["state"] for stage in content["stages"]]
+        entries = [entry for state in states for entry in state.get("networks", ())]
+        return next((entry["network"] for entry in entries if "network" in entry), None)
+    except (AttributeError, KeyError, TypeError):
+        return None  # The model refuses such a content.
 
 
 def push_to_hub(

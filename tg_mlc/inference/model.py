@@ -1,4 +1,4 @@
-"""Model: an ordered list of stages, from raw inputs to named probabilities and decisions."""
+"""Model: probabilities and decisions of raw inputs, evaluation, and what is fitted last."""
 
 from __future__ import annotations
 
@@ -6,39 +6,34 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import Subset
-from torch_geometric.data import Data, Dataset
+from torch_geometric.data import Dataset
 from torch_geometric.data.data import BaseData
 from typing_extensions import Self
 
 from tg_mlc._frames import in_order
 from tg_mlc._names import check_same_names, find
-from tg_mlc._options import check_choice, check_count
-from tg_mlc._warnings import collected_warnings
-from tg_mlc.data import MultiLabelDataset, given_labels
-from tg_mlc.data.dataset import joined
-from tg_mlc.data.given import MAX_GIVEN, draw_given, has_given, split_given
+from tg_mlc._options import check_count
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.given import MAX_GIVEN, draw_given
 from tg_mlc.graphs.hierarchy import propagate
 from tg_mlc.inference.batches import batches_of, makes_batches
 from tg_mlc.inference.decisions import GIVEN_WITH_COVERAGE, Calibration, Coherence, Decision
 from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
-from tg_mlc.inference.features import Classifiers, Features, rows_of, stages_of
-from tg_mlc.inference.flow import Coherent, Flow, Query
-from tg_mlc.inference.folder import check_finite, write_folder
-from tg_mlc.inference.network import describe_settings, label_graph_users, names_in, versions
+from tg_mlc.inference.features import stages_of
+from tg_mlc.inference.flow import Coherent, Flow, Query, Reading
+from tg_mlc.inference.folder import write_folder
+from tg_mlc.inference.network import describe_settings, label_graph_users, names_in
 from tg_mlc.inference.networks import Networks
-from tg_mlc.inference.prediction import Prediction
-from tg_mlc.inference.stage import Stage
-from tg_mlc.inputs import InputKind, Preprocessor
-from tg_mlc.inputs.kind import num_rows
+from tg_mlc.inference.pipeline import Pipeline
+from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
@@ -46,58 +41,8 @@ from tg_mlc.metrics.coverage import ConformalThresholds, Per
 from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.nn.given import takes_given_labels
 
-StageT = TypeVar("StageT", bound=Stage)
 
-#: Rows at a time, because classifiers need many times the memory of their inputs and scores.
-ROWS = 4096
-_INFINITE = (
-    "Expected inputs that the model can compute with (got NaN or infinity for them); "
-    "are some missing or too large?"
-)
-
-
-class Reading(NamedTuple):
-    """Raw inputs that were read, each by itself."""
-
-    samples: Any  #: the inputs that can be read; :obj:`None` if there is none
-    rows: list[int] | None  #: the rows of these; :obj:`None` if they are all
-    size: int  #: the number of inputs
-    reasons: dict[int, str]  #: why inputs cannot be read, by row
-    warnings: list[str]
-
-    @classmethod
-    def empty(cls, size: int = 0) -> Self:
-        """Returns a reading without samples."""
-        return cls(None, None, size, {}, [])
-
-    @classmethod
-    def joined(cls, readings: Sequence[Self]) -> Self:
-        """Joins readings of several lists of inputs, without their warnings.
-
-        Args:
-            readings (Sequence[Reading]): Readings of the same model.
-
-        Raises:
-            ValueError: If the samples differ in their attributes.
-        """
-        if len(readings) == 1:
-            return readings[0]
-        rows, reasons, first = list[int](), dict[int, str](), 0
-        for reading in readings:
-            readable = range(reading.size) if reading.rows is None else reading.rows
-            rows += [first + row for row in readable]
-            reasons |= {first + row: reason for row, reason in reading.reasons.items()}
-            first += reading.size
-        parts = [reading.samples for reading in readings if reading.samples is not None]
-        samples: Any = None
-        if all(isinstance(part, MultiLabelDataset) for part in parts):
-            samples = joined(parts) if parts else None
-        else:
-            samples = [sample for part in parts for sample in part]
-        return cls(samples, rows, first, reasons, [])
-
-
-class Model:
+class Model(Pipeline):
     r"""A model of labels, which :func:`tg_mlc.auto`, :func:`tg_mlc.fit` and :func:`tg_mlc.load`
     return.
 
@@ -118,10 +63,7 @@ class Model:
         model.save("model")
 
     Args:
-        stages (Sequence[Stage]): The steps, in their order.
-        label_names (Sequence[str]): The labels, in the order of columns.
-        facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data
-            and split. (default: :obj:`None`)
+        stages, label_names, facts: As of :class:`~tg_mlc.inference.Pipeline`.
 
     Attributes:
         training (Any): Results of the training, such as held-out scores; :obj:`None` in a loaded
@@ -129,16 +71,6 @@ class Model:
     """
 
     training: Any = None
-
-    def __init__(
-        self,
-        stages: Sequence[Stage],
-        label_names: Sequence[str],
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.stages = list(stages)
-        self.label_names = list(label_names)
-        self.facts: dict[str, Any] = dict(facts or {})
 
     @classmethod
     def of(
@@ -173,313 +105,26 @@ class Model:
             if label_names is not None:
                 got = f"got {label_names!r:.60} beside a {type(network).__name__}"
                 raise ValueError(f"Expected 'label_names' beside a network, and only there ({got})")
-            module: Any = network
-            return cls.of(
-                module.model,
-                module.label_names,
-                objective=module.objective,
-                preprocessor=module.preprocessor,
-                tuners=module.tuners,
-                settings=module.settings,
-            )
-        names = list(map(str, names_in(network) if label_names is None else label_names))
+            fields = ("label_names", "objective", "preprocessor", "tuners", "settings")
+            options: dict[str, Any] = {name: getattr(network, name) for name in fields}
+            return cls.of(cast(nn.Module, network.model), **options)
+        names = [*map(str, names_in(network) if label_names is None else label_names)]
         graphs = [layer.label_graph for layer in label_graph_users(network)]
         for graph in graphs:
             check_same_names(graph.get("label_names"), names, "the label graph")
         hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
-        networks = Networks(
-            [network],
-            names,
-            objective,
-            reads_given=given is None and takes_given_labels(network),
-            settings=[describe_settings(network) if settings is None else settings],
-        )
+        reads_given = given is None and takes_given_labels(network)
+        known = [describe_settings(network) if settings is None else settings]
+        networks = Networks([network], names, objective, reads_given=reads_given, settings=known)
         given_stages = [] if given is None else [GivenLabelsStage(given)]
         last = [Coherence(names, hierarchy), Decision(tuners)]
         return cls([*stages_of(preprocessor), networks, *given_stages, *last], names)
-
-    def stage(self, kind: type[StageT]) -> StageT | None:
-        """Returns the stage of a class; :obj:`None` if the model has none."""
-        for stage in self.stages:
-            if isinstance(stage, kind):
-                return stage
-        return None
-
-    def _needed(self, kind: type[StageT]) -> StageT:
-        stage = self.stage(kind)
-        if stage is None:
-            got = [type(stage).__name__ for stage in self.stages]
-            raise ValueError(f"Expected a model with a stage {kind.__name__} (got {got})")
-        return stage
-
-    @property
-    def decision(self) -> Decision:
-        """The last stage, which decides."""
-        return self._needed(Decision)
-
-    @property
-    def features(self) -> Features:
-        """The first stage, which reads."""
-        return self._needed(Features)
-
-    @property
-    def network_stage(self) -> Networks:
-        """The stage of networks, of a model that has some."""
-        return self._needed(Networks)
-
-    @property
-    def preparing(self) -> list[Features | Classifiers]:
-        """The stages that make samples of raw inputs, which networks take."""
-        return [stage for stage in self.stages if isinstance(stage, (Features, Classifiers))]
-
-    def of_samples(self) -> Self:
-        """Returns the same model for samples that have passed :attr:`preparing` already."""
-        rest = [stage for stage in self.stages if stage not in self.preparing]
-        # New thresholds of one model must not become those of the other.
-        rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
-        return type(self)([Features(), *rest], self.label_names, self.facts)
-
-    @property
-    def kind(self) -> InputKind | None:
-        """The kind of input; :obj:`None` if the model takes samples alone."""
-        return self.features.kind
-
-    @property
-    def networks(self) -> list[nn.Module]:
-        """The networks, those of all folds."""
-        stage = self.stage(Networks)
-        return [] if stage is None else stage.networks
-
-    @property
-    def takes_given(self) -> bool:
-        """Whether labels can be given."""
-        return any(stage.takes_given for stage in self.stages)
-
-    @property
-    def hierarchy(self) -> Data | None:
-        """The hierarchy of the labels, if the model knows one."""
-        return self._needed(Coherence).hierarchy
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether probabilities are calibrated for each label."""
-        return self.stage(Calibration) is not None
 
     @property
     def report(self) -> dict[str, Any]:
         """The choices of :func:`tg_mlc.auto`, the scores behind them, and the time of each part."""
         report: dict[str, Any] = self.facts.get("report", {})
         return report
-
-    def read(self, raw: Any, on_error: str = "blank") -> Reading:
-        """Reads raw inputs, each by itself; unreadable ones are skipped, with their reasons.
-
-        Args:
-            raw, on_error (Any): As of :meth:`predict`.
-        """
-        check_choice("on_error", on_error, ("blank", "raise"))
-        is_list = isinstance(raw, (list, tuple))
-        size = num_rows(raw) if is_list or hasattr(raw, "shape") else None
-        if size == 0:
-            return Reading(None, [], 0, {}, [])
-        with collected_warnings() as messages:
-            if (kind := self.features.kind) is not None:
-                columns = self.facts.get("inputs", {}).get("columns", ())
-                raw = kind.inputs_of(raw, columns)
-            first = list(messages)
-            try:
-                samples = self.features.read(raw)
-                size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
-                return Reading(samples, None, size, {}, messages)
-            except (ValueError, TypeError):
-                is_list = isinstance(raw, (list, tuple))
-                if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
-                    raise
-                # To look for reasons takes as long as to read, so it is done only now.
-                reasons = self.features.unreadable(raw)
-                if not reasons:
-                    raise
-            messages[:] = first  # Other warnings are those of readable inputs alone.
-            rows = [row for row in range(len(raw)) if row not in reasons]
-            samples = self.features.read(rows_of(raw, rows)) if rows else None
-            return Reading(samples, rows, len(raw), reasons, messages)
-
-    def answer(
-        self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
-    ) -> Prediction:
-        """Returns probabilities and decisions, with warnings and the reasons of unreadable inputs.
-
-        Args:
-            raw (Any): Raw inputs or samples as of :meth:`predict`, or the result of :meth:`read`.
-            query (Query, optional): The question. (default: :obj:`None`, without options)
-            on_error (str, optional): As of :meth:`predict`. (default: :obj:`"blank"`)
-        """
-        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
-        with collected_warnings() as messages:
-            flow = self.run(reading, query)
-        return self._prediction(reading, flow, messages, on_error)
-
-    def answer_given(self, reading: Reading, query: Query) -> Prediction:
-        """Returns the given labels of inputs of which all labels are given, with decisions as of
-        :meth:`answer`.
-
-        Args:
-            reading (Reading): The result of :meth:`read`.
-            query (Query): The question, in which all labels of all inputs are given.
-        """
-        flow = self.start(reading, replace(query, given=None))
-        given = given_labels(self.label_names, query.given, reading.size)
-        flow.query, flow.given = query, given if reading.rows is None else given[reading.rows]
-        self._needed(Coherence).begin(flow)
-        self.decision.begin(flow)
-        flow.probabilities = flow.given.double()
-        if flow.size:
-            self.decision.apply(flow)
-        return self._prediction(reading, flow, [])
-
-    def _prediction(
-        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
-    ) -> Prediction:
-        """The prediction of all inputs, by the flow of those that can be read."""
-        shape = reading.size, len(self.label_names)
-        probabilities, decisions, given = np.full(shape, np.nan), np.zeros(shape, bool), None
-        reasons = dict(reading.reasons)
-        rows = np.arange(flow.size) if reading.rows is None else np.array(reading.rows, int)
-        if flow.size:
-            values = flow.probabilities.numpy()
-            finite = np.isfinite(values).all(axis=1)
-            reasons |= dict.fromkeys(rows[~finite].tolist(), _INFINITE)
-            if on_error == "raise" and not finite.all():
-                raise ValueError(f"{_INFINITE} in row {rows[~finite][0]}")
-            probabilities[rows[finite]] = values[finite]
-            if flow.decisions is not None:
-                decisions[rows[finite]] = flow.decisions.numpy()[finite] == 1
-        if flow.given is not None:
-            given = np.full(shape, np.nan)
-            given[rows] = flow.given.numpy()
-        assert flow.thresholds is not None
-        return Prediction(
-            self.label_names,
-            probabilities,
-            decisions,
-            flow.thresholds,
-            dict(sorted(reasons.items())),
-            tuple(dict.fromkeys([*reading.warnings, *messages])),
-            given,
-            self.is_calibrated,
-        )
-
-    def start(self, reading: Reading, query: Query) -> Flow:
-        """Returns the flow of samples that were read, as the first stage that computes takes it."""
-        rows, samples = reading.rows, reading.samples
-        flow = Flow(query, self.label_names, samples, reading.size if rows is None else len(rows))
-        if query.given is not None:
-            given = given_labels(self.label_names, query.given, reading.size)
-            expected = [reading.size, len(self.label_names)]
-            if list(given.shape) != expected:
-                each = "with a row for each of {} samples and a column for each of {} labels"
-                got = f"(got shape {list(given.shape)})"
-                raise ValueError(f"Expected 'given' {each.format(*expected)} {got}")
-            self._check_given(given, query)
-            flow.given = given if rows is None else given[rows]
-        if has_given(samples):
-            flow.samples, sample_given = split_given(samples)
-            if flow.given is None:
-                self._check_given(sample_given, query)
-                flow.given = sample_given
-        for stage in self.stages:
-            stage.begin(flow)
-        return flow
-
-    def _check_given(self, given: Tensor, query: Query) -> None:
-        # The stage that decides refuses given labels with a coverage.
-        if query.coverage is not None:
-            return
-        num_labels = given.size(1)
-        if given.numel() and not given.isnan().any():
-            got = f"(got all {num_labels} labels given)"
-            raise ValueError(f"Expected labels that are left to predict {got}")
-        if not self.takes_given and not given.isnan().all():
-            few = "no part of it learned what given labels say of others"
-            reason = "it has one label" if num_labels == 1 else few
-            raise ValueError(
-                f"Expected no given labels for this model, because {reason} (got some); leave them "
-                f"out, or train a model that takes them, as LaMP(given_labels=True) and "
-                f"tg_mlc.auto do"
-            )
-
-    def run(self, raw: Any, query: Query | None = None) -> Flow:
-        """Passes inputs through all stages.
-
-        Args:
-            raw, query (Any): As of :meth:`answer`.
-        """
-        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
-        flow = self.start(reading, query or Query())
-        if flow.size == 0:
-            flow._probabilities = torch.empty(0, len(self.label_names), dtype=torch.double)
-            return flow
-        parts = [flow]
-        if flow.size > ROWS and isinstance(flow.samples, MultiLabelDataset):
-            parts = [flow.rows(start, start + ROWS) for start in range(0, flow.size, ROWS)]
-        for part in parts:
-            for stage in self.stages:
-                stage.apply(part)
-        return flow if len(parts) == 1 else Flow.joined(parts)
-
-    def prepare(self, raw: Any, query: Query | None = None) -> Flow:
-        """Runs the stages that do not depend on given labels, before several calls of
-        :meth:`logits`.
-
-        Args:
-            raw, query (Any): As of :meth:`answer`.
-        """
-        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
-        flow = self.start(reading, query or Query())
-        first, stop = self._given_stages
-        for stage in self.stages[:first]:
-            stage.apply(flow)
-        if first < stop:
-            self.stages[first].prepare(flow)
-        return flow
-
-    def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
-        """Returns the logits :math:`(N, L)` of a prepared flow, before calibration.
-
-        Args:
-            prepared (Flow): The result of :meth:`prepare`.
-            given (Tensor, optional): Known labels :math:`(N, L)`. (default: :obj:`None`, none)
-        """
-        flow = replace(prepared, given=given)
-        for stage in self.stages[slice(*self._given_stages)]:
-            stage.apply(flow)
-        if flow.logits is None:
-            return torch.logit(flow.probabilities.double(), eps=1e-7)
-        return flow.logits.double()
-
-    def walk(self, raw: Any, given: Tensor | None = None) -> Iterator[tuple[Stage, Flow, Flow]]:
-        """Yields each stage up to the logits, with the flow before and after the stage.
-
-        Args:
-            raw (Any): As of :meth:`answer`.
-            given (Tensor, optional): Known labels :math:`(N, L)`. (default: :obj:`None`, none)
-        """
-        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
-        after = replace(self.start(reading, Query(batch_size=max(reading.size, 1))), given=given)
-        for stage in self.stages[: self._given_stages[1]]:
-            before, after = after, replace(after)
-            stage.apply(after)
-            yield stage, before, after
-
-    @property
-    def _given_stages(self) -> tuple[int, int]:
-        """The indices of the first stage that given labels change, and of the one after the stage
-        that computes logits.
-        """
-        last = (Calibration, Coherence, Decision)
-        stop = next(index for index, stage in enumerate(self.stages) if isinstance(stage, last))
-        takes = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
-        return next(takes, stop), stop
 
     def predict(
         self,
@@ -504,8 +149,7 @@ class Model:
                 A list may hold rows as dictionaries by names of columns.
             given (Any, optional): Known labels, in any form of :func:`~tg_mlc.data.given_labels`,
                 for models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric that decisions are best for.
-                (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric to decide best for. (default: :obj:`"f1_micro"`)
             coverage (float, optional): The fraction of what applies that label sets have to hold,
                 in expectation over new samples; it decides in place of :obj:`metric` (see
                 :meth:`conformalize`). (default: :obj:`None`)
@@ -537,14 +181,8 @@ class Model:
         return prediction.frame(raw.index if hasattr(raw, "iloc") else None)
 
     def decide(self, probabilities: np.ndarray, query: Query | None = None) -> np.ndarray:
-        """Returns which labels apply :math:`(N, L)`, by probabilities that the model has computed.
-
-        Args:
-            probabilities (numpy.ndarray): Probabilities :math:`(N, L)` without NaN.
-            query (Query, optional): The question that they answer.
-                (default: :obj:`None`, without options)
-        """
-        flow = self.start(Reading.empty(len(probabilities)), query or Query())
+        """Returns which labels apply :math:`(N, L)`, by probabilities of the model without NaN."""
+        flow = self.start(Reading.empty(len(probabilities)), query)
         flow.probabilities = torch.from_numpy(probabilities)
         self.decision.apply(flow)
         assert flow.decisions is not None
@@ -571,8 +209,7 @@ class Model:
         were no validation samples, NaN where :class:`~tg_mlc.metrics.LabelSets` decide.
 
         Args:
-            metric (str, optional): The metric that they were chosen for.
-                (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric that chose them. (default: :obj:`"f1_micro"`)
             **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and
                 :obj:`coherent` of :meth:`predict`.
 
@@ -638,15 +275,7 @@ class Model:
     def evaluation(
         self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None
     ) -> Evaluation:
-        """Returns all metrics of probabilities, at the thresholds of the model.
-
-        Args:
-            y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            scores (numpy.ndarray or Tensor): Probabilities :math:`(N, L)`.
-            given (numpy.ndarray or Tensor, optional): Labels that were given, which are not to be
-                predicted. (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): As of :meth:`predict`. (default: :obj:`None`)
-        """
+        """Returns all metrics, as :meth:`evaluate`, of targets and probabilities :math:`(N, L)`."""
         if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
         deciders: dict[str, Any] = {}
@@ -702,8 +331,8 @@ class Model:
             ValueError: If the model is calibrated already.
         """
         if self.is_calibrated:
-            hint = "(got one that is); load or fit it again"
-            raise ValueError(f"Expected a model that is not calibrated {hint}")
+            got = "(got one that is); load or fit it again"
+            raise ValueError(f"Expected a model that is not calibrated {got}")
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
         if makes_batches(raw):  # Their batches may hold given labels.
             flow = self.run(raw, query)
@@ -766,12 +395,7 @@ class Model:
     def explain(
         self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any
     ) -> Any:
-        """Explains why the model gave labels to samples; see :func:`tg_mlc.explain`.
-
-        Args:
-            raw, labels, method (Any): As of :func:`tg_mlc.explain`.
-            **options (optional): Further arguments of it.
-        """
+        """Explains why the model gave labels to samples, by :func:`tg_mlc.explain`."""
         return find("method", "explain")(self, raw, labels, method, **options)
 
     def export(
@@ -780,59 +404,9 @@ class Model:
         format: str = "torch-export",  # noqa: A002
         **options: Any,
     ) -> Path:
-        """Writes the model as a program that runs without this package; see :func:`tg_mlc.export`.
-
-        Args:
-            out, format (str): As of :func:`tg_mlc.export`.
-            **options (optional): Further arguments of it.
-        """
+        """Writes a program that runs without this package, by :func:`tg_mlc.export`."""
         folder: Path = find("method", "export")(self, out, format, **options)
         return folder
-
-    def to(self, device: torch.device | str) -> Self:
-        """Moves the model to a device."""
-        for stage in self.stages:
-            stage.to(device)
-        return self
-
-    def content(self) -> dict[str, Any]:
-        """Returns all that a folder holds of the model, once a model was made of it as a test."""
-        stages = [
-            {"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages
-        ]
-        check_finite(stages)
-        facts = {"versions": versions(), **self.facts}
-        content = {"label_names": self.label_names, "facts": facts, "stages": stages}
-        networks = self.stage(Networks)
-        own = None if networks is None else networks.own
-        remade = Model.from_content(content, None if own is None else type(own))
-        for stage, again in zip(self.stages, remade.stages, strict=True):
-            stage.check_remade(again)
-        return content
-
-    @classmethod
-    def from_content(
-        cls, content: Mapping[str, Any], network: type[nn.Module] | None = None
-    ) -> Self:
-        """Makes a model of the content of a folder, whose parts have to agree.
-
-        Args:
-            content (dict): The result of :meth:`content`.
-            network (type, optional): The class of a network of your own. (default: :obj:`None`)
-        """
-        names, facts = content["label_names"], content["facts"]
-        are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        if not are_names or len({*names}) != len(names) or not names:
-            got = f"(got {str(names)[:80]})"
-            raise ValueError(f"'label_names' has to list the names of labels, each once {got}")
-        if not isinstance(facts, dict):
-            raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
-        check_finite(content["stages"])
-        stages = []
-        for entry in content["stages"]:
-            kind: type[Stage] = find("stage", entry["stage"])
-            stages.append(kind.from_state(entry["state"], names, network))
-        return cls(stages, names, facts)
 
     def save(
         self,
@@ -848,8 +422,7 @@ class Model:
             arguments (dict, optional): Arguments of the constructor of a network of your own, where
                 neither :func:`~tg_mlc.models.builder` nor attributes of the same names tell them.
                 (default: :obj:`None`)
-            beside (dict, optional): Further content of the folder, as tensors and plain data.
-                (default: :obj:`None`)
+            beside (dict, optional): Further tensors and plain data. (default: :obj:`None`)
 
         Raises:
             ValueError: If it cannot be made again; the message names the missing argument.
@@ -857,13 +430,3 @@ class Model:
         if arguments is not None:
             self.network_stage.arguments = arguments
         return write_folder(path, {**self.content(), **(beside or {})})
-
-    def __str__(self) -> str:
-        lines = [f"Model of {len(self.label_names)} labels"]
-        width = max(len(type(stage).__name__) for stage in self.stages)
-        lines += [f"  {type(stage).__name__:<{width}}  {stage}".rstrip() for stage in self.stages]
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        stages = ", ".join(type(stage).__name__ for stage in self.stages)
-        return f"{type(self).__name__}([{stages}], {len(self.label_names)} labels)"

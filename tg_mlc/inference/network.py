@@ -50,57 +50,44 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
     return (part for part in model.modules() if isinstance(part, LabelGraphUser))
 
 
-def describe_model(model: nn.Module, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the builder of a model, if one made it, its label graph, and settings to check. Call
-    :func:`describe_settings` before the first forward pass, which may change settings.
-    """
-    blueprint = blueprint_of(model)
+def describe_model(model: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a model's builder, if any, its label graph, and its settings before any use."""
+    blueprint, layer = blueprint_of(model), next(label_graph_users(model), None)
     described = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
-    if settings is not None:
-        described["settings"] = settings
-    layer = next(label_graph_users(model), None)
     graph = None if layer is None else _described(layer.label_graph, layer.num_labels)
-    return {**described, "label_graph": graph}
+    return {**described, "settings": settings, "label_graph": graph}
 
 
 def model_state(
     model: nn.Module,
-    settings: Mapping[str, Any] | None = None,
-    label_names: Sequence[str] | None = None,
-    arguments: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any],
+    label_names: Sequence[str],
+    arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns the content from which :func:`restore_model` makes a model again: one of a
-    :func:`~tg_mlc.models.builder`, or a network of the user's own, with arguments of its
-    constructor that are not known otherwise.
-    """
+    """Returns the content from which :func:`restore_model` makes a model again."""
     described = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
-        described["network"] = _describe_network(model, label_names or [], arguments or {})
+        described["network"] = _describe_network(model, label_names, arguments)
     return described
 
 
 def _describe_network(
     model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The class of a network and the arguments of its constructor: those that were given or
-    recorded, else attributes of the same name, what the labels tell, and defaults.
-    """
+    """The class of a network, and given, recorded or known arguments of its constructor."""
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
-    sizes = {"num_labels": len(label_names), "num_classes": len(label_names)}
-    known: dict[str, Any] = {**sizes, "label_names": list(label_names)}
+    known: dict[str, Any] = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
+    known["label_names"] = list(label_names)
     if graph is not None:
         known["label_graph"] = graph
     known |= {name: value for name, value in vars(model).items() if packed(value) is not None}
     known |= {**recorded, **given}
     names = dict.fromkeys([*signature.parameters, *recorded, *given])
     arguments = {name: packed(known[name]) for name in names if name in known}
-    got = [
-        f"a {type(known[name]).__name__} as '{name}'"
-        for name, value in arguments.items()
-        if value is None
-    ]
+    others = [name for name, value in arguments.items() if value is None]
+    got = [f"a {type(known[name]).__name__} as '{name}'" for name in others]
     try:
         signature.bind(**arguments)
     except TypeError as error:
@@ -116,9 +103,7 @@ def _describe_network(
 
 
 def packed(value: Any) -> Any:
-    """Packs a value for a folder, in a dictionary that says whether it is a label graph; returns
-    :obj:`None` for other objects.
-    """
+    """Packs plain data or a label graph for a folder; returns :obj:`None` for other objects."""
     if isinstance(value, LabelGraph):
         names = value.get("label_names")
         names = None if names is None else list(names)
@@ -149,9 +134,7 @@ def restore_model(
         maker = f"class '{network.__name__}'"
         arguments = {name: unpacked(value) for name, value in state["network"]["arguments"].items()}
         names = few([*arguments]) or "none"
-        hint = (
-            f"it was made with the arguments {names} alone: pass 'arguments' to 'save' for others"
-        )
+        hint = f"its arguments were {names}: pass further 'arguments' to 'save'"
         with torch.random.fork_rng(devices=[]):
             model = network(**arguments)
     else:
@@ -166,8 +149,7 @@ def restore_model(
     except RuntimeError as error:
         got = f"(got another one: {shorten(' '.join(str(error).split()), 300)})"
         raise ValueError(f"Expected a model as its {maker} makes it {got}; {hint}") from None
-    if "settings" in state:
-        check_settings(state["settings"], describe_settings(model))
+    check_settings(state["settings"], describe_settings(model))
     return model.eval()
 
 
@@ -190,10 +172,24 @@ def restore_graph(
     return None if entry is None else LabelGraph(**entry, label_names=label_names)
 
 
+def check_same_graph(described: Mapping[str, Any], model: nn.Module) -> None:
+    """Raises ValueError for weights along another label graph, which state dicts need not hold."""
+    trained = restore_graph(described["label_graph"])
+    present = restore_graph(describe_model(model, {})["label_graph"])
+    is_same = trained is present
+    if trained is not None and present is not None:
+        is_same = trained.num_labels == present.num_labels
+        is_same = is_same and torch.equal(trained.edge_index, present.edge_index)
+    if not is_same:
+        raise ValueError(
+            f"Expected weights of a model with the same label graph, {present} (got {trained}); "
+            f"build it with read_checkpoint(path).label_graph, and change the graph afterwards"
+        )
+
+
 def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
-    """Returns what changes the outputs of a model but no shape, so that a state dict does not hold
-    it: the public attributes of all modules that are numbers, strings, truth values, None or tuples
-    of these, as texts, and the types of modules without children, parameters and buffers; *e.g.*
+    """Returns settings that change the outputs of a model but no shape, by module: public
+    attributes that are plain data, as texts, and the types of modules without parts; *e.g.*
     ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
     described = {}
@@ -219,9 +215,8 @@ def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> No
         for name in dict.fromkeys(chain(before, now)):
             is_known = name == _TYPE or (name in before and name in now)
             if is_known and before.get(name) != now.get(name):
-                values = now.get(name, "nothing"), before.get(name, "nothing")
-                change = "{}={} instead of {}".format(name, *values)
-                changed.append(f"{module}.{change}".lstrip("."))
+                was = f"instead of {before.get(name, 'nothing')}"
+                changed.append(f"{module}.{name}={now.get(name, 'nothing')} {was}".lstrip("."))
     if changed:
         raise ValueError(
             f"Expected a model with the settings that these weights were trained with (got "

@@ -35,14 +35,12 @@ class Networks(Stage):
         objective (Objective, optional): Makes scores of what a network returns.
             (default: :obj:`None`, which takes it for logits)
         reads_given (bool, optional): Whether the networks get given labels. (default: :obj:`False`)
-        settings (dict, optional): The settings of each network before its first call, as of
-            :func:`~tg_mlc.inference.network.describe_settings`.
+        settings (dict, optional): The settings of each network before its first call.
             (default: :obj:`None`, the present ones)
-
-    Attributes:
-        arguments (dict): Arguments of the constructor of a user's own network, where neither
-            :func:`~tg_mlc.models.builder` nor attributes tell them.
     """
+
+    #: Arguments of the constructor of a user's own network that are not known otherwise.
+    arguments: Mapping[str, Any]
 
     #: Samples by which a user's own network is compared with the one made again.
     examples: Batch | None = None
@@ -57,13 +55,11 @@ class Networks(Stage):
         settings: Sequence[dict[str, dict[str, str]]] | None = None,
     ) -> None:
         self.networks = [network.eval() for network in networks]
-        self.label_names = list(label_names)
         #: The network that no builder of the package makes again, if there is one.
         self.own = next((one for one in self.networks if blueprint_of(one) is None), None)
-        self.objective = objective
-        self.reads_given = reads_given
-        self.settings = settings
-        self.arguments: Mapping[str, Any] | None = None
+        self.label_names, self.objective = list(label_names), objective
+        self.reads_given, self.settings = reads_given, settings
+        self.arguments = {}
 
     @property
     def takes_given(self) -> bool:
@@ -138,9 +134,9 @@ class Networks(Stage):
         networks = [restore_model(entry, label_names, network) for entry in state["networks"]]
         entry = None if state["objective"] is None else dict(state["objective"])
         objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
-        stage = cls(networks, label_names, objective, reads_given=state["reads_given"])
-        stage.settings = [entry["settings"] for entry in state["networks"]]
-        return stage
+        options = {"reads_given": state["reads_given"]}
+        options["settings"] = [entry["settings"] for entry in state["networks"]]
+        return cls(networks, label_names, objective, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds no sample."""
@@ -204,11 +200,9 @@ class _NetworkModules(TensorStage):
         if given is not None and stage.reads_given:
             data.given = given
         if not stage.gives_logits:
-            data = in_type_of(self.networks[0], data)
-            return {
-                **values,
-                "probability": scores_of(stage.objective, self.networks[0], data).float(),
-            }
+            [network] = self.networks
+            scores = scores_of(stage.objective, network, in_type_of(network, data))
+            return {**values, "probability": scores.float()}
         outputs = [network(in_type_of(network, data)).float() for network in self.networks]
         logits = torch.stack(outputs).mean(dim=0) if len(outputs) > 1 else outputs[0]
         return {**values, "logits": logits}

@@ -16,9 +16,7 @@ import torch
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import given_labels
 from tg_mlc.inference import Model
-from tg_mlc.inference.flow import Query
-from tg_mlc.inference.model import Reading
-from tg_mlc.inference.prediction import Prediction
+from tg_mlc.inference.flow import Prediction, Query, Reading
 from tg_mlc.serving.requests import Limits
 
 _log = logging.getLogger(__name__)

@@ -141,7 +141,7 @@ class _Fit:
         combination, values = self.combination(features, samples)
         given = self.given(given_masks)
         coherence = Coherence(names, self.hierarchy)
-        calibration, scores = self.calibration(given, calibrate, coherence)
+        calibration, scores = self.calibration(given, calibrate)
         decision = self.decision(coherence, scores)
         stages = [networks, combination, given, calibration, coherence, decision]
         fitted = [stage for stage in stages if stage is not None]
@@ -207,24 +207,24 @@ class _Fit:
         return GivenLabels(engine.fit(self.held_out, self.y, GIVEN_SHARE * self.seconds, self.seed))
 
     def calibration(
-        self, given: GivenLabels | None, wanted: bool, coherence: Coherence
+        self, given: GivenLabels | None, wanted: bool
     ) -> tuple[Calibration | None, Tensor]:
         """Returns the calibration, if wanted, and held-out probabilities of training samples."""
-        scores, calibration = self.scores, None
-        if wanted:
-            free, masked = LabelCalibration.fit(self.y, scores, self.seed), None
-            if given is not None:
-                logits, rest = given.engine.masked
-                masked = LabelCalibration.fit(rest, expit(logits), self.seed)
-            calibration = Calibration(free, masked)
-            scores = calibration.probabilities(scores)
-        pairs = coherence.pairs()
-        return calibration, scores if pairs is None else make_coherent(scores, pairs)
+        if not wanted:
+            return None, self.scores
+        free, masked = LabelCalibration.fit(self.y, self.scores, self.seed), None
+        if given is not None:
+            logits, rest = given.engine.masked
+            masked = LabelCalibration.fit(rest, expit(logits), self.seed)
+        calibration = Calibration(free, masked)
+        return calibration, calibration.probabilities(self.scores)
 
     def decision(self, coherence: Coherence, scores: Tensor) -> Decision:
         """Returns thresholds or label sets for every metric."""
+        pairs = coherence.pairs()
+        scores = scores if pairs is None else make_coherent(scores, pairs)
         tuners = tune_thresholds(self.y, scores, "cross_fitted", seed=self.seed)
-        if (pairs := coherence.pairs()) is not None:
+        if pairs is not None:
             for name, tuner in tuners.items():
                 tuners[name] = coherent_decider(tuner, pairs, self.y, scores)
         return Decision(tuners)
@@ -234,9 +234,8 @@ class _Fit:
         folds, lamp = self.folds, None
         if folds is not None:
             lamp = {"folds": len(folds.models), "epochs": folds.epochs, **folds.options}
-        classifiers = {}
+        names, classifiers = ("view", "setting", "seconds"), {}
         for key, classifier in features.classifiers.items():
-            names = ("view", "setting", "seconds")
             classifiers[key] = {name: getattr(classifier, name) for name in names}
         return {
             "classifiers": classifiers,
@@ -276,16 +275,13 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """Returns the weights of all parts, or of the part that is better on every subset of samples,
-    and the value of each.
-    """
+    """Returns the weights of all parts, or of one that is better everywhere, and all values."""
     stackings = {"all": LogitStacking().fit(logits, y)}
     for index, name in zip(range(logits.shape[-1]), names, strict=False):
-        alone = LogitStacking().fit(logits[..., [index]], y)
+        stackings[name] = alone = LogitStacking().fit(logits[..., [index]], y)
         weight = np.zeros(logits.shape[1:])
         weight[:, [index]] = alone.weight
-        state = {"weight": weight, "bias": alone.bias}
-        stackings[name] = LogitStacking().load_state_dict(state)
+        alone.weight = weight
     values = {name: _values(y, each.predict_proba(logits)) for name, each in stackings.items()}
     better = [name for name in stackings if (values[name] > values["all"]).all()]
     best = max(better, key=lambda name: values[name].sum(), default="all")

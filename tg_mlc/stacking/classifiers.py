@@ -14,17 +14,10 @@ from scipy.special import expit
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from tg_mlc import baselines
 from tg_mlc._names import shorten
 from tg_mlc._options import check_choice
-from tg_mlc.baselines import (
-    Baseline,
-    ForestBaseline,
-    KernelRidgeBaseline,
-    LabelFrequency,
-    LinearBaseline,
-    NetworkBaseline,
-)
-from tg_mlc.baselines.baseline import best_value, float_tensor, read_array
+from tg_mlc.baselines.baseline import Baseline, best_value, float_tensor, read_array
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_auc
 from tg_mlc.metrics._inputs import FloatArray
@@ -51,10 +44,10 @@ LARGEST, CLOSEST = 8.0, 0.01
 SCORE_SCALE = 1 / 3
 
 _BASELINES: dict[str, type[Any]] = {
-    "linear": LinearBaseline,
-    "kernel_ridge": KernelRidgeBaseline,
-    "forest": ForestBaseline,
-    "network": NetworkBaseline,
+    "linear": baselines.LinearBaseline,
+    "kernel_ridge": baselines.KernelRidgeBaseline,
+    "forest": baselines.ForestBaseline,
+    "network": baselines.NetworkBaseline,
 }
 
 
@@ -75,8 +68,7 @@ class ClassifierSearch:
         metric (str, optional): The metric that chooses: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
             scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
-        growth (float, optional): The exponent of a fit's time by the number of samples.
-            (default: :obj:`1.0`)
+        growth (float, optional): The exponent of a fit's time by its samples. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -91,15 +83,15 @@ class ClassifierSearch:
 
     def make(self, setting: Sequence[Any], num_features: int, seed: int) -> Any:
         """Returns the baseline with a setting, not fitted yet."""
+        options = dict(self.options)
+        if self.baseline in ("forest", "network"):
+            options.setdefault("random_state", seed)
         if self.baseline == "forest":
             leaf, roots = setting
             max_features = min(num_features, int(roots * num_features**0.5))
-            options: Any = {"min_samples_leaf": leaf, "max_features": max_features}
-            options |= {"n_estimators": NUM_TREES, "random_state": seed, **self.options}
-            return ForestBaseline(**options)
-        if self.baseline == "network":
-            return NetworkBaseline(*setting, random_state=seed, **self.options)
-        return _BASELINES[self.baseline](*setting, **self.options)
+            sizes = {"n_estimators": NUM_TREES, "max_features": max_features}
+            setting, options = (), {"min_samples_leaf": leaf, **sizes, **options}
+        return _BASELINES[self.baseline](*setting, **options)
 
     def result(
         self, view: str, setting: Sequence[Any], classifier: Baseline, tried: list[list[Any]]
@@ -234,10 +226,8 @@ class _BaseScores(nn.Module):
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
-    """Returns the sum of macro ROC-AUC, macro average precision and the best micro-F1 of
-    probabilities, each 0 if undefined. Labels with few positives are skipped: a classifier without
-    one of three positives hardly expects the label.
-    """
+    """Returns macro ROC-AUC, macro average precision and the best micro-F1 together."""
+    # Labels with few positives mislead: without one of three, a fold hardly expects the label.
     learnable = learnable_labels(y)
     y, scores = y[:, learnable], scores[:, learnable]
     best_f1 = ThresholdTuner("f1_micro").fit(y, scores).best_value or 0.0
@@ -245,7 +235,7 @@ def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
     return float(np.nan_to_num(values).sum())
 
 
-class Samples(NamedTuple):
+class SearchData(NamedTuple):
     """The samples of a search."""
 
     matrices: Mapping[str, Any]  #: features :math:`(N, F)` by view
@@ -255,11 +245,9 @@ class Samples(NamedTuple):
 
 
 def find_classifier(
-    search: ClassifierSearch, samples: Samples, seconds: float, seed: int
+    search: ClassifierSearch, samples: SearchData, seconds: float, seed: int
 ) -> StackedClassifier:
-    """Returns the best classifier of a search, with the scores of all samples. The time is for a
-    search without a metric, which fits a few samples in any case.
-    """
+    """Returns the best classifier of a search, in a time or by a metric, with all scores."""
     start, (matrices, y, train, _) = time.monotonic(), samples
     if search.baseline == "network":
         stacked, rows, decisions = _train_in_time(search, samples, seconds, seed)
@@ -270,7 +258,7 @@ def find_classifier(
     # A saved classifier has the precision of its state, and so has this one.
     stacked.classifier.load_state_dict(stacked.classifier.state_dict())
     if search.reading == "relative":
-        stacked.frequency = LabelFrequency().fit(y[train], y[train]).frequency
+        stacked.frequency = baselines.LabelFrequency().fit(y[train], y[train]).frequency
     scores, others = np.empty(y.shape), np.setdiff1d(np.arange(len(y)), rows)
     scores[rows] = read_decisions(stacked.reading, decisions, stacked.frequency)
     if len(others):
@@ -283,7 +271,7 @@ def find_classifier(
 _Fit = tuple[StackedClassifier, np.ndarray, FloatArray]
 
 
-def _find_in_time(search: ClassifierSearch, samples: Samples, seconds: float, seed: int) -> _Fit:
+def _find_in_time(search: ClassifierSearch, samples: SearchData, seconds: float, seed: int) -> _Fit:
     """Finds the best setting and view on a few rows, and fits it to as many as time allows."""
     matrices, y, train, _ = samples
     start, order = time.monotonic(), np.random.default_rng(seed).permutation(len(train))
@@ -319,7 +307,9 @@ def _find_in_time(search: ClassifierSearch, samples: Samples, seconds: float, se
     return search.result(view, setting, classifier, tried), rows, decisions
 
 
-def _train_in_time(search: ClassifierSearch, samples: Samples, seconds: float, seed: int) -> _Fit:
+def _train_in_time(
+    search: ClassifierSearch, samples: SearchData, seconds: float, seed: int
+) -> _Fit:
     """Trains a network for each of a few folds, with as many epochs as the time allows."""
     view, setting, train = next(iter(samples.matrices)), search.settings[0], samples.train
     x, y = samples.matrices[view][train], samples.y[train]
@@ -333,7 +323,7 @@ def _train_in_time(search: ClassifierSearch, samples: Samples, seconds: float, s
     return search.result(view, setting, network, [[view, setting, epochs]]), train, decisions
 
 
-def _find_by_metric(search: ClassifierSearch, samples: Samples, seed: int) -> _Fit:
+def _find_by_metric(search: ClassifierSearch, samples: SearchData, seed: int) -> _Fit:
     """Finds the best setting by a metric of validation samples, or of held-out training scores."""
     matrices, y, train, val = samples
     view, metric = str(search.view), str(search.metric)

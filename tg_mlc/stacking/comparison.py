@@ -94,9 +94,7 @@ class Comparison:
 
     @property
     def tests(self) -> list[GraphTest]:
-        """Tests of each label graph against the edgeless one and the rows without messages. Graphs
-        with the same values count once.
-        """
+        """Tests of each different label graph against the edgeless one and without messages."""
         values = [self.values[row] for row in self.graphs]
         graphs = [row for i, row in enumerate(self.graphs) if values[i] not in values[:i]]
         others = [row for row in ("edgeless", SINGLE, STACK) if row in self.values]
@@ -104,8 +102,7 @@ class Comparison:
         differences = []
         for pair in pairs:
             ours, theirs = (np.asarray(self.values[row][self.metric]) for row in pair)
-            difference = corrected_difference(ours - theirs, self.sizes[2], self.sizes[0])
-            differences.append(difference)
+            differences.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
         p = holm([1.0 if each.p is None else each.p for each in differences])
         rows = zip(pairs, differences, p, strict=True)
         return [GraphTest(*pair, difference, corrected) for pair, difference, corrected in rows]
@@ -245,15 +242,15 @@ def compare(
     check_choice("metric", metric, METRICS)
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
-    start, begun = time.monotonic(), 0.0
+    start = begun = time.monotonic()
     done, epochs = list[int](), list[int]()
     values: dict[str, dict[str, list[float]]] = {
         row: {name: [] for name in METRICS} for row in (SINGLE, STACK, *rows)
     }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
-        longest = max(0.0, now - begun) if done else 0.0
-        if done and now - start + longest > seconds:
+        # The next seed may take as long as the last one.
+        if done and now - start + now - begun > seconds:
             break
         begun = now
         samples = len(dataset) if split == "random" else dataset.y

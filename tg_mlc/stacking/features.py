@@ -23,15 +23,14 @@ from tg_mlc.inputs.kinds import views_of
 from tg_mlc.stacking.classifiers import (
     AUTOMATIC,
     ClassifierSearch,
+    SearchData,
     StackedClassifier,
     find_classifier,
 )
-from tg_mlc.stacking.classifiers import Samples as SearchSamples
 
 
 class StackingFeatures(Preprocessor):
-    """Scores of other classifiers as the attribute :obj:`base_scores` of samples, :math:`(1, L,
-    C)`.
+    """Scores :math:`(1, L, C)` of classifiers as the attribute :obj:`base_scores` of samples.
 
     :meth:`fit_transform` gives training samples held-out scores. By default, classifiers choose
     their settings and the scale of their inputs by the sum of macro ROC-AUC, macro average
@@ -40,11 +39,9 @@ class StackingFeatures(Preprocessor):
     scale. Searches with a view and a metric take that view, and choose by that metric.
 
     Args:
-        kinds (Sequence[str], optional): The classifiers, among :obj:`searches`.
-            (default: :obj:`None`, all)
-        searches (dict, optional): The :class:`ClassifierSearch` by name. (default:
-            :obj:`AUTOMATIC`, *i.e.* :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"`,
-            :obj:`"forest"`)
+        kinds (Sequence[str], optional): Some of :obj:`searches`. (default: :obj:`None`, all)
+        searches (dict, optional): The :class:`ClassifierSearch` by name. (default: of
+            :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"` and :obj:`"forest"`)
         seconds (float, optional): The time for all searches, divided equally; the smallest fits may
             exceed it. (default: :obj:`120`)
         seed (int, optional): Seed of samples and folds. (default: :obj:`0`)
@@ -73,8 +70,7 @@ class StackingFeatures(Preprocessor):
             raise ValueError(f"Expected 'kinds' among {list(searches)} (got {unknown})")
         check_number("seconds", seconds)
         self.searches = {name: searches[name] for name in (searches if kinds is None else kinds)}
-        self.seconds = seconds
-        self.seed = seed
+        self.seconds, self.seed = seconds, seed
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         """Fits the classifiers to training samples."""
@@ -94,7 +90,7 @@ class StackingFeatures(Preprocessor):
         for index, (name, search) in enumerate(searches):
             seconds = max(0.0, end - time.monotonic()) / (len(self.searches) - index)
             some = matrices if search.view is None else {search.view: matrices[search.view]}
-            samples = SearchSamples(some, y, split.train.numpy(), split.val.numpy())
+            samples = SearchData(some, y, split.train.numpy(), split.val.numpy())
             self.classifiers[name] = find_classifier(search, samples, seconds, self.seed)
         return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -49,8 +49,6 @@ class LaMPSettings:
     train: TrainSettings
     #: Changes of :attr:`model` to compare on the first fold, while there is time.
     trials: tuple[Mapping[str, Any], ...] = ({},)
-    #: Changes of :attr:`model` if time is too short for an epoch of two folds.
-    light: Mapping[str, Any] = field(default_factory=lambda: {"num_steps": 1, "channels": 32})
 
 
 #: LaMP's default options, of its model and of its training; kinds of input change some below.
@@ -68,6 +66,8 @@ _FIT = {**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False}
 _TRAIN = TrainSettings(MODULE, OBJECTIVE, _FIT, BATCH_SIZE)
 _SLOW = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
 _TRAIN_MOLECULES = replace(_TRAIN, module=_SLOW, objective=BinaryObjective())
+# Changes if time is too short for an epoch of two folds.
+_LIGHT: dict[str, Any] = {"num_steps": 1, "channels": 32}
 _WIDE: dict[str, Any] = {"channels": 128, "num_steps": 1}
 _TRIALS: tuple[dict[str, Any], ...] = ({}, _WIDE, {"input_dropout": 0.1})
 #: By the attribute :obj:`settings` of kinds of input.
@@ -105,9 +105,7 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
 def train_folds(
     dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None
 ) -> Folds | None:
-    """Trains a model without each fold on samples with base scores. Returns :obj:`None` if the time
-    is too short. A search of options takes further time.
-    """
+    """Trains a model without each fold; returns :obj:`None` if the time is too short."""
     end, settings = time.monotonic() + seconds, settings_of(dataset)
     plan = _plan(settings, dataset, seconds)
     if plan is None:
@@ -130,8 +128,6 @@ def train_folds(
 
 
 class _Plan(NamedTuple):
-    """A plan that the time allows."""
-
     changes: Mapping[str, Any]  #: of :attr:`LaMPSettings.model`
     num_folds: int
     epochs: int
@@ -142,8 +138,7 @@ def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) ->
         return None
     label_graph, num_samples = label_graph_of(dataset), len(dataset)
     wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
-    no_changes: Mapping[str, Any] = {}
-    for changes in (no_changes, settings.light):
+    for changes in (dict[str, Any](), _LIGHT):
         model = settings.build(dataset, label_graph, **{**settings.model, **changes})
         # The remaining time is for trials, and for a machine that becomes slower.
         affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
@@ -227,12 +222,12 @@ def _train(
     module = {key: options.get(key, value) for key, value in train.module.items()}
     model = {key: value for key, value in options.items() if key not in module}
     fit = {**train.fit, "max_epochs": epochs, "patience": None, **limits}
+    changed = replace(train, module=module, fit=fit)
 
     def build(train: MultiLabelDataset) -> nn.Module:
         return settings.build(train, label_graph_of(train), **model)
 
     with tempfile.TemporaryDirectory() as folder:
-        changed = replace(train, module=module, fit=fit)
         result = train_model(build, *samples, changed, folder, seed=seed)
         best, last = (load_file(path) for path in (result.checkpoint, result.last_checkpoint))
         result.module.load_state_dict(last["state_dict"])

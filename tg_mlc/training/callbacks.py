@@ -1,4 +1,4 @@
-"""Callbacks and checkpoint files of :func:`tg_mlc.training.fit`; most make resuming exact."""
+"""The trainer of :func:`tg_mlc.training.fit`, its callbacks and its checkpoint files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import (
     Callback,
     EarlyStopping,
+    LearningRateMonitor,
     ModelCheckpoint,
     ProgressBar,
     WeightAveraging,
 )
+from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
@@ -43,6 +45,15 @@ _EXPECTED_WARNINGS = (
     ".*LeafSpec.*",  # Lightning's own use of PyTorch.
 )
 
+# A summary and a sanity check take as long as some epochs of small models. Our samplers already
+# divide the samples among processes.
+_TRAINER_OPTIONS: dict[str, Any] = {
+    "devices": 1,
+    "enable_model_summary": False,
+    "num_sanity_val_steps": 0,
+    "use_distributed_sampler": False,
+}
+
 
 class RandomState(Callback):
     """Stores the state of all random number generators, which Lightning's checkpoints lack."""
@@ -51,7 +62,7 @@ class RandomState(Callback):
         self._restored: dict[str, Any] | None = None
         self._num_processes = 1
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+    def setup(self, trainer: Trainer, *_: Any, **__: Any) -> None:
         """Reads the number of processes."""
         self._num_processes = trainer.world_size
 
@@ -75,9 +86,7 @@ class RandomState(Callback):
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores a state, after Lightning's set-up, which draws random numbers. In a new
-        training, each process begins with another state.
-        """
+        """Restores a state, or makes processes differ, after Lightning's set-up drew numbers."""
         rank = trainer.global_rank
         if self._restored is not None:
             state = self._restored["others"][rank - 1] if rank else self._restored
@@ -130,6 +139,18 @@ class PatientStopping(EarlyStopping):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Stops if patience had run out before."""
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
+
+
+def resuming_callbacks(
+    monitor: str, mode: str, patience: int | None, ema_decay: float | None
+) -> list[Callback]:
+    """Returns the callbacks that make resuming exact, with early stopping and averaging if set."""
+    callbacks: list[Callback] = [RandomState()]
+    if ema_decay is not None:
+        callbacks.append(ExponentialMovingAverage(ema_decay))
+    if patience is not None:
+        callbacks.append(PatientStopping(monitor, mode=mode, patience=patience, strict=False))
+    return callbacks
 
 
 class FileCheckpoint(ModelCheckpoint):
@@ -239,6 +260,25 @@ class RunProgressBar(ProgressBar):
 
     def print(self, *args: Any, **kwargs: Any) -> None:
         tqdm.write(kwargs.get("sep", " ").join(map(str, args)))
+
+
+def make_trainer(
+    folder: Path, monitor: str, callbacks: list[Callback], options: dict[str, Any]
+) -> Trainer:
+    """Returns a trainer with options of Lightning, which logs to a folder."""
+    options = {**_TRAINER_OPTIONS, "default_root_dir": folder, **options}
+    logger, plugins = options.pop("logger", True), options.pop("plugins", None) or []
+    if logger is True:
+        table = CSVLogger(folder, name="logs")
+        board: dict[str, Any] = {"version": table.version, "default_hp_metric": False}
+        logger = [table, TensorBoardLogger(folder, name="logs", **board)]
+    if logger:
+        callbacks = [LearningRateMonitor("epoch"), *callbacks]
+    has_bar = any(isinstance(callback, ProgressBar) for callback in callbacks)
+    if options.get("enable_progress_bar", True) and not has_bar:
+        callbacks = [RunProgressBar(monitor), *callbacks]
+    plugins = [AtomicCheckpointIO(), *(plugins if isinstance(plugins, list) else [plugins])]
+    return Trainer(callbacks=callbacks, logger=logger, plugins=plugins, **options)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -10,14 +10,16 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
-from torch.utils.data import Sampler, Subset
+from torch.utils.data import ConcatDataset, RandomSampler, Sampler, SequentialSampler, Subset
+from torch.utils.data import DataLoader as TorchDataLoader
 from torch_geometric.data import Data, Dataset, InMemoryDataset
 from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
 
 from tg_mlc._names import shorten
-from tg_mlc._options import check_count
-from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc._options import check_count, check_number, check_share
+from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
+from tg_mlc.data.splits import PARTS
 from tg_mlc.inference.batches import make_loader, makes_batches
 
 
@@ -31,8 +33,7 @@ class EpochSampler(Sampler[int]):
     Args:
         num_samples (int): Number of samples.
         seed (int): A number of at least zero.
-        shuffle (bool, optional): If set to :obj:`False`, samples keep their order.
-            (default: :obj:`True`)
+        shuffle (bool, optional): Whether to change the order of samples. (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
         process (tuple, optional): Rank, and number of processes. (default: :obj:`(0, 1)`)
 
@@ -98,23 +99,19 @@ class _Samples(Dataset):
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
         self.num_labels = _target_of(checked[0], 0).numel()
-        for index, sample in enumerate(checked):
-            self._with_row(sample, index)
+        for index in range(len(checked)):
+            self.get(index)
 
     def len(self) -> int:
         return len(self.samples)
 
     def get(self, idx: int) -> BaseData:
-        return self._with_row(self.samples[idx], idx)
-
-    def _with_row(self, sample: BaseData, index: int) -> BaseData:
-        y = _target_of(sample, index)
-        if y.numel() != self.num_labels:
+        sample = copy(self.samples[idx])
+        sample.y = _target_of(sample, idx)
+        if (got := sample.y.numel()) != self.num_labels:
             expected = f"'y' of {self.num_labels} labels in every sample, as in the first one"
-            got = f"{y.numel()} in sample {index}"
-            raise ValueError(f"Expected {expected} (got {got}); pass NaN for unknown labels")
-        sample = copy(sample)
-        sample.y = y
+            hint = "pass NaN for unknown labels"
+            raise ValueError(f"Expected {expected} (got {got} in sample {idx}); {hint}")
         return sample
 
 
@@ -194,12 +191,11 @@ class MultiLabelDataModule(LightningDataModule):
             # Workers fetch the first batches of a resumed training before Lightning sets the epoch.
             progress = self.trainer.fit_loop.epoch_progress.current
             sampler.set_epoch(progress.processed)  # type: ignore[attr-defined]
-        return self._loader(self.split.train, sampler=sampler, generator=sampler.generator)
+        return self._loader(self.split.train, sampler)
 
     def val_dataloader(self) -> DataLoader:
         """Returns the validation samples, in order."""
-        sampler = self._sampler(self.split.val, shuffle=False)
-        return self._loader(self.split.val, sampler=sampler, generator=sampler.generator)
+        return self._loader(self.split.val, self._sampler(self.split.val, shuffle=False))
 
     def test_dataloader(self) -> DataLoader:
         """Returns the test samples, in order."""
@@ -215,11 +211,11 @@ class MultiLabelDataModule(LightningDataModule):
             options["process"] = self.trainer.global_rank, self.trainer.world_size
         return EpochSampler(part.numel(), self.seed, **options)
 
-    def _loader(self, part: Tensor, **options: Any) -> Any:
+    def _loader(self, part: Tensor, sampler: EpochSampler | None = None) -> Any:
         # Without a generator, validation would draw from the global one and change training.
-        options.setdefault("generator", Generator())
-        options |= {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        return make_loader(self.part(part), **options)
+        generator = Generator() if sampler is None else sampler.generator
+        sizes = {"batch_size": self.batch_size, "num_workers": self.num_workers}
+        return make_loader(self.part(part), sampler=sampler, generator=generator, **sizes)
 
     def part(self, indices: Tensor) -> Any:
         """Returns some of the samples; a data set that makes batches keeps this ability."""
@@ -240,3 +236,74 @@ class MultiLabelDataModule(LightningDataModule):
             expected = f"Expected the data of the checkpoint, with {shorten(stored)}"
             hint = "resume with the same data, or start anew"
             raise ValueError(f"{expected} (got {shorten(got)}); {hint}")
+
+
+def _are_loaders(data: Any) -> bool:
+    is_list = isinstance(data, (list, tuple))
+    return is_list and any(isinstance(part, TorchDataLoader) for part in data)
+
+
+def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Returns the samples for the split, and a random fraction that no fit sees, if any."""
+    check_number("coverage_share", fraction, below=1.0)
+    if not fraction:
+        return data, None
+    is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or _are_loaders(data)
+    if is_divided or "split" in options:
+        expected = f"Expected samples that are not divided yet for coverage_share={fraction:g}"
+        hint = "keep some out of these, and pass them to 'conformalize' of the model"
+        raise ValueError(f"{expected} (got loaders, a data module or a 'split'); {hint}")
+    samples = as_samples(data)
+    split = random_split(len(samples), (1 - fraction, 0.0, fraction), options.get("seed", 0))
+    if isinstance(samples, Dataset):
+        return samples[split.train], samples[split.test]
+    return Subset(samples, split.train.tolist()), Subset(samples, split.test.tolist())
+
+
+def data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
+    """Returns the data module of samples or loaders, split by fractions unless a split is given."""
+    if isinstance(data, MultiLabelDataModule):
+        if options:
+            expected = f"Expected {sorted(options)} to be options of the MultiLabelDataModule"
+            raise ValueError(f"{expected} (got them in 'fit')")
+        return data
+    are_loaders = _are_loaders(data)
+    loaders = data if are_loaders else [data] * isinstance(data, TorchDataLoader)
+    for loader in loaders:
+        _check_loader(loader)
+    if are_loaders and (len(loaders) != len(PARTS) or {"val", "test", "split"} & {*options}):
+        expected = "three loaders (training, validation, test) without 'val', 'test', 'split'"
+        raise ValueError(f"Expected {expected} (got {len(loaders)} and {sorted(options)})")
+    if loaders:
+        sizes = {name: getattr(loaders[0], name) for name in ("batch_size", "num_workers")}
+        options, data = {**sizes, **options}, loaders[0].dataset
+    if are_loaders:
+        data = ConcatDataset([loader.dataset for loader in loaders])
+        bounds = [0, *data.cumulative_sizes]
+        train, validate, test = map(range, bounds[:-1], bounds[1:])
+        options["split"] = predefined_split(train, validate, test, bounds[-1])
+    samples = as_samples(data)
+    fractions = {name: options.pop(name) for name in ("val", "test") if name in options}
+    if fractions and "split" in options:
+        raise ValueError(f"Expected either 'split' or {sorted(fractions)} (got both)")
+    if "split" not in options:
+        val, test = fractions.get("val", 0.1), fractions.get("test", 0.1)
+        check_share("val", val)
+        check_share("test", test)
+        check_share("val + test", val + test)
+        is_ready = isinstance(samples, MultiLabelDataset)
+        y = samples.y if is_ready else torch.cat([sample.y for sample in samples])
+        options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
+    return MultiLabelDataModule(samples, **options)
+
+
+def _check_loader(loader: Any) -> None:
+    """Raises for a loader with batches that another loader of its samples would not make."""
+    is_loader = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
+    extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
+    plain = RandomSampler, SequentialSampler
+    if not is_loader or extras or type(loader.sampler) not in plain:
+        expected = "Expected loaders with 'batch_size' and 'shuffle' alone"
+        got = f"a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'"
+        hint = "pass its samples, and make in 'forward' what a batch lacks"
+        raise ValueError(f"{expected} (got {got}); {hint}")

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import not_
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,20 +17,17 @@ import torch
 from filelock import FileLock, Timeout
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer, seed_everything
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ProgressBar
-from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
-from torch.utils.data import ConcatDataset, RandomSampler, SequentialSampler, Subset
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch_geometric.data import Dataset
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
 from tg_mlc._names import check_names, check_same_names, shorten
-from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
-from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
+from tg_mlc._options import check_choice, check_count, check_flag
+from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.splits import PARTS
 from tg_mlc.inference.batches import make_loader
 from tg_mlc.inference.checkpoint import load_file
@@ -40,16 +36,8 @@ from tg_mlc.inference.network import data_hash, label_graph_users
 from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
-from tg_mlc.training.callbacks import (
-    AtomicCheckpointIO,
-    ExponentialMovingAverage,
-    FileCheckpoint,
-    PatientStopping,
-    RandomState,
-    RunProgressBar,
-    quiet,
-)
-from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, as_samples
+from tg_mlc.training.callbacks import FileCheckpoint, make_trainer, quiet, resuming_callbacks
+from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, data_module, split_off
 from tg_mlc.training.module import MultiLabelModule, check_processes, gathered
 from tg_mlc.training.objectives import BinaryObjective, Objective
 
@@ -59,15 +47,6 @@ MONITORS = {
     "val/macro_roc_auc": "max",
     "val/micro_roc_auc": "max",
     "val/macro_average_precision": "max",
-}
-
-# A summary and a sanity check take as long as some epochs of small models. Our samplers already
-# divide the samples among processes.
-_TRAINER_OPTIONS: dict[str, Any] = {
-    "devices": 1,
-    "enable_model_summary": False,
-    "num_sanity_val_steps": 0,
-    "use_distributed_sampler": False,
 }
 
 
@@ -193,12 +172,10 @@ def fit(
         folder (str or PathLike): The folder for checkpoints and logs.
         label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the
             label graph, or numbers)
-        max_epochs (int, optional): Number of epochs, also of the learning rate's schedule.
-            (default: :obj:`50`)
+        max_epochs (int, optional): Number of epochs, also of schedules. (default: :obj:`50`)
         monitor (str, optional): The validation metric that chooses the best epoch: one of
             :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Stops after so many epochs without a better one, or never.
-            (default: :obj:`10`)
+        patience (int, optional): Most epochs without a better one, if any. (default: :obj:`10`)
         ema_decay (float, optional): Decay of a running average of the weights, which is validated
             and kept. (default: :obj:`None`)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
@@ -236,60 +213,42 @@ def fit(
     )
     check_flag("calibrate", calibrate)
     check_flag("resume", resume)
-    data, coverage_samples = _split_off(data, coverage_share, data_options)
-    data = _data_module(data, data_options)
+    data, coverage_samples = split_off(data, coverage_share, data_options)
+    data = data_module(data, data_options)
     module = _module(module, data, label_names, module_options)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
-    best_path, last_path = folder / "best.ckpt", folder / "last.ckpt"
-    best, last = FileCheckpoint(best_path, monitor, MONITORS[monitor]), FileCheckpoint(last_path)
-    if resume and not last_path.is_file():
-        expected = f"Expected a checkpoint to resume from (got no file '{last_path}')"
+    best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
+    last = FileCheckpoint(folder / "last.ckpt")
+    if resume and not (path := folder / "last.ckpt").is_file():
+        expected = f"Expected a checkpoint to resume from (got no file '{path}')"
         raise FileNotFoundError(f"{expected}; train without 'resume'")
-    loggers, bar = options.pop("logger", True), options.get("enable_progress_bar", True)
-    if loggers is True:
-        table = CSVLogger(folder, name="logs")
-        board: dict[str, Any] = {"version": table.version, "default_hp_metric": False}
-        loggers = [table, TensorBoardLogger(folder, name="logs", **board)]
-    own = _callbacks(monitor, patience, ema_decay)
-    if bar and not any(isinstance(callback, ProgressBar) for callback in callbacks):
-        own.append(RunProgressBar(monitor))
-    if loggers:
-        own.append(LearningRateMonitor("epoch"))
-    plugins = options.pop("plugins", None) or []
-    defaults = {**_TRAINER_OPTIONS, "default_root_dir": folder, "gradient_clip_val": gradient_clip}
+    lightning = {"max_epochs": max_epochs, "precision": precision, "accelerator": accelerator}
+    lightning |= {"deterministic": deterministic, "gradient_clip_val": gradient_clip, **options}
+    own = resuming_callbacks(monitor, MONITORS[monitor], patience, ema_decay)
     with quiet():
-        trainer = Trainer(
-            max_epochs=max_epochs,
-            callbacks=[*own, *callbacks, best, last],
-            logger=loggers,
-            precision=precision,
-            accelerator=accelerator,
-            deterministic=deterministic,
-            plugins=[AtomicCheckpointIO(), *(plugins if isinstance(plugins, list) else [plugins])],
-            **{**defaults, **options},
-        )
+        trainer = make_trainer(folder, monitor, [*own, *callbacks, best, last], lightning)
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
             _train(trainer, module, data, folder, resume, options)
             _load_best(module, best.best_model_path)
-    model = Model.of(module)
-    model.network_stage.examples = next(iter(data.val_dataloader()))
-    prepared = model.of_samples()
-    if calibrate:
-        prepared.calibrate(data.part(data.split.val), batch_size=data.batch_size)
-    if coverage_samples is not None:
-        prepared.conformalize(coverage_samples, batch_size=data.batch_size)
-    model.stages = [*model.preparing, *prepared.stages[1:]]
-    best_value, num_epochs = float(cast("Tensor", best.best_model_score)), trainer.current_epoch
+    model = _model(module, data, calibrate, coverage_samples)
+    best_value = float(cast("Tensor", best.best_model_score))
     values = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
-    model.facts = {"validation": {monitor: best_value, **values}, "epochs": num_epochs}
+    model.facts = {"validation": {monitor: best_value, **values}, "epochs": trainer.current_epoch}
     model.facts |= {"data": data_hash(data.dataset), "split": data.split.hash}
-    paths = Path(best.best_model_path), Path(last.best_model_path)
-    saved = _save(model, module, trainer, folder / "model")
-    results = *paths, best_value, num_epochs, trainer, data, saved
-    model.training = Training(model, module, *results)
+    model.training = Training(
+        model,
+        module,
+        checkpoint=Path(best.best_model_path),
+        last_checkpoint=Path(last.best_model_path),
+        best_value=best_value,
+        num_epochs=trainer.current_epoch,
+        trainer=trainer,
+        data=data,
+        folder=_save(model, module, trainer, folder / "model"),
+    )
     return model
 
 
@@ -369,82 +328,6 @@ def _train(
         raise ValueError(f"{expected} (got {got})") from error
 
 
-def _are_loaders(data: Any) -> bool:
-    is_list = isinstance(data, (list, tuple))
-    return is_list and any(isinstance(part, TorchDataLoader) for part in data)
-
-
-def _split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Returns the samples for the split, and a random fraction that no fit sees, if any."""
-    check_number("coverage_share", fraction, below=1.0)
-    if not fraction:
-        return data, None
-    is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or "split" in options
-    if is_divided or _are_loaders(data):
-        expected = f"Expected samples that are not divided yet for coverage_share={fraction:g}"
-        hint = "keep some out of these, and pass them to 'conformalize' of the model"
-        raise ValueError(f"{expected} (got loaders, a data module or a 'split'); {hint}")
-    samples = as_samples(data)
-    split = random_split(len(samples), (1 - fraction, 0.0, fraction), options.get("seed", 0))
-    if isinstance(samples, Dataset):
-        return samples[split.train], samples[split.test]
-    return Subset(samples, split.train.tolist()), Subset(samples, split.test.tolist())
-
-
-def _data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
-    """Returns the data module of samples or loaders, split by fractions unless a split is given."""
-    if isinstance(data, MultiLabelDataModule):
-        if options:
-            expected = f"Expected {sorted(options)} to be options of the MultiLabelDataModule"
-            raise ValueError(f"{expected} (got them in 'fit')")
-        return data
-    if _are_loaders(data):
-        loaders = list(data)
-        for loader in loaders:
-            _check_loader(loader)
-        if len(loaders) != len(PARTS) or {"val", "test", "split"} & {*options}:
-            expected = "three loaders (training, validation, test) without 'val', 'test', 'split'"
-            raise ValueError(f"Expected {expected} (got {len(loaders)} and {sorted(options)})")
-        bounds = [0, *accumulate(len(loader.dataset) for loader in loaders)]
-        data = ConcatDataset([loader.dataset for loader in loaders])
-        options = {**_loader_options(loaders[0]), **options}
-        train, validate, test = map(range, bounds[:-1], bounds[1:])
-        options["split"] = predefined_split(train, validate, test, bounds[-1])
-    elif isinstance(data, TorchDataLoader):
-        _check_loader(data)
-        options = {**_loader_options(data), **options}
-        data = data.dataset
-    samples = as_samples(data)
-    fractions = {name: options.pop(name) for name in ("val", "test") if name in options}
-    if fractions and "split" in options:
-        raise ValueError(f"Expected either 'split' or {sorted(fractions)} (got both)")
-    if "split" not in options:
-        val, test = fractions.get("val", 0.1), fractions.get("test", 0.1)
-        check_share("val", val)
-        check_share("test", test)
-        check_share("val + test", val + test)
-        is_ready = isinstance(samples, MultiLabelDataset)
-        y = samples.y if is_ready else torch.cat([sample.y for sample in samples])
-        options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
-    return MultiLabelDataModule(samples, **options)
-
-
-def _loader_options(loader: Any) -> dict[str, Any]:
-    return {"batch_size": loader.batch_size, "num_workers": loader.num_workers}
-
-
-def _check_loader(loader: Any) -> None:
-    """Raises for a loader with batches that another loader of its samples would not make."""
-    is_plain = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
-    is_plain = is_plain and type(loader.sampler) in (RandomSampler, SequentialSampler)
-    extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
-    if not is_plain or extras:
-        expected = "Expected loaders with 'batch_size' and 'shuffle' alone"
-        got = f"a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'"
-        hint = "pass its samples, and make in 'forward' what a batch lacks"
-        raise ValueError(f"{expected} (got {got}); {hint}")
-
-
 def _module(
     module: Any, data: MultiLabelDataModule, label_names: Any, options: dict[str, Any]
 ) -> MultiLabelModule:
@@ -460,11 +343,10 @@ def _module(
         expected = "Expected 'module' to be a torch.nn.Module, or a MultiLabelModule"
         raise ValueError(f"{expected} (got {type(module).__name__})")
     num_labels = next(iter(data.val_dataloader())).y.size(1)
-    graph = next((layer.label_graph for layer in label_graph_users(module)), None)
-    graph_names = None if graph is None else graph.get("label_names")
-    sources: list[Any] = [label_names, getattr(data.dataset, "label_names", None), graph_names]
+    sources = [label_names, getattr(data.dataset, "label_names", None)]
+    sources += [layer.label_graph.get("label_names") for layer in label_graph_users(module)][:1]
     numbers = [f"label_{i}" for i in range(num_labels)]
-    names = next((names for names in sources if names is not None), numbers)
+    names: Any = next((names for names in sources if names is not None), numbers)
     check_names(list(names), num_labels, "label_names", "labels")
     return MultiLabelModule(module, names, **options)
 
@@ -494,16 +376,6 @@ def _lock(folder: Path) -> AbstractContextManager[Any]:
         raise RuntimeError(f"{expected}; wait for it, or choose another folder") from None
 
 
-def _callbacks(monitor: str, patience: int | None, ema_decay: float | None) -> list[Callback]:
-    callbacks: list[Callback] = [RandomState()]
-    if ema_decay is not None:
-        callbacks.append(ExponentialMovingAverage(ema_decay))
-    if patience is not None:
-        options: dict[str, Any] = {"mode": MONITORS[monitor], "strict": False}
-        callbacks.append(PatientStopping(monitor, patience=patience, **options))
-    return callbacks
-
-
 def _load_best(module: MultiLabelModule, path: str) -> None:
     if not path:
         hint = "raise 'max_epochs', 'max_steps' or 'max_time'"
@@ -512,6 +384,21 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
     module.on_load_checkpoint(checkpoint)
     module.load_state_dict(checkpoint["state_dict"])
     module.eval()
+
+
+def _model(
+    module: MultiLabelModule, data: MultiLabelDataModule, calibrate: bool, coverage_samples: Any
+) -> Model:
+    """Returns the model of a trained module, whose last stages are fitted to further samples."""
+    model = Model.of(module)
+    model.network_stage.examples = next(iter(data.val_dataloader()))
+    prepared = model.of_samples()
+    if calibrate:
+        prepared.calibrate(data.part(data.split.val), batch_size=data.batch_size)
+    if coverage_samples is not None:
+        prepared.conformalize(coverage_samples, batch_size=data.batch_size)
+    model.stages = [*model.preparing, *prepared.stages[1:]]
+    return model
 
 
 def _save(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Path) -> Path | None:

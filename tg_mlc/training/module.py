@@ -20,25 +20,17 @@ from typing_extensions import Self
 
 from tg_mlc._names import check_same_names, few, shorten
 from tg_mlc._options import check_choice, check_number
+from tg_mlc.inference import checkpoint as checkpoints
 from tg_mlc.inference.batches import in_type_of, scores_of
-from tg_mlc.inference.checkpoint import (
-    KEY,
-    check_plain,
-    check_preprocessor,
-    check_same_preprocessor,
-    load_file,
-    make_entry,
-    own_entry,
-    restore_preprocessor,
-    restore_tuners,
-)
 from tg_mlc.inference.network import (
+    check_same_graph,
     check_settings,
     describe_model,
     describe_settings,
     label_graph_users,
 )
 from tg_mlc.inputs import Preprocessor
+from tg_mlc.inputs.preprocessor import from_state
 from tg_mlc.metrics import evaluate, tune_thresholds
 from tg_mlc.metrics.thresholds import Decider
 from tg_mlc.nn.given import given_in
@@ -85,16 +77,13 @@ class MultiLabelModule(LightningModule):
             (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Coefficients of Adam's running averages.
-            (default: :obj:`(0.9, 0.999)`)
+        betas (tuple, optional): Adam's coefficients of averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
             :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
             epochs without a lower validation loss), or :obj:`"none"`. (default: :obj:`"none"`)
-        warmup (float, optional): Fraction of all steps during which the learning rate rises.
-            (default: :obj:`0.0`)
-        config (dict, optional): Stored in checkpoints, *e.g.* the options that build the model.
-            (default: :obj:`None`)
+        warmup (float, optional): Fraction of steps in which the rate rises. (default: :obj:`0.0`)
+        config (dict, optional): Options to store in checkpoints. (default: :obj:`None`)
         preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in
             checkpoints. (default: :obj:`None`)
 
@@ -141,24 +130,22 @@ class MultiLabelModule(LightningModule):
         # Numbers of NumPy, as in a grid of settings, are no plain data.
         lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
         betas = float(betas[0]), float(betas[1])
-        check_plain(config, "config")
-        check_preprocessor(preprocessor)
+        checkpoints.check_plain(config, "config")
+        checkpoints.check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
         self.objective.check(model)
         described = describe_objective(self.objective)
-        check_plain(described, "objective")
+        checkpoints.check_plain(described, "objective")
         for layer in label_graph_users(model):
-            if layer.num_labels != len(label_names):
+            if layer.num_labels != (got := len(label_names)):
                 names = f"{layer.num_labels} names, one for each label of the model's graph"
-                got = len(label_names)
                 raise ValueError(f"Expected 'label_names' to hold {names} (got {got})")
             check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
         self.save_hyperparameters(ignore=["model", "objective", "preprocessor"])
         self.save_hyperparameters({"objective": described})
-        self.model = model
+        self.model, self.preprocessor = model, preprocessor
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
-        self.preprocessor = preprocessor
         # Forward passes may change attributes such as counters.
         self.settings = describe_settings(model)
         self._num_processes = 1
@@ -267,8 +254,10 @@ class MultiLabelModule(LightningModule):
         # another.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
-            expected = "Expected 'max_epochs' or 'max_steps' for a learning rate with"
-            raise ValueError(f"{expected} 'lr_schedule' or 'warmup' (got neither)")
+            expected = (
+                "'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'"
+            )
+            raise ValueError(f"Expected {expected} (got neither)")
         factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
         scheduler = {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
@@ -277,22 +266,18 @@ class MultiLabelModule(LightningModule):
     def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
     ) -> Self:
-        """Makes a module of a checkpoint and :obj:`model`.
+        """Makes a module of a checkpoint and :obj:`model`, as Lightning does.
 
         Args:
-            checkpoint_path (str or PathLike): The checkpoint.
-            map_location (torch.device or str, optional): The device of its tensors.
-                (default: that of the training)
-            strict (bool, optional): As in :meth:`torch.nn.Module.load_state_dict`.
-                (default: :obj:`True`)
+            checkpoint_path, map_location, strict (optional): As in Lightning.
             **options (optional): The model, and options that replace stored ones.
 
         Raises:
             ValueError: If the model differs, or the checkpoint is damaged.
         """
         weights_only = options.pop("weights_only", None) is not False
-        checkpoint = load_file(checkpoint_path, map_location or "cpu", weights_only)
-        own_entry(checkpoint, str(checkpoint_path))
+        checkpoint = checkpoints.load_file(checkpoint_path, map_location or "cpu", weights_only)
+        checkpoints.own_entry(checkpoint, str(checkpoint_path))
         module = cls(**{**checkpoint["hyper_parameters"], **options})
         module.on_load_checkpoint(checkpoint)
         module.load_state_dict(checkpoint["state_dict"], strict=strict)
@@ -314,31 +299,31 @@ class MultiLabelModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
         described = describe_model(self.model, self.settings)
-        checkpoint[KEY] = make_entry(described, self.tuners, self.preprocessor)
+        checkpoint[checkpoints.KEY] = checkpoints.make_entry(
+            described, self.tuners, self.preprocessor
+        )
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Loads thresholds and preprocessor. Raises if settings or names differ."""
-        entry = own_entry(checkpoint)
+        entry = checkpoints.own_entry(checkpoint)
         stored = checkpoint["hyper_parameters"]["label_names"]
         if stored != self.label_names:
-            got = few(self.label_names)
-            raise ValueError(
-                f"Expected the label names of the checkpoint, {few(stored)} (got {got})"
-            )
+            got = f"(got {few(self.label_names)})"
+            raise ValueError(f"Expected the label names of the checkpoint, {few(stored)} {got}")
         check_settings(entry["settings"], self.settings)
+        check_same_graph(entry, self.model)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
         check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
-        self._scored, self._tuners = None, restore_tuners(entry["thresholds"])
+        self._scored, self._tuners = None, checkpoints.restore_tuners(entry["thresholds"])
+        stored = entry["preprocessor"]
         if self.preprocessor is None:
-            self.preprocessor = restore_preprocessor(entry)
-        else:
-            check_same_preprocessor(entry, self.preprocessor)
+            self.preprocessor = stored and from_state(stored)
+        elif stored is not None:
+            checkpoints.check_same_preprocessor(stored, self.preprocessor)
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor of the learning rate by the number of steps: it rises linearly to 1 during
-    the warm-up (a fraction of all steps) and then decays.
-    """
+    """Returns the factor of the learning rate by the number of steps: a rise to 1, then a decay."""
     warmup_steps = round(warmup * total_steps)
 
     def factor(step: int) -> float:
@@ -366,9 +351,8 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
         return
     ends = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
     if not isinstance(trainer.strategy, DDPStrategy) or ends:
-        reason = "divides weights that checkpoints have to hold whole"
-        reason = "trains in processes that end" if ends else reason
-        got = f"{type(trainer.strategy).__name__}, which {reason}"
+        reasons = "divides weights, which checkpoints hold whole", "trains in processes that end"
+        got = f"{type(trainer.strategy).__name__}, which {reasons[ends]}"
         raise ValueError(f"Expected strategy='ddp' for several processes (got {got})")
     if overfit := getattr(trainer, "overfit_batches", 0):
         expected = "Expected no 'overfit_batches' with several processes"

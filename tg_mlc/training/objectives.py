@@ -156,7 +156,8 @@ class BinaryObjective(SigmoidScores, Objective):
             in the loss. If not zero, ``model(batch, return_intermediate=True)`` returns an object
             with :obj:`logits` and :obj:`intermediate`, as LaMP. (default: :obj:`0.0`)
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
-        loss_name (str, optional): One of :obj:`LOSSES`. (default: :obj:`"bce"`)
+        loss_name (str, optional): :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
+            :obj:`"soft_f1"` or :obj:`"listwise"`, of :mod:`tg_mlc.losses`. (default: :obj:`"bce"`)
         loss_options (dict, optional): Its options, as numbers or lists, *e.g.*
             :obj:`{"pos_weight": 5.0}`. (default: :obj:`{}`)
         max_given (float, optional): As in :class:`Objective`. (default: :obj:`0.0`)

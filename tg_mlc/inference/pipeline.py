@@ -1,0 +1,344 @@
+"""Pipeline: the stages of a model, and the ways of a question through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from typing_extensions import Self
+
+from tg_mlc._names import find
+from tg_mlc._options import check_choice
+from tg_mlc._warnings import collected_warnings
+from tg_mlc.data import MultiLabelDataset, given_labels
+from tg_mlc.data.given import has_given, split_given
+from tg_mlc.inference.decisions import Calibration, Coherence, Decision
+from tg_mlc.inference.features import Classifiers, Features, rows_of
+from tg_mlc.inference.flow import Flow, Prediction, Query, Reading
+from tg_mlc.inference.folder import check_finite
+from tg_mlc.inference.network import versions
+from tg_mlc.inference.networks import Networks
+from tg_mlc.inference.stage import Stage
+from tg_mlc.inputs import InputKind
+from tg_mlc.inputs.kind import num_rows
+
+StageT = TypeVar("StageT", bound=Stage)
+
+#: Rows at a time, because classifiers need many times the memory of their inputs and scores.
+ROWS = 4096
+_INFINITE = (
+    "Expected inputs that the model can compute with (got NaN or infinity for them); "
+    "are some missing or too large?"
+)
+
+
+class Pipeline:
+    """An ordered list of stages, through which inputs and a question pass.
+
+    Args:
+        stages (Sequence[Stage]): The steps, in their order.
+        label_names (Sequence[str]): The labels, in the order of columns.
+        facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data
+            and split. (default: :obj:`None`)
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        label_names: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.stages = list(stages)
+        self.label_names = list(label_names)
+        self.facts: dict[str, Any] = dict(facts or {})
+
+    def stage(self, kind: type[StageT]) -> StageT | None:
+        """Returns the stage of a class; :obj:`None` if the model has none."""
+        for stage in self.stages:
+            if isinstance(stage, kind):
+                return stage
+        return None
+
+    def _needed(self, kind: type[StageT]) -> StageT:
+        stage = self.stage(kind)
+        if stage is None:
+            got = [type(stage).__name__ for stage in self.stages]
+            raise ValueError(f"Expected a model with a stage {kind.__name__} (got {got})")
+        return stage
+
+    @property
+    def decision(self) -> Decision:
+        """The last stage, which decides."""
+        return self._needed(Decision)
+
+    @property
+    def features(self) -> Features:
+        """The first stage, which reads."""
+        return self._needed(Features)
+
+    @property
+    def network_stage(self) -> Networks:
+        """The stage of networks, of a model that has some."""
+        return self._needed(Networks)
+
+    @property
+    def preparing(self) -> list[Features | Classifiers]:
+        """The stages that make samples of raw inputs, which networks take."""
+        return [stage for stage in self.stages if isinstance(stage, (Features, Classifiers))]
+
+    def of_samples(self) -> Self:
+        """Returns the same model for samples that have passed :attr:`preparing` already."""
+        rest = [stage for stage in self.stages if stage not in self.preparing]
+        # New thresholds of one model must not become those of the other.
+        rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
+        return type(self)([Features(), *rest], self.label_names, self.facts)
+
+    @property
+    def kind(self) -> InputKind | None:
+        """The kind of input; :obj:`None` if the model takes samples alone."""
+        return self.features.kind
+
+    @property
+    def networks(self) -> list[nn.Module]:
+        """The networks, those of all folds."""
+        stage = self.stage(Networks)
+        return [] if stage is None else stage.networks
+
+    @property
+    def takes_given(self) -> bool:
+        """Whether labels can be given."""
+        return any(stage.takes_given for stage in self.stages)
+
+    @property
+    def hierarchy(self) -> Data | None:
+        """The hierarchy of the labels, if the model knows one."""
+        return self._needed(Coherence).hierarchy
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether probabilities are calibrated for each label."""
+        return self.stage(Calibration) is not None
+
+    def read(self, raw: Any, on_error: str = "blank") -> Reading:
+        """Reads raw inputs, each by itself, with reasons for unreadable ones unless they raise."""
+        check_choice("on_error", on_error, ("blank", "raise"))
+        is_list = isinstance(raw, (list, tuple))
+        size = num_rows(raw) if is_list or hasattr(raw, "shape") else None
+        if size == 0:
+            return Reading(None, [], 0, {}, [])
+        with collected_warnings() as messages:
+            if (kind := self.features.kind) is not None:
+                raw = kind.inputs_of(raw, self.facts.get("inputs", {}).get("columns", ()))
+            first = list(messages)
+            try:
+                samples = self.features.read(raw)
+                size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
+                return Reading(samples, None, size, {}, messages)
+            except (ValueError, TypeError):
+                is_list = isinstance(raw, (list, tuple))
+                if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
+                    raise
+                # To look for reasons takes as long as to read, so it is done only now.
+                reasons = self.features.unreadable(raw)
+                if not reasons:
+                    raise
+            messages[:] = first  # Other warnings are those of readable inputs alone.
+            rows = [row for row in range(len(raw)) if row not in reasons]
+            samples = self.features.read(rows_of(raw, rows)) if rows else None
+            return Reading(samples, rows, len(raw), reasons, messages)
+
+    def answer(
+        self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
+    ) -> Prediction:
+        """Returns probabilities and decisions, with warnings and the reasons of unreadable inputs.
+
+        Args:
+            raw, on_error (Any): As of :meth:`~tg_mlc.inference.Model.predict`; or the result of
+                :meth:`read`.
+            query (Query, optional): The question. (default: :obj:`None`, without options)
+        """
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
+        with collected_warnings() as messages:
+            flow = self.run(reading, query)
+        return self._prediction(reading, flow, messages, on_error)
+
+    def answer_given(self, reading: Reading, query: Query) -> Prediction:
+        """Returns the answer to a question in which all labels of all inputs are given."""
+        flow = self.start(reading, replace(query, given=None))
+        given = given_labels(self.label_names, query.given, reading.size)
+        flow.query, flow.given = query, given if reading.rows is None else given[reading.rows]
+        self._needed(Coherence).begin(flow)
+        self.decision.begin(flow)
+        flow.probabilities = flow.given.double()
+        if flow.size:
+            self.decision.apply(flow)
+        return self._prediction(reading, flow, [])
+
+    def _prediction(
+        self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
+    ) -> Prediction:
+        """The prediction of all inputs, by the flow of those that can be read."""
+        shape = reading.size, len(self.label_names)
+        probabilities, decisions, given = np.full(shape, np.nan), np.zeros(shape, bool), None
+        reasons = dict(reading.reasons)
+        rows = np.arange(flow.size) if reading.rows is None else np.array(reading.rows, int)
+        if flow.size:
+            values = flow.probabilities.numpy()
+            finite = np.isfinite(values).all(axis=1)
+            reasons |= dict.fromkeys(rows[~finite].tolist(), _INFINITE)
+            if on_error == "raise" and not finite.all():
+                raise ValueError(f"{_INFINITE} in row {rows[~finite][0]}")
+            probabilities[rows[finite]] = values[finite]
+            if flow.decisions is not None:
+                decisions[rows[finite]] = flow.decisions.numpy()[finite] == 1
+        if flow.given is not None:
+            given = np.full(shape, np.nan)
+            given[rows] = flow.given.numpy()
+        assert flow.thresholds is not None
+        arrays = probabilities, decisions, flow.thresholds
+        reasons = dict(sorted(reasons.items()))
+        messages = tuple(dict.fromkeys([*reading.warnings, *messages]))
+        return Prediction(self.label_names, *arrays, reasons, messages, given, self.is_calibrated)
+
+    def start(self, raw: Any, query: Query | None = None) -> Flow:
+        """Returns the flow of raw inputs, or of those that were read, before any stage computes."""
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
+        query, rows, samples = query or Query(), reading.rows, reading.samples
+        flow = Flow(query, self.label_names, samples, reading.size if rows is None else len(rows))
+        if query.given is not None:
+            given = given_labels(self.label_names, query.given, reading.size)
+            num_labels, got = len(self.label_names), list(given.shape)
+            if got != [reading.size, num_labels]:
+                row = f"a row for each of {reading.size} samples"
+                column = f"a column for each of {num_labels} labels"
+                raise ValueError(f"Expected 'given' with {row} and {column} (got shape {got})")
+            self._check_given(given, query)
+            flow.given = given if rows is None else given[rows]
+        if has_given(samples):
+            flow.samples, sample_given = split_given(samples)
+            if flow.given is None:
+                self._check_given(sample_given, query)
+                flow.given = sample_given
+        for stage in self.stages:
+            stage.begin(flow)
+        return flow
+
+    def _check_given(self, given: Tensor, query: Query) -> None:
+        # The stage that decides refuses given labels with a coverage.
+        if query.coverage is not None:
+            return
+        num_labels = given.size(1)
+        if given.numel() and not given.isnan().any():
+            got = f"(got all {num_labels} labels given)"
+            raise ValueError(f"Expected labels that are left to predict {got}")
+        if not self.takes_given and not given.isnan().all():
+            several = "no part of it learned what given labels say of others"
+            reason = "it has one label" if num_labels == 1 else several
+            hint = "leave them out, or take a model of tg_mlc.auto or LaMP(given_labels=True)"
+            expected = f"no given labels for this model, because {reason}"
+            raise ValueError(f"Expected {expected} (got some); {hint}")
+
+    def run(self, raw: Any, query: Query | None = None) -> Flow:
+        """Passes inputs and a question, as of :meth:`answer`, through all stages."""
+        flow = self.start(raw, query)
+        if flow.size == 0:
+            flow._probabilities = torch.empty(0, len(self.label_names), dtype=torch.double)
+            return flow
+        parts = [flow]
+        if flow.size > ROWS and isinstance(flow.samples, MultiLabelDataset):
+            parts = [flow.rows(start, start + ROWS) for start in range(0, flow.size, ROWS)]
+        for part in parts:
+            for stage in self.stages:
+                stage.apply(part)
+        return flow if len(parts) == 1 else Flow.joined(parts)
+
+    def prepare(self, raw: Any, query: Query | None = None) -> Flow:
+        """Runs the stages that given labels do not change, for several calls of :meth:`logits`."""
+        flow = self.start(raw, query)
+        first, stop = self._given_stages
+        for stage in self.stages[:first]:
+            stage.apply(flow)
+        if first < stop:
+            self.stages[first].prepare(flow)
+        return flow
+
+    def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
+        """Returns the logits :math:`(N, L)` of a prepared flow with given labels, uncalibrated."""
+        flow = replace(prepared, given=given)
+        for stage in self.stages[slice(*self._given_stages)]:
+            stage.apply(flow)
+        if flow.logits is None:
+            return torch.logit(flow.probabilities.double(), eps=1e-7)
+        return flow.logits.double()
+
+    def walk(self, raw: Any, given: Tensor | None = None) -> Iterator[tuple[Stage, Flow, Flow]]:
+        """Yields each stage up to the logits, with the flow before and after the stage."""
+        reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
+        after = replace(self.start(reading, Query(batch_size=max(reading.size, 1))), given=given)
+        for stage in self.stages[: self._given_stages[1]]:
+            before, after = after, replace(after)
+            stage.apply(after)
+            yield stage, before, after
+
+    @property
+    def _given_stages(self) -> tuple[int, int]:
+        """The indices of the first stage that given labels change, and after that of the logits."""
+        last = (Calibration, Coherence, Decision)
+        stop = next(index for index, stage in enumerate(self.stages) if isinstance(stage, last))
+        takes = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
+        return next(takes, stop), stop
+
+    def to(self, device: torch.device | str) -> Self:
+        """Moves the model to a device."""
+        for stage in self.stages:
+            stage.to(device)
+        return self
+
+    def content(self) -> dict[str, Any]:
+        """Returns all that a folder holds of the model, once a model was made of it as a test."""
+        stages = [
+            {"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages
+        ]
+        facts = {"versions": versions(), **self.facts}
+        content = {"label_names": self.label_names, "facts": facts, "stages": stages}
+        networks = self.stage(Networks)
+        own = None if networks is None else networks.own
+        remade = self.from_content(content, None if own is None else type(own))
+        for stage, again in zip(self.stages, remade.stages, strict=True):
+            stage.check_remade(again)
+        return content
+
+    @classmethod
+    def from_content(
+        cls, content: Mapping[str, Any], network: type[nn.Module] | None = None
+    ) -> Self:
+        """Makes a model of :meth:`content`, and of the class of a network of your own."""
+        names, facts = content["label_names"], content["facts"]
+        are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not are_names or len({*names}) != len(names) or not names:
+            got = f"(got {str(names)[:80]})"
+            raise ValueError(f"'label_names' has to list the names of labels, each once {got}")
+        if not isinstance(facts, dict):
+            raise ValueError(f"'facts' has to be an object (got {str(facts)[:80]})")
+        check_finite(content["stages"])
+        stages = []
+        for entry in content["stages"]:
+            kind: type[Stage] = find("stage", entry["stage"])
+            stages.append(kind.from_state(entry["state"], names, network))
+        return cls(stages, names, facts)
+
+    def __str__(self) -> str:
+        lines = [f"Model of {len(self.label_names)} labels"]
+        width = max(len(type(stage).__name__) for stage in self.stages)
+        lines += [f"  {type(stage).__name__:<{width}}  {stage}".rstrip() for stage in self.stages]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        stages = ", ".join(type(stage).__name__ for stage in self.stages)
+        return f"{type(self).__name__}([{stages}], {len(self.label_names)} labels)"
