@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tg_mlc._files import read_names
-from tg_mlc.inputs.fasta import LETTERS, read_fasta
+from tg_mlc.inputs.dna_dataset import LETTERS, read_fasta
 
 FASTA = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

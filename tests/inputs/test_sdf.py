@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tg_mlc.data import from_csv, from_sdf, molecule_from_smiles
-from tg_mlc.inputs.sdf import STRUCTURE
+from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import read_table
 
 Chem = pytest.importorskip("rdkit.Chem")

@@ -24,7 +24,7 @@ from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
-from tg_mlc.inputs.sdf import STRUCTURE, is_sdf
+from tg_mlc.inputs.smiles import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
 MAX_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted

@@ -16,7 +16,7 @@ from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
 from tg_mlc._files import file_sha256, sha256
-from tg_mlc.inputs.fasta import LETTERS
+from tg_mlc.inputs.dna_dataset import LETTERS
 
 _BLOCK = 1 << 24
 #: Fields that are stated, not counted.

@@ -19,7 +19,7 @@ from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
 from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Hints, Schema, match_names
-from tg_mlc.inputs.sdf import STRUCTURE
+from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
 from tg_mlc.inputs.vocabulary import tokenize
 

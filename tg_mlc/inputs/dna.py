@@ -16,7 +16,7 @@ from typing_extensions import Self, Unpack
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
-from tg_mlc.inputs.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.dna_dataset import LETTERS, letter_codes
 from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.tf_idf import TfIdf
