@@ -74,8 +74,7 @@ class QuantileScaler(nn.Module):
 
     Args:
         in_channels (int): Size :math:`F` of a vector.
-        num_quantiles (int, optional): The number of quantiles kept of each entry. (default:
-            :obj:`200`)
+        num_quantiles (int, optional): Number of quantiles of an entry. (default: :obj:`200`)
 
     Shapes:
         - **input:** vectors :math:`(B, F)`
@@ -111,9 +110,8 @@ class QuantileScaler(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.compiler.is_compiling() and self.quantiles[:1, :1].isnan().any():
-            expected = "a scaler that knows quantiles"
-            got = "a new one"
-            raise ValueError(f"Expected {expected} (got {got}); call its 'fit', or load weights")
+            hint = "call its 'fit', or load weights"
+            raise ValueError(f"Expected a scaler that knows quantiles (got a new one); {hint}")
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
             expected = f"vectors to scale of shape [N, {self.quantiles.size(0)}]"
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
@@ -135,8 +133,7 @@ class Scale(Preprocessor):
 
     Args:
         method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"`
-            for :class:`QuantileScaler`, which takes entries that are missing. (default:
-            :obj:`"standard"`)
+            for :class:`QuantileScaler`, which takes missing entries. (default: :obj:`"standard"`)
 
     Raises:
         ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the

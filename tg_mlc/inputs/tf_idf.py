@@ -59,7 +59,7 @@ class TfIdf(Preprocessor):
         if not self.counts or "weight" not in raw[0]:
             return {}
         words = bag_of_words(raw)
-        is_count = (words.data >= 0) & (words.data == np.floor(words.data))
+        is_count = _are_counts(words)
         of_entry = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
         return dict.fromkeys(np.unique(of_entry[~is_count]).tolist(), _NO_COUNTS)
 
@@ -73,7 +73,7 @@ class TfIdf(Preprocessor):
         words = sp.csr_matrix(words)
         if not words.shape[0]:
             raise ValueError("Expected 'words' of at least one document (got none)")
-        self.counts = _are_counts(words)
+        self.counts = bool(_are_counts(words).all())
         known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:
             text = require("sklearn.feature_extraction.text", extra="data")
@@ -98,10 +98,9 @@ class TfIdf(Preprocessor):
         words = sp.csr_matrix(words)
         if words.shape[1] != len(self.idf):
             raise ValueError(f"Expected documents of {len(self.idf)} words (got {words.shape[1]})")
-        if self.counts and not _are_counts(words):
+        if self.counts and not _are_counts(words).all():
             raise ValueError(_NO_COUNTS)
-        # As scikit-learn's TfidfTransformer and normalize, whose import takes longer than a
-        # prediction.
+        # The import of scikit-learn's TfidfTransformer takes longer than a prediction.
         words = words.copy()
         words.eliminate_zeros()
         if self.counts:
@@ -120,13 +119,14 @@ class TfIdf(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         self.idf, self.counts = np.asarray(state["idf"]), state["counts"]
         if self.idf.ndim != 1 or self.idf.dtype.kind != "f":
-            expected = "'idf' to hold a number for each word"
-            raise ValueError(f"Expected {expected} (got {self.idf.dtype}, {self.idf.shape})")
+            got = f"{self.idf.dtype}, {self.idf.shape}"
+            raise ValueError(f"Expected 'idf' to hold a number for each word (got {got})")
         return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-def _are_counts(words: sp.csr_matrix) -> bool:
-    return bool(((words.data >= 0) & (words.data == np.floor(words.data))).all())
+def _are_counts(words: Any) -> np.ndarray:
+    """Whether each entry is a whole number of words."""
+    return np.asarray((words.data >= 0) & (words.data == np.floor(words.data)))

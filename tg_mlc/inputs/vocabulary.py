@@ -20,8 +20,7 @@ UNKNOWN = "<unk>"
 #: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
 _UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-#: Signs within words that are no letters for Python: accents, points of Hebrew and Arabic, vowels
-#: of Indian scripts.
+#: Signs within words that are no letters for Python: accents, Hebrew and Arabic points, vowels.
 _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
 _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
 #: How texts are split, by the names that models store.
@@ -96,9 +95,7 @@ def check_words(words: list[str]) -> list[str]:
 
 
 def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
-    """The numbers of the words of documents, where a word that has none gets that of unknown
-    ones.
-    """
+    """The numbers of the words of documents; a word that has none gets that of unknown words."""
     ids, ends = array("i"), array("q", [0])
     for document in _lists_of_words(documents):
         ids.extend([numbers.get(word, unknown) for word in document])
@@ -109,7 +106,6 @@ def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unkno
 def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
     for document in documents:
         if isinstance(document, str):
-            expected = "lists of words"
             got = f"the text {document[:40]!r}"
-            raise ValueError(f"Expected {expected} (got {got}); split it with 'tokenize'")
+            raise ValueError(f"Expected lists of words (got {got}); split it with 'tokenize'")
         yield document

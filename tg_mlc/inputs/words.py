@@ -81,11 +81,12 @@ class Words(TableKind):
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
-                hint = "if they are rows of a matrix, pass kind='vector'; "
-                hint += "if numbers of words, pass kind='sequence' or 'bag'"
-                got = f"{len(documents)} of length {len(documents[0])}"
                 expected = "'kind' for lists of whole numbers all of one length"
-                raise ValueError(f"Expected {expected} (got {got}): {hint}")
+                got = (
+                    f"{len(documents)} of length {len(documents[0])}): if they are rows of a matrix"
+                )
+                hint = "pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
+                raise ValueError(f"Expected {expected} (got {got}, {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
             reason = "they are lists of whole numbers, not all of one length"
@@ -106,8 +107,8 @@ class Words(TableKind):
         if documents is None and kind == "bag":
             return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
-            expected = "lists of words for kind='sequence'"
-            raise ValueError(f"Expected {expected} (got a matrix); pass one list per sample")
+            hint = "pass one list per sample"
+            raise ValueError(f"Expected lists of words for kind='sequence' (got a matrix); {hint}")
         tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
@@ -120,9 +121,8 @@ class Words(TableKind):
         """The words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                expected = "lists of words"
                 got = "texts, and a model of words that others made of texts"
-                raise ValueError(f"Expected {expected} (got {got})")
+                raise ValueError(f"Expected lists of words (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
 
@@ -141,15 +141,11 @@ class Words(TableKind):
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned, which split texts into letters if it does not say
-        how.
-        """
+        # Models of before tokenizers were saved split texts into letters.
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame, if it holds texts or lists; else those that training
-        had.
-        """
+        """The only column of a data frame, if it holds texts or lists; else those of training."""
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
@@ -188,7 +184,7 @@ class Words(TableKind):
         if form == "cell":
             return super()._of_list(inputs)
         if form == "row":
-            return self._of_rows(inputs)
+            return self._of_matrix(*self._read_rows(inputs))
         if form == "other":
             got = "nothing" if is_missing(inputs[0]) else f"{inputs[0]!r:.40}"
             raise ValueError(f"Expected a text, or a list of words or of their numbers (got {got})")
@@ -222,9 +218,8 @@ class Words(TableKind):
             return super()._new_samples(raw)
         if self.values == "weights":
             expected = "a matrix with weights of words, as in training samples, which are no counts"
-            raise ValueError(
-                f"Expected {expected} (got texts or lists of words); weigh words as there"
-            )
+            got = "texts or lists of words"
+            raise ValueError(f"Expected {expected} (got {got}); weigh words as there")
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **old)
         counts = count_words(tokens, self.num_inputs, unknown)
@@ -314,8 +309,8 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        expected = "the numbers of words, as those of 'like' have no names"
-        raise ValueError(f"Expected {expected} (got strings)")
+        why = "those of 'like' have no names"
+        raise ValueError(f"Expected the numbers of words, as {why} (got strings)")
     numbers = {word: number for number, word in enumerate(words or ())}
     unknown = numbers.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
