@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypedDict, cast
 
@@ -141,7 +142,7 @@ class InputKind(Preprocessor, Components):
     @classmethod
     def matches(cls, dataset: MultiLabelDataset) -> bool:
         """Tells whether samples are of this kind, by :attr:`forms` and :attr:`constant_names`."""
-        is_form = dataset.kind in {form.kind for form in cls.forms.values()}
+        is_form = dataset.kind in map(attrgetter("kind"), cls.forms.values())
         return is_form and cls.constant_names in (None, dataset.feature_names)
 
     @classmethod

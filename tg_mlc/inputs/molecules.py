@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 from typing_extensions import Self, Unpack
@@ -86,8 +86,9 @@ class MoleculeVectors(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        scaled = (scaler(dataset.rows(key)) for key, scaler in self.scalers.items())
-        unit = [nn.functional.normalize(vectors, dim=1) for vectors in scaled]
+        unit = list[Tensor]()
+        for key, scaler in self.scalers.items():
+            unit.append(nn.functional.normalize(scaler(dataset.rows(key)), dim=1))
         together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
         return together
 
@@ -311,10 +312,10 @@ class Inchi(Molecules):
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
     """Molecules with the vectors that they lack."""
-    present = dataset[0].keys()
-    missing = {key: size for key, size in sizes.items() if key not in present}
-    if not missing:
+    present = {*dataset[0].keys()}
+    if present.issuperset(sizes):
         return dataset
+    missing = {key: size for key, size in sizes.items() if key not in present}
     describe = molecule_features(missing)
     described = [describe(copy(data)) for data in dataset]
     for key in missing:
