@@ -120,11 +120,8 @@ def test_one_file_for_each_label(real_file, caplog):
 
 def test_labels_in_the_names_of_sequences(real_file, caplog):
     folder = real_file("chiphub_rice_dna/raw")
-    dataset = DNADataset.from_headers(
-        folder / "sample_train_valid_data.fa",
-        folder / "sample_tag.txt",
-        test=folder / "sample_test_data.fa",
-    )
+    train, test = (folder / f"sample_{part}_data.fa" for part in ("train_valid", "test"))
+    dataset = DNADataset.from_headers(train, folder / "sample_tag.txt", test=test)
     y = dataset.y
     assert (len(dataset), dataset.num_labels) == (105 + 76, 58)
     assert set(dataset.slices["x"].diff().tolist()) == {1_024}
@@ -149,21 +146,17 @@ def test_a_table_of_labels_is_joined_by_name(write):
 
 
 def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
-    table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
-    test = write(b">d\nACGT\n", "test.fa")
-    dataset = DNADataset.from_fasta(
-        write(FASTA), table, test=test, id_column="name", label_columns=["YY1"]
-    )
-    assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
-    assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
-    assert "1 of 1 test sequences" in caplog.text
-
-
-def test_parts_without_overlap_are_not_warned_of(write, caplog):
     test = write(b">d\nGGG\n", "test.fa")
     with caplog.at_level(logging.INFO):
         DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=test)
     assert caplog.text == ""
+    table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
+    test = write(b">d\nACGT\n", "test.fa")
+    names = {"id_column": "name", "label_columns": ["YY1"]}
+    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, **names)
+    assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
+    assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
+    assert "1 of 1 test sequences" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -258,24 +251,21 @@ def read(size):
     return dataset
 small = read(500)
 before = peak()
-large = read(5_000)
-print((peak() - before) / 5_000)
+large = read(3_000)
+print((peak() - before) / 3_000)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
 def test_memory_of_a_sequence(tmp_path):
     rng = np.random.default_rng(0)
-    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (5_000, 200))]
-    cells = np.full((5_000, 2 * 179), ord(","), dtype=np.uint8)
-    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (5_000, 179))]
+    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (3_000, 200))]
+    cells = np.full((3_000, 2 * 179), ord(","), dtype=np.uint8)
+    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (3_000, 179))]
     header = "id," + ",".join(f"label {number}" for number in range(179))
-    for size in (500, 5_000):
-        fasta = (b">name%d\n%s\n" % (number, letters[number].tobytes()) for number in range(size))
-        rows = (
-            b"name%d,%s\n" % (number, cells[number, :-1].tobytes())
-            for number in reversed(range(size))
-        )
+    for size in (500, 3_000):
+        fasta = (b">name%d\n%s\n" % (i, letters[i].tobytes()) for i in range(size))
+        rows = (b"name%d,%s\n" % (i, cells[i, :-1].tobytes()) for i in reversed(range(size)))
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
     printed = run_alone(MEASURE, [str(tmp_path)])
@@ -298,13 +288,9 @@ def test_names_of_labels_may_end_as_values_do(write):
 
 def test_names_with_labels_of_ones_own(write):
     fasta = write(b">1|x;y\nA\n>2|\nC\n")
-    dataset = DNADataset.from_headers(
-        fasta, ["x", "y"], parse=lambda name: filter(None, name.split("|")[1].split(";"))
-    )
-    assert dataset.y.tolist() == [[1, 1], [0, 0]]
-    with pytest.raises(
-        ValueError, match=r"line 1 of '.*' to list some of the 2 labels \(got '1\|x;y'\)"
-    ):
+    parse = lambda name: filter(None, name.split("|")[1].split(";"))  # noqa: E731
+    assert DNADataset.from_headers(fasta, ["x", "y"], parse=parse).y.tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(ValueError, match=r"line 1 .* some of the 2 labels \(got '1\|x;y'\)"):
         DNADataset.from_headers(fasta, ["x", "y"])
     with pytest.raises(ValueError, match=r"'labels' to be unique \(got \['x'\]"):
         DNADataset.from_headers(fasta, ["x", "y", "x"])

@@ -62,9 +62,8 @@ def test_weights_are_not_taken_for_counts(weights):
 @pytest.fixture
 def documents():
     tokens = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])
-    return ArrayDataset(
-        Records(tokens, Y, ["a", "b"], ["u", "v", "w"], np.arange(3), np.arange(3, 4)).to_samples()
-    )
+    parts = np.arange(3), np.arange(3, 4)
+    return ArrayDataset(Records(tokens, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples())
 
 
 def test_rarity_is_that_of_training_documents(documents):
@@ -73,9 +72,8 @@ def test_rarity_is_that_of_training_documents(documents):
     weighted = bag_of_words(TfIdf().fit_transform(documents, SPLIT))
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
     other = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
-    assert not np.allclose(
-        weighted.toarray(), bag_of_words(TfIdf().fit_transform(documents, other)).toarray()
-    )
+    others = bag_of_words(TfIdf().fit_transform(documents, other))
+    assert not np.allclose(weighted.toarray(), others.toarray())
 
 
 def test_words_of_no_training_document_are_left_out(documents):
@@ -87,12 +85,10 @@ def test_words_of_no_training_document_are_left_out(documents):
 
 def test_words_that_have_weights_keep_them():
     x = sp.csr_array(np.array([[0.3, 0.4, 0], [0.01, 0, 0], [0, 0, 0], [0.6, 0.8, 0.5]]))
-    weighted = bag_of_words(
-        TfIdf().fit_transform(ArrayDataset(Records(x, Y, ["a", "b"]).to_samples()), SPLIT)
-    )
-    np.testing.assert_allclose(
-        weighted.toarray(), [[0.6, 0.8, 0], [1, 0, 0], [0, 0, 0], [0.6, 0.8, 0]], atol=1e-6
-    )
+    dataset = ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())
+    weighted = bag_of_words(TfIdf().fit_transform(dataset, SPLIT))
+    expected = [[0.6, 0.8, 0], [1, 0, 0], [0, 0, 0], [0.6, 0.8, 0]]
+    np.testing.assert_allclose(weighted.toarray(), expected, atol=1e-6)
     assert weighted.nnz == 5  # The third word is in no training document.
 
 
