@@ -145,8 +145,7 @@ class LabelTable:
         self._delimiter = "\t" if ".tsv" in map(str.lower, self.path.suffixes) else ","
         blocks = read_blocks(self.path, self._delimiter)
         first = next(blocks)
-        others = [name for name in first.header if name != id_column]
-        self.names = others
+        self.names = [name for name in first.header if name != id_column]
         if label_columns is not None:
             self.names = find_labels(label_columns, first.header, [id_column])
         first.require(self.names, [id_column])
@@ -360,10 +359,8 @@ class DNADataset(MultiLabelDataset):
 
         Args:
             files (dict[str, str or Path]): The file of each label.
-            test (dict[str, str or Path], optional): The file of each label for the test part.
-                (default: :obj:`None`)
-            transform (callable, optional): Applied to a sample at every access.
-                (default: :obj:`None`)
+            test (dict[str, str or Path], optional): Those of the test part. (default: :obj:`None`)
+            transform: As of :meth:`from_fasta`.
 
         Raises:
             ValueError: If a file is malformed, a sequence has another name, or :obj:`test` has

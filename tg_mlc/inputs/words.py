@@ -37,7 +37,7 @@ from tg_mlc.inputs._features import (
 )
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.tf_idf import TfIdf
+from tg_mlc.inputs.scalers import TfIdf
 
 #: The word that stands for every word outside the vocabulary; its number is 0.
 UNKNOWN = "<unk>"
