@@ -25,7 +25,7 @@ from tg_mlc._files import (
     read_unpacked,
     replace_when_done,
 )
-from tg_mlc.inputs.fasta import read_fasta
+from tg_mlc.inputs.dna_dataset import read_fasta
 from tg_mlc.inputs.tables import read_molecules, read_table
 
 TEXT = b"\xef\xbb\xbfa b\r\n\n \xc3\xa9\nlast"

@@ -10,6 +10,7 @@ import pytest
 import tg_mlc
 from tests.cli.conftest import run
 from tg_mlc.cli._inputs import inputs_of
+from tg_mlc.cli._options import RowsFile
 from tg_mlc.inputs.tables import read_blocks
 
 CLASSES = ["a/b", "a/b@c/d", "a@c/d/e", "c"]
@@ -46,7 +47,7 @@ def test_predictions_are_coherent(clus, capsys):
 
 def test_listed_labels_have_those_above_them(clus):
     model = tg_mlc.load(clus / "model")
-    inputs = inputs_of(model, str(clus / "model"))
+    inputs = inputs_of(model, str(clus / "model"), RowsFile())
     y = inputs.targets(next(iter(read_blocks(clus / "genes.arff"))), model, {})
     columns = dict(zip(model.label_names, y.T, strict=True))
     assert columns["c/d/e"].any()

@@ -188,12 +188,9 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
         assert run(*command, csv=path, out=out) == 130
         assert "run it again" in capsys.readouterr().err
         assert not out.exists()
-    for changed in ({"metric": "f1_macro"}, {"keep": "none"}):
-        assert run(*command, csv=path, out=out, **changed) == 1
-        assert (
-            f"(got another {next(iter(changed))}); run that command again"
-            in capsys.readouterr().err
-        )
+    for name, value in (("metric", "f1_macro"), ("keep", "none")):
+        assert run(*command, csv=path, out=out, **{name: value}) == 1
+        assert f"(got another {name}); run that command again" in capsys.readouterr().err
     before = path.read_bytes()
     path.write_bytes(before + b"\nACGT,0")
     assert run(*command, csv=path, out=out) == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
@@ -40,10 +41,12 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
         end = time.monotonic() + 120
         while not is_ready(url) and time.monotonic() < end:
             time.sleep(0.1)
-        body, path = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}, f"{url}/models/model/predict"
-        with ThreadPoolExecutor(4) as threads:
-            options = {"json": body, "headers": headers, "timeout": 60}
-            requests = [threads.submit(httpx.post, path, **options) for _ in range(4)]
+        body = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}
+        # A client of its own for each request takes longer to make than the server to end.
+        client = httpx.Client(base_url=url, headers=headers, timeout=60)
+        with client, ThreadPoolExecutor(4) as threads:
+            post = partial(client.post, "/models/model/predict", json=body)
+            requests = [threads.submit(post) for _ in range(4)]
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
             assert [request.result().status_code for request in requests] == [200] * 4

@@ -13,6 +13,7 @@ from tests.quick import train_little
 from tg_mlc.stacking import StackingFeatures
 
 ROWS = "train --labels tall,broad --seconds 0"
+FRUIT = "--text body --labels colours --label_separator ;"
 DRUGS = "train --smiles smiles --labels liver,skin --seconds 0"
 
 
@@ -58,12 +59,7 @@ def sites(path):
     ("write", "options", "new", "labels"),
     [
         (write_drugs, "--smiles smiles --labels rest", {"smiles": "CCO"}, ["liver", "skin"]),
-        (
-            fruit,
-            "--text body --labels colours --label_separator ;",
-            {"text": "red"},
-            ["green", "red"],
-        ),
+        (fruit, FRUIT, {"text": "red"}, ["green", "red"]),
         (sites, "--dna site --labels b*", {"dna": "ACGTACGTACGTTTTT"}, ["bound"]),
     ],
 )

@@ -28,9 +28,7 @@ def test_the_time_left_is_shown_until_all_is_done(monkeypatch, capsys):
         raise KeyboardInterrupt
     assert "Training takes at most about 01:29 more" in capsys.readouterr().err
     assert threading.active_count() <= threads + 1  # tqdm has one of its own
-
-
-def test_nothing_is_shown_without_a_terminal(capsys):
+    monkeypatch.undo()
     with time_left(90.0):
         time.sleep(0.1)
     assert capsys.readouterr() == ("", "")
@@ -44,30 +42,19 @@ def command(tmp_path, options="", seconds=0):
     return f"train --labels tall,broad {paths} --seconds {seconds} {options}"
 
 
-def started(tmp_path):
-    """Trains in a process of its own, on more rows, with a folder for temporary files."""
+@pytest.mark.slow
+def test_a_signal_to_terminate_ends_a_training_like_an_interruption(tmp_path):
     (tmp_path / "passing").mkdir()
-    file = tmp_path / "rows.csv"
     rows = [f"{i % 97},{i % 7},{i % 13},{int(i % 97 > 50)},{int(i % 7 > 3)}" for i in range(200)]
-    file.write_text("\n".join(["height,width,depth,tall,broad", *rows]) + "\n")
+    (tmp_path / "rows.csv").write_text("\n".join(["height,width,depth,tall,broad", *rows]))
     words = [sys.executable, "-m", "tg_mlc", *command(tmp_path, seconds=300).split()]
-    env = {**os.environ, "TMPDIR": str(tmp_path / "passing")}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True)
-
-
-def wait_for(process, path, pattern):
+    env, pipe = {**os.environ, "TMPDIR": str(tmp_path / "passing")}, subprocess.PIPE
+    process = subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True)
     end = time.monotonic() + 120
-    while not list(path.glob(pattern)):
+    while not list(tmp_path.glob("passing/**/last.ckpt")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.05)
-
-
-@pytest.mark.slow
-def test_a_signal_to_terminate_ends_a_training_like_an_interruption(tmp_path):
-    process = started(tmp_path)
-    wait_for(process, tmp_path, "passing/**/last.ckpt")
     process.terminate()
     out, error = process.communicate(timeout=60)
     assert process.returncode == 143
@@ -135,28 +122,18 @@ def test_wrong_options_are_refused_before_anything_is_fitted(
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("out", "message"),
-    [
-        ("rows.csv", "another --out than --csv"),
-        ("../{0}/rows.csv", "another --out than --csv"),
-        ("link.csv", "another --out than --csv"),
-        ("model/model.json", "another --out than a file of the model"),
-        ("{weights}", "another --out than a file of the model"),
-        ("model", "(got 'model', a folder)"),
-        ("nowhere/out.csv", "(got 'nowhere/out.csv', in none)"),
-    ],
-)
-def test_predictions_do_not_replace_what_is_read(out, message, rows, tmp_path, monkeypatch, capsys):
-    shutil.copytree(rows, tmp_path / "copy")
-    folder = tmp_path / "copy"
+def test_predictions_do_not_replace_what_is_read(rows, tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(rows, tmp_path / "copy")
     monkeypatch.chdir(folder)
     (folder / "link.csv").symlink_to("rows.csv")
     [weights] = Path("model").glob("weights-*")
-    out = out.format(folder.name, weights=weights)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert run("predict model --csv rows.csv", out=out) == 1
-    assert message in capsys.readouterr().err
+    messages = dict.fromkeys(("rows.csv", "../copy/rows.csv", "link.csv"), "--out than --csv")
+    messages |= dict.fromkeys(("model/model.json", weights), "--out than a file of the model")
+    messages |= {"model": "(got 'model', a folder)", "no/out.csv": "(got 'no/out.csv', in none)"}
+    for out, message in messages.items():
+        assert run("predict model --csv rows.csv", out=out) == 1
+        assert message in capsys.readouterr().err
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert run("predict model --csv rows.csv --out model/new.csv") == 0
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tg_mlc.datasets import DatasetUnavailableError, rcv1
 from tg_mlc.datasets.rcv1 import RCV1
 from tg_mlc.graphs import read_parents, tree
-from tg_mlc.inputs.vocabulary import UNKNOWN
+from tg_mlc.inputs.words import UNKNOWN
 
 TRAIN = ".I 10\n.W\nrecov recov\nmarket\n\n.I 11\n.W\nmarket bond\n\n"
 TEST = [".I 21\n.W\nbond new\n\n", ".I 20\n.W\nnew new market\n\n", ".I 22\n.W\n\n"]

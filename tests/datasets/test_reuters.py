@@ -6,7 +6,7 @@ from tg_mlc._files import sha256
 from tg_mlc.datasets import reuters
 from tg_mlc.datasets.downloads import RawFile
 from tg_mlc.datasets.reuters import Reuters21578, read_stories
-from tg_mlc.inputs.vocabulary import UNKNOWN, tokenize
+from tg_mlc.inputs.words import UNKNOWN, tokenize
 
 HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
 STORY = """<REUTERS TOPICS="{topics}" LEWISSPLIT="{split}" OLDID="1" NEWID="{number}">

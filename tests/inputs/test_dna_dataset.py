@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 import logging
+import lzma
+import os
 import pickle
 import sys
 import tempfile
@@ -13,15 +17,18 @@ from hypothesis import strategies as st
 from torch_geometric.loader import DataLoader
 
 from tests.fresh import run_alone
+from tg_mlc._files import read_names
 from tg_mlc.data import stratified_split
 from tg_mlc.datasets.card import DatasetCard
-from tg_mlc.inputs import fasta as fasta_module
+from tg_mlc.inputs import dna_dataset as module
 from tg_mlc.inputs import tables
-from tg_mlc.inputs.dna_dataset import DNADataset, labels_of_header
+from tg_mlc.inputs.dna_dataset import LETTERS, DNADataset, labels_of_header, read_fasta
 
 FACTORS = ["CTCF", "EP300", "JUND", "RAD21", "SIN3A"]
 FASTA = b">a chr1\nACGT\n>b\nNNN\n>c\nAC\n"
 TABLE = b"id,CTCF,YY1\nc,1,\na,0,1\nb,1,1\nd,0,0\n"
+SEQUENCES = b">first one\nACGT\nacgt\n>second\r\nNRYK\r\n\r\nUx\n"
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 @pytest.fixture
@@ -31,6 +38,65 @@ def write(tmp_path):
         return tmp_path / name
 
     return write
+
+
+def as_text(record):
+    return "".join(LETTERS[code] for code in record.letters)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_letters_names_and_lines(write, suffix):
+    path = write(COMPRESS[suffix](SEQUENCES), f"x.fa{suffix}")
+    first, second = read_fasta(path)
+    assert (first.header, first.line, as_text(first)) == ("first one", 1, "ACGTACGT")
+    assert (second.header, second.line, as_text(second)) == ("second", 4, "NNNNTN")
+    assert first.letters.dtype == "uint8"
+    assert [as_text(record) for record in read_fasta(os.fsencode(path))] == ["ACGTACGT", "NNNNTN"]
+    if suffix:
+        for content in (COMPRESS[suffix](SEQUENCES * 99)[:-9], b"no archive"):
+            with pytest.raises(ValueError, match=r"Expected '.*' to be whole"):
+                list(read_fasta(write(content, f"x.fa{suffix}")))
+
+
+def test_sequences_are_streamed(write):
+    records = read_fasta(write(b">a\nACGT\n>b\n?\n"))
+    assert next(records).header == "a"
+    with pytest.raises(ValueError, match="line 4"):
+        next(records)
+
+
+def test_blank_lines_spaces_and_a_byte_order_mark_are_let_through(write):
+    records = list(read_fasta(write(b"\xef\xbb\xbf\n>a\n\nAC GT\t\n\n")))
+    assert [(record.header, as_text(record)) for record in records] == [("a", "ACGT")]
+    assert read_names(write(b"\xef\xbb\xbfa b\r\n c \nd\n\n\n")) == ["a b", "c", "d"]
+    assert read_names(write(gzip.compress(b"a\nb"), "x.gz")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (read_fasta, b"", r"at least one sequence in '.*x\.fa' \(got none\)"),
+        (read_fasta, b"\n\n", "at least one sequence"),
+        (read_fasta, b"\nACGT\n", r"begins with '>' in line 2 of '.*' \(got b'ACGT"),
+        (read_fasta, b">a\n>b\nA\n", r"letters after .* line 1 of '.*' \(got none for 'a'\)"),
+        (read_fasta, b">a\nA\n>b", r"letters after .* line 3 of '.*' \(got none for 'b'\)"),
+        (read_fasta, b">a\nACG\nA-GT\n", r"A, C, G, T, N or .* line 3 of '.*' \(got b'-'\)"),
+        (read_fasta, b">a\nAC\xffT\n", r"line 2 of '.*' \(got b'\\xff'\)"),
+        (read_fasta, b">\xe9\nACGT\n", r"UTF-8 in line 1 of '.*'"),
+        (read_names, b"\n\n", "at least one name"),
+        (read_names, b"a\n\nb\n", r"a name in every line of '.*' \(got none in line 2\)"),
+        (read_names, b"a\n\xff\n", "UTF-8 in line 2"),
+        (read_names, b"a" * 70_000, "at most 65,536 bytes in line 1"),
+    ],
+)
+def test_wrong_files_are_named_with_the_line(write, read, content, message):
+    with pytest.raises(ValueError, match=message):
+        list(read(write(content)))
+
+
+def test_a_missing_file_is_called_so(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        list(read_fasta(tmp_path / "none.fa"))
 
 
 def test_one_file_for_each_label(real_file, caplog):
@@ -54,11 +120,8 @@ def test_one_file_for_each_label(real_file, caplog):
 
 def test_labels_in_the_names_of_sequences(real_file, caplog):
     folder = real_file("chiphub_rice_dna/raw")
-    dataset = DNADataset.from_headers(
-        folder / "sample_train_valid_data.fa",
-        folder / "sample_tag.txt",
-        test=folder / "sample_test_data.fa",
-    )
+    train, test = (folder / f"sample_{part}_data.fa" for part in ("train_valid", "test"))
+    dataset = DNADataset.from_headers(train, folder / "sample_tag.txt", test=test)
     y = dataset.y
     assert (len(dataset), dataset.num_labels) == (105 + 76, 58)
     assert set(dataset.slices["x"].diff().tolist()) == {1_024}
@@ -83,21 +146,17 @@ def test_a_table_of_labels_is_joined_by_name(write):
 
 
 def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
-    table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
-    test = write(b">d\nACGT\n", "test.fa")
-    dataset = DNADataset.from_fasta(
-        write(FASTA), table, test=test, id_column="name", label_columns=["YY1"]
-    )
-    assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
-    assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
-    assert "1 of 1 test sequences" in caplog.text
-
-
-def test_parts_without_overlap_are_not_warned_of(write, caplog):
     test = write(b">d\nGGG\n", "test.fa")
     with caplog.at_level(logging.INFO):
         DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=test)
     assert caplog.text == ""
+    table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
+    test = write(b">d\nACGT\n", "test.fa")
+    names = {"id_column": "name", "label_columns": ["YY1"]}
+    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, **names)
+    assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
+    assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
+    assert "1 of 1 test sequences" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -120,7 +179,7 @@ def test_tables_that_do_not_fit(write, fasta, table, message):
 def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
     whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     monkeypatch.setattr(tables, "_BLOCK", 1)
-    monkeypatch.setattr(fasta_module, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 2)
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     assert torch.equal(dataset.y.nan_to_num(-1), whole.y.nan_to_num(-1))
     for table, message in (
@@ -192,24 +251,21 @@ def read(size):
     return dataset
 small = read(500)
 before = peak()
-large = read(5_000)
-print((peak() - before) / 5_000)
+large = read(3_000)
+print((peak() - before) / 3_000)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
 def test_memory_of_a_sequence(tmp_path):
     rng = np.random.default_rng(0)
-    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (5_000, 200))]
-    cells = np.full((5_000, 2 * 179), ord(","), dtype=np.uint8)
-    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (5_000, 179))]
+    letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (3_000, 200))]
+    cells = np.full((3_000, 2 * 179), ord(","), dtype=np.uint8)
+    cells[:, ::2] = np.frombuffer(b"01", dtype=np.uint8)[rng.integers(0, 2, (3_000, 179))]
     header = "id," + ",".join(f"label {number}" for number in range(179))
-    for size in (500, 5_000):
-        fasta = (b">name%d\n%s\n" % (number, letters[number].tobytes()) for number in range(size))
-        rows = (
-            b"name%d,%s\n" % (number, cells[number, :-1].tobytes())
-            for number in reversed(range(size))
-        )
+    for size in (500, 3_000):
+        fasta = (b">name%d\n%s\n" % (i, letters[i].tobytes()) for i in range(size))
+        rows = (b"name%d,%s\n" % (i, cells[i, :-1].tobytes()) for i in reversed(range(size)))
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
     printed = run_alone(MEASURE, [str(tmp_path)])
@@ -232,13 +288,9 @@ def test_names_of_labels_may_end_as_values_do(write):
 
 def test_names_with_labels_of_ones_own(write):
     fasta = write(b">1|x;y\nA\n>2|\nC\n")
-    dataset = DNADataset.from_headers(
-        fasta, ["x", "y"], parse=lambda name: filter(None, name.split("|")[1].split(";"))
-    )
-    assert dataset.y.tolist() == [[1, 1], [0, 0]]
-    with pytest.raises(
-        ValueError, match=r"line 1 of '.*' to list some of the 2 labels \(got '1\|x;y'\)"
-    ):
+    parse = lambda name: filter(None, name.split("|")[1].split(";"))  # noqa: E731
+    assert DNADataset.from_headers(fasta, ["x", "y"], parse=parse).y.tolist() == [[1, 1], [0, 0]]
+    with pytest.raises(ValueError, match=r"line 1 .* some of the 2 labels \(got '1\|x;y'\)"):
         DNADataset.from_headers(fasta, ["x", "y"])
     with pytest.raises(ValueError, match=r"'labels' to be unique \(got \['x'\]"):
         DNADataset.from_headers(fasta, ["x", "y", "x"])
@@ -253,26 +305,60 @@ def test_files_of_labels_that_are_wrong(write):
         DNADataset.from_files({"x": good}, test={"y": good})
 
 
-EDITS = st.tuples(st.integers(0, 40), st.integers(0, 3), st.binary(max_size=3))
-
-
-def outcome(read):
+def outcome(read, *args):
     """The value that is read, or the message of the error."""
     try:
-        return read()
+        return read(*args)
     except ValueError as error:
         return str(error)
 
 
+def mutated(content):
+    """The bytes with some replaced, cut out or put in."""
+    edit = st.tuples(st.integers(0, len(content)), st.integers(0, 3), st.binary(max_size=3))
+
+    def apply(edits):
+        result = content
+        for place, dropped, put in edits:
+            result = result[:place] + put + result[place + dropped :]
+        return result
+
+    return st.lists(edit, min_size=1, max_size=4).map(apply)
+
+
 @settings(max_examples=100)
-@given(edits=st.lists(EDITS, min_size=1, max_size=3))
-def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, edits):
-    content, folder = TABLE, tmp_path_factory.getbasetemp()
-    for place, dropped, put in edits:
-        content = content[:place] + put + content[place + dropped :]
+@given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)), first=st.booleans())
+def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, suffix, first):
+    compress, path = COMPRESS[suffix], tmp_path_factory.getbasetemp() / f"mutated{suffix}"
+    content = data.draw(mutated(SEQUENCES if first else compress(SEQUENCES)))
+    path.write_bytes(compress(content) if first else content)
+    records = outcome(lambda: list(read_fasta(path)))
+    if isinstance(records, str):
+        assert str(path) in records
+    else:
+        assert records
+        assert all(record.letters.size > 0 and record.letters.max() <= 4 for record in records)
+
+
+@settings(max_examples=100)
+@given(content=mutated(b"osa_AGO\nosa_AP2\nosa_ARF\n"))
+def test_mutated_names_give_names_or_a_value_error(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "names"
+    path.write_bytes(content)
+    names = outcome(read_names, path)
+    if isinstance(names, str):
+        assert str(path) in names
+    else:
+        assert all(name.strip() == name != "" for name in names)
+
+
+@settings(max_examples=60)
+@given(content=mutated(TABLE))
+def test_mutated_tables_give_a_data_set_or_a_value_error(tmp_path_factory, content):
+    folder = tmp_path_factory.getbasetemp()
     (folder / "mutated.csv").write_bytes(content)
     (folder / "whole.fa").write_bytes(FASTA)
-    dataset = outcome(lambda: DNADataset.from_fasta(folder / "whole.fa", folder / "mutated.csv"))
+    dataset = outcome(DNADataset.from_fasta, folder / "whole.fa", folder / "mutated.csv")
     if isinstance(dataset, str):
         assert "mutated.csv" in dataset or "label" in dataset
     else:

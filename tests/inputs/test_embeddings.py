@@ -19,9 +19,8 @@ def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
     """Samples of 2 to 5 vectors, one of which has an entry of 3 for each label."""
     draw = np.random.default_rng(0)
     y = (draw.random((num_samples, 2)) < 0.5).astype(np.float32)
-    X = [
-        draw.normal(size=(draw.integers(2, 6), SIZE)).astype(np.float32) for _ in range(num_samples)
-    ]
+    sizes = [(draw.integers(2, 6), SIZE) for _ in range(num_samples)]
+    X = [draw.normal(size=size).astype(np.float32) for size in sizes]
     for rows, labels in zip(X, y, strict=True):
         rows[draw.integers(len(rows)), :2] += 3 * labels
     return X, y
@@ -33,12 +32,8 @@ X, Y = planted()
 @pytest.mark.parametrize(
     "given",
     [
-        X,
-        tuple(X),
-        [torch.from_numpy(x) for x in X],
-        [x.tolist() for x in X],
-        pd.Series(X),
-        pd.DataFrame({"x": X})["x"],
+        *(X, tuple(X), [torch.from_numpy(x) for x in X], [x.tolist() for x in X]),
+        *(pd.Series(X), pd.DataFrame({"x": X})["x"]),
     ],
     ids=["arrays", "tuple", "tensors", "lists", "series", "column"],
 )
@@ -89,10 +84,8 @@ def test_views_pool_the_vectors_of_a_sample():
     expected = np.stack([np.concatenate([x.mean(axis=0), x.max(axis=0)]) for x in X])
     expected = (expected - expected.mean(axis=0)) / expected.std(axis=0) / np.sqrt(2 * SIZE)
     np.testing.assert_allclose(pooled, expected, atol=1e-5)
-    part = dataset[[5, 3]]
-    np.testing.assert_allclose(
-        Pooled("standard").fit(dataset).matrix(part), pooled[[5, 3]], atol=1e-6
-    )
+    part = Pooled("standard").fit(dataset).matrix(dataset[[5, 3]])
+    np.testing.assert_allclose(part, pooled[[5, 3]], atol=1e-6)
 
 
 def test_the_estimator_learns_them_and_is_saved(tmp_path):
@@ -115,11 +108,8 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
 
 def test_the_default_takes_them(tmp_path):
     classifier = AutoClassifier(seconds=0, random_state=0).fit(X[:60], Y[:60])
-    classifier.save(tmp_path / "model")
-    loaded = tg_mlc.load(tmp_path / "model")
-    np.testing.assert_allclose(
-        loaded.probabilities(X[60:]), classifier.predict_proba(X[60:]), atol=1e-6
-    )
+    loaded = tg_mlc.load(classifier.save(tmp_path / "model")).probabilities(X[60:])
+    np.testing.assert_allclose(loaded, classifier.predict_proba(X[60:]), atol=1e-6)
 
 
 def test_components_are_named_by_their_places():

@@ -5,6 +5,7 @@ import torch
 from tg_mlc.data import from_arrays, from_csv, with_hierarchy
 from tg_mlc.graphs import tree
 from tg_mlc.inputs.kind import FileOptions
+from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.tables import read_table
 from tg_mlc.inputs.vectors import Vectors
 
@@ -57,6 +58,21 @@ def test_paths_in_a_table(tmp_path):
     names = ["animal", "animal/cat", "animal/dog", "animal/dog/poodle", "plant"]
     assert dataset.label_names == names
     assert dataset.label_graph.parent_index.t().tolist() == [[0, 1], [0, 2], [2, 3]]
+
+
+def test_molecules_with_a_hierarchy(tmp_path):
+    pytest.importorskip("rdkit")
+    path, parents = tmp_path / "a.csv", tmp_path / "parents.csv"
+    path.write_text("smiles,animal,dog\nCCO,,1\nC1CC,0,0\nCC,0,\n")
+    parents.write_text("child,parent\ndog,animal\n")
+    options = FileOptions(hierarchy=parents)
+    with pytest.warns(UserWarning, match="1 of 3 rows cannot be read"):
+        dataset = Molecules.from_csv(path, ["smiles"], ["animal", "dog"], options)
+    assert dataset.label_graph.kind == "hierarchy"
+    assert dataset.y.tolist() == [[1, 1], [0, 0]]
+    path.write_text("smiles,names\nCCO,['animal/dog']\nCC,['cat']\n")
+    dataset = Molecules.from_csv(path, ["smiles"], ["names"], FileOptions(label_paths="/"))
+    assert {*dataset.label_names} == {"animal", "animal/dog", "cat"}
 
 
 def test_cells_of_an_arff_file_are_a_table(tmp_path):

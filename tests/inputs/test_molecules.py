@@ -7,8 +7,7 @@ from torch_geometric.data import Batch, Data
 from tests.inputs.test_kinds import fitted
 from tg_mlc.data import MoleculeDataset, random_split
 from tg_mlc.inputs import Fingerprint, Molecules
-from tg_mlc.inputs.molecules import VECTORS
-from tg_mlc.inputs.smiles import find_molecule
+from tg_mlc.inputs.smiles import VECTORS, find_molecule
 
 Chem = pytest.importorskip("rdkit.Chem")
 SMILES, Y = ["C", "CC", "CO", "CN"], np.eye(4, 2)
@@ -49,9 +48,8 @@ def test_a_smiles_is_parsed_once(monkeypatch):
     (kind,) = Molecules.steps()
     kind.fit(molecules(), SPLIT)
     parsed, parse = [], Chem.MolFromSmiles
-    monkeypatch.setattr(
-        Chem, "MolFromSmiles", lambda smiles: parsed.append(smiles) or parse(smiles)
-    )
+    record = lambda smiles: parsed.append(smiles) or parse(smiles)  # noqa: E731
+    monkeypatch.setattr(Chem, "MolFromSmiles", record)
     find_molecule.cache_clear()
     samples = kind.transform(["CCO", "CCN"])
     assert parsed == ["CCO", "CCN"]
@@ -82,9 +80,8 @@ def test_atoms_and_bonds_that_may_change_places_are_alike():
 
 
 def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
-    [acid] = MoleculeDataset.from_smiles(
-        ["CC(=O)O"], np.eye(1), ["a"], pre_transform=Fingerprint("morgan", 64)
-    )
+    describe = Fingerprint("morgan", 64)
+    [acid] = MoleculeDataset.from_smiles(["CC(=O)O"], np.eye(1), ["a"], pre_transform=describe)
     cut = Molecules().without_link(acid, 1)
     assert cut.edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
     is_left = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]

@@ -58,7 +58,7 @@ def test_classes_that_nobody_knows_are_named():
 
 
 def test_the_name_of_a_class_of_another_module_is_refused():
-    with pytest.raises(ValueError, match=r"a name of its own.*'tg_mlc\.inputs\.tf_idf\.TfIdf'"):
+    with pytest.raises(ValueError, match=r"a name of its own.*'tg_mlc\.inputs\.scalers\.TfIdf'"):
         type("TfIdf", (Shift,), {})
     entry = {"name": "TfIdf", "state": {"idf": np.ones(2), "counts": True}}
     assert isinstance(from_state(entry), TfIdf)

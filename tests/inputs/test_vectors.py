@@ -29,9 +29,8 @@ def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4] * 2, "colour": ["red", "blue"] * 4})
     vectors = fitted(Vectors(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
     more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
-    np.testing.assert_array_equal(
-        vectors.transform(more).rows("x"), vectors.transform(frame).rows("x")
-    )
+    pair = [vectors.transform(each).rows("x") for each in (more, frame)]
+    np.testing.assert_array_equal(*pair)
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
         vectors.transform(more.drop(columns="size"))
 
@@ -46,9 +45,8 @@ def test_views_scale_vectors_and_come_back(scaling):
     assert np.isfinite(matrix).all()
     assert (matrix[:, 2] == 0).all()  # A constant column, whose missing entry counts as the mean.
     if scaling != "quantile":
-        assert np.square(matrix).sum(axis=1).mean() == pytest.approx(
-            2 / 3 if scaling == "standard" else 1, rel=1e-4
-        )
+        length = 2 / 3 if scaling == "standard" else 1
+        assert np.square(matrix).sum(axis=1).mean() == pytest.approx(length, rel=1e-4)
     if scaling == "centred":
         assert matrix[:, 1].std() == pytest.approx(10 * matrix[:, 0].std(), rel=1e-4)
 

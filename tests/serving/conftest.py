@@ -70,27 +70,20 @@ def models(tmp_path_factory):
     frame = table()
     documents = [["a", "red", "apple"], ["an", "old", "doll"], ["red", "old"], ["apple"]] * 5
     smiles = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCl"] * 4
-    molecules = MoleculeDataset.from_smiles(
-        smiles, targets(20), LABELS, pre_transform=molecule_features()
-    )
+    vectors = {"pre_transform": molecule_features()}
+    molecules = MoleculeDataset.from_smiles(smiles, targets(20), LABELS, **vectors)
     path = tmp_path_factory.mktemp("columns") / "train.csv"
     rows = [{name: cells[row % 4] for name, cells in TRAINING.items()} for row in range(12)]
     for row, labels in zip(rows, targets(12), strict=True):
         row.update(zip(LABELS, map(str, labels), strict=True))
     path.write_text(as_csv(rows, ";"), encoding="utf-8")
-    matrix = np.random.default_rng(2).normal(size=(40, 5))
+    columns, steps = from_csv(path, LABELS, categorical=["well"]), [Vectors(), Scale("quantile")]
+    frames = [frame, np.random.default_rng(2).normal(size=(40, 5))]
+    vectors = [from_arrays(each, targets(40), LABELS, kind="vector") for each in frames]
     return {
-        "table": model_of(
-            Vectors, from_arrays(frame, targets(40), LABELS, kind="vector"), given_labels=True
-        ),
-        "columns": model_of(
-            Vectors,
-            from_csv(path, LABELS, categorical=["well"]),
-            steps=[Vectors(), Scale("quantile")],
-        ),
-        "rows": model_of(
-            Vectors, from_arrays(matrix, targets(40), LABELS, kind="vector"), given_labels=True
-        ),
+        "table": model_of(Vectors, vectors[0], given_labels=True),
+        "columns": model_of(Vectors, columns, steps=steps),
+        "rows": model_of(Vectors, vectors[1], given_labels=True),
         "texts": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="sequence")),
         "bags": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="bag")),
         "molecules": model_of(Molecules, molecules, molecule_lamp),
@@ -105,13 +98,10 @@ def ask(models):
         async def talk():
             app = make_app(models, limits, tokens)
             async with app.router.lifespan_context(app):
-                transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-                async with httpx.AsyncClient(
-                    transport=transport, base_url="http://test", **options
-                ) as client:
-                    answers = await asyncio.gather(
-                        *(client.request(*each[:2], **each[2]) for each in requests)
-                    )
+                options["transport"] = httpx.ASGITransport(app, raise_app_exceptions=False)
+                async with httpx.AsyncClient(base_url="http://test", **options) as client:
+                    asked = (client.request(*each[:2], **each[2]) for each in requests)
+                    answers = await asyncio.gather(*asked)
                     return [*answers, *[await client.get(path) for path in after]]
 
         return asyncio.run(talk())

@@ -43,9 +43,8 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
     body, prediction = answer.json(), models[name].answer(inputs)
     for row, result in enumerate(body["results"]):
         assert list(result["probability"]) == list(result["decision"]) == models[name].label_names
-        np.testing.assert_allclose(
-            list(result["probability"].values()), prediction.probabilities[row], atol=1e-6
-        )
+        pair = list(result["probability"].values()), prediction.probabilities[row]
+        np.testing.assert_allclose(*pair, atol=1e-6)
         assert list(result["decision"].values()) == prediction.decisions[row].tolist()
     np.testing.assert_allclose(list(body["thresholds"].values()), models[name].thresholds())
     assert body["calibrated"] is False
@@ -131,10 +130,8 @@ def test_requests_that_ask_for_something_else_are_answered_together(ask, models)
     given = [{models["table"].label_names[0]: 1}]
     unknown = {"given": [{"no label": 1}]}
     kinds = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, unknown]
-    answers = ask(
-        *[post("table", inputs=NAMED[:1], **each) for each in kinds * 4],
-        *[post("table", inputs=[{}])] * 4,
-    )
+    requests = [post("table", inputs=NAMED[:1], **each) for each in kinds * 4]
+    answers = ask(*requests, *[post("table", inputs=[{}])] * 4)
     statuses = [answer.status_code for answer in answers]
     assert statuses == [200, 200, 200, 422, 422] * 4 + [422] * 4
     assert answers[3].json()["detail"].startswith("Expected 'metric' to be one of")
@@ -143,13 +140,10 @@ def test_requests_that_ask_for_something_else_are_answered_together(ask, models)
         expected = models["table"].answer(NAMED[:1], Query(metric=metric))
         assert values(answer, "decision").tolist() == expected.decisions.tolist()
         np.testing.assert_allclose(list(answer.json()["thresholds"].values()), expected.thresholds)
-    for answer in answers[:20:5]:
-        np.testing.assert_allclose(
-            values(answer), models["table"].probabilities(NAMED[:1]), atol=1e-6
-        )
-    for answer in answers[1:20:5]:
-        expected = models["table"].probabilities(NAMED[:1], given=given)
-        np.testing.assert_allclose(values(answer), expected, atol=1e-6)
+    for first, labels in ((0, None), (1, given)):
+        expected = models["table"].probabilities(NAMED[:1], given=labels)
+        for answer in answers[first:20:5]:
+            np.testing.assert_allclose(values(answer), expected, atol=1e-6)
 
 
 def test_requests_that_cannot_be_joined_are_computed_one_by_one(ask, models, monkeypatch):
@@ -287,12 +281,10 @@ def test_tokens(ask):
 
 
 def test_pages_about_the_server(ask, models):
-    health, ready, docs, api, names = ask(
-        after=["/health", "/ready", "/docs", "/openapi.json", "/models"]
-    )
-    assert {name: each["labels"] for name, each in names.json().items()} == {
-        name: each.label_names for name, each in models.items()
-    }
+    paths = ["/health", "/ready", "/docs", "/openapi.json", "/models"]
+    health, ready, docs, api, names = ask(after=paths)
+    labels = {name: each["labels"] for name, each in names.json().items()}
+    assert labels == {name: each.label_names for name, each in models.items()}
     assert health.json() == {"status": "alive"}
     assert ready.json() == {"status": "ready", "models": [*models]}
     assert docs.status_code == 200

@@ -21,6 +21,7 @@ WRITTEN = [(",", "utf-8"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8-sig")
 cells = {
     name: st.sampled_from([*values, *ODD, f" {values[0]} "]) for name, values in TRAINING.items()
 }
+TRAINED = [{name: values[row] for name, values in TRAINING.items()} for row in range(4)]
 rows_of_texts = st.lists(st.fixed_dictionaries(cells), min_size=1, max_size=4)
 
 
@@ -38,13 +39,8 @@ def answer_of(prediction):
 
 def answer_of_server(answer):
     content = answer.json()
-    results = [
-        {
-            key: [*value.values()] if isinstance(value, dict) else value
-            for key, value in each.items()
-        }
-        for each in content["results"]
-    ]
+    plain = lambda value: [*value.values()] if isinstance(value, dict) else value  # noqa: E731
+    results = [{key: plain(each[key]) for key in each} for each in content["results"]]
     return results, content["warnings"]
 
 
@@ -58,10 +54,9 @@ def check_same(answer, expected):
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@example(rows=[{name: values[row] for name, values in TRAINING.items()} for row in range(4)],
-         written=(";", "utf-16"), quoting=csv.QUOTE_ALL)  # fmt: skip
+@example(rows=TRAINED, written=(";", "utf-16"), quoting=csv.QUOTE_ALL)
 @given(
     rows=rows_of_texts,
     written=st.sampled_from(WRITTEN),
@@ -95,17 +90,11 @@ TYPED = [
     {"zip": 1067, "well": 100.0, "price": 1.5, "weight": 5, "member": True, "size": 1},
     {"zip": 80331, "well": 2000.0, "price": None, "weight": 7.5, "member": False, "size": 2.5},
 ]
-TEXTS = [
-    {
-        "zip": "01067",
-        "well": "1E2",
-        "price": "1,5 €",
-        "weight": "5 mg",
-        "member": "yes",
-        "size": "1",
-    },
-    {"zip": "80331", "well": "2E3", "price": "", "weight": "7.5 mg", "member": "no", "size": "2.5"},
-]
+WRITTEN_CELLS = (
+    ["01067", "1E2", "1,5 €", "5 mg", "yes", "1"],
+    ["80331", "2E3", "", "7.5 mg", "no", "2.5"],
+)
+TEXTS = [dict(zip(TYPED[0], cells, strict=True)) for cells in WRITTEN_CELLS]
 OTHERS = {"day": "31.01.2024", "note": "été"}
 
 
@@ -118,10 +107,8 @@ def test_types_are_read_by_one_rule(ask, models, tmp_path):
     files = [next(read_blocks(tmp_path / name)) for name in ("rows.json", "rows.parquet")]
     expected = answer_of(model.answer(rows))
     assert not any("error" in result for result in expected[0])
-    assert [("zip" in each or "well" in each) and "pass texts" in each for each in expected[1]] == [
-        True,
-        True,
-    ]
+    assert len(expected[1]) == 2
+    assert all(re.search("(zip|well).*pass texts", message) for message in expected[1])
     arrays = {name: frame[name].to_numpy() for name in frame}
     raws = [frame, polars.DataFrame(rows), pyarrow.Table.from_pylist(rows), arrays]
     for raw in [*raws, *(table.inputs([*TRAINING]) for table in files)]:
@@ -161,13 +148,15 @@ def test_refusals_are_those_of_the_row(models, cell, reason):
         ('a,b\n"x,1\n', "", "a quote not closed"),
         (b"a;b\n\xe9;1\n", "", "encoding='cp1252'"),
         ("a,b\n", "", "at least one row"),
-        ("zip;zip\n1;2\n", "", r"\['zip'\] more than once|'zip' more than once|columns"),
+        (f"{';'.join([*TRAINING, 'zip'])}\n{'1;' * 8}1\n", "", r"used once \(got \['zip'\] more"),
+        ("a,b\n1,2\n", "?charset", "in foo-8"),
         ("a,b\n1,2\n", "?delimiter=xx", "'delimiter' to be one character"),
         ('[{"a": 1}]', "", "got JSON"),
     ],
 )
 def test_csv_bodies_are_refused_as_files(ask, text, query, reason):
-    [answer] = ask(post_csv("columns", text, query))
+    charset = "; charset=foo-8" if query == "?charset" else ""
+    [answer] = ask(post_csv("columns", text, query, charset))
     assert answer.status_code == 422
     assert re.search(reason, answer.json()["detail"]), answer.text
 

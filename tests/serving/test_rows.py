@@ -16,15 +16,14 @@ complete = st.fixed_dictionaries(
 )
 
 
+WRONG = ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]
+
+
 @st.composite
 def broken_rows(draw):
     """A row that cannot be read."""
     row = draw(complete)
-    wrong = draw(
-        st.sampled_from(
-            ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]
-        )
-    )
+    wrong = draw(st.sampled_from(WRONG))
     if wrong == "empty":
         return {}
     if wrong == "no row":
@@ -55,7 +54,7 @@ def check_equal(found, expected):
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_rows_are_answered_as_if_they_were_alone(data, ask, models):

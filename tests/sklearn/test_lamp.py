@@ -95,10 +95,10 @@ def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None
 def test_training_has_options() -> None:
     options = {"batch_size": 4, "weight_decay": 0.5, "patience": 1}
     classifier = small(base_scores=None, max_epochs=4, train_options=options)
-    scores = classifier.fit(X, Y).predict_proba(X)
+    scores = classifier.fit(X[:40], Y[:40]).predict_proba(X)
     for changes in ({"batch_size": 8}, {"weight_decay": 0.0}, {"intermediate_weight": 0.5}):
         changed = clone(classifier).set_params(train_options={**options, **changes})
-        assert not np.array_equal(changed.fit(X, Y).predict_proba(X), scores)
+        assert not np.array_equal(changed.fit(X[:40], Y[:40]).predict_proba(X), scores)
     options = {"patience": 1, "monitor": "val/loss"}
     early = small(train_options=options, **{**ALONE, "learning_rate": 1.0})
     assert early.fit(X, Y).n_iter_ < 20
@@ -348,7 +348,7 @@ def test_pipelines() -> None:
 def test_cross_validation() -> None:
     grid = {"num_steps": [1, 2], "threshold": [0.5], "model_options": [{"channels": 4, "heads": 2}]}
     search = GridSearchCV(small(), grid, cv=2, error_score="raise")
-    assert cross_val_score(search, X, Y, cv=2, error_score="raise").min() > 0.3
+    assert search.fit(X, Y).cv_results_["mean_test_score"].min() > 0.3
     assert cross_val_predict(small(), X, Y, cv=2, method="predict_proba").shape == (80, 3)
     assert cross_val_predict(small(), X, HOLES, cv=KFold(2)).shape == (80, 3)
 

@@ -21,7 +21,7 @@ from tg_mlc.graphs import fully_connected, tree
 from tg_mlc.inference import Model, Query, pipeline
 from tg_mlc.inference.decisions import Calibration
 from tg_mlc.inference.features import Classifiers
-from tg_mlc.inputs.fasta import letter_codes
+from tg_mlc.inputs.dna_dataset import letter_codes
 from tg_mlc.metrics import DECISION_METRICS, LabelSets, subset_accuracy
 from tg_mlc.stacking import auto, automatic, features
 from tg_mlc.stacking.automatic import _values, classifier_scores

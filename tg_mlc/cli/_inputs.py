@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
-from tg_mlc.inputs.sdf import STRUCTURE, is_sdf
+from tg_mlc.inputs.smiles import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
 MAX_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
@@ -174,11 +174,11 @@ class Predictions:
         """Prints warnings and rows that cannot be read."""
         show_warnings(prediction)
         for row, reason in prediction.reasons.items():
+            message = f"{table.where(row)}: {reason}"
             if self.stops:
-                where = table.where(row)
-                raise ValueError(f"Expected rows that can be read (got {where}: {reason})")
+                raise ValueError(f"Expected rows that can be read (got {message})")
             if self.num_refused < MAX_SHOWN:
-                tqdm.write(f"tg-mlc: cannot read {table.where(row)}: {reason}", file=sys.stderr)
+                tqdm.write(f"tg-mlc: cannot read {message}", file=sys.stderr)
             self.num_refused += 1
 
     def status(self, outcome: str) -> int:
@@ -213,19 +213,18 @@ def calibration_of(model: Model) -> str:
     calibration = model.stage(Calibration)
     if calibration is None:
         return "not calibrated for each label"
-    methods = [
-        f"{number} as it was" if name == "identity" else f"{number} by {name}"
-        for name, number in calibration.methods.items()
-    ]
+    numbers = calibration.methods.items()
+    methods = [f"{n} {'as it was' if name == 'identity' else f'by {name}'}" for name, n in numbers]
     return f"calibrated for each label ({', '.join(methods)})"
 
 
 def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, TableOptions]:
-    """Returns the inputs and labels of a file for training, and its options with what an ARFF file
-    says itself.
+    """Returns the inputs and labels of a file for training, and its options with the labels that an
+    ARFF file names itself.
     """
-    path, table = table.path, _with_labels(table)
-    kinds = kinds_by_columns()
+    path, kinds = table.path, kinds_by_columns()
+    if table.labels is None:
+        table = _with_labels(table)
     given = columns.given or ({"smiles": STRUCTURE} if is_sdf(path) else {})
     if len(given) > 1:
         *first, last = (f"--{option}" for option in vars(columns))
@@ -248,16 +247,13 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
 
 
 def _with_labels(table: TableOptions) -> TableOptions:
-    """Options with the labels that an ARFF file names itself."""
-    if table.labels is not None:
-        return table
     if table.arff is None:
         raise ValueError("Expected --labels to name the columns of labels (got none)")
     labels, are_paths = labels_of_arff(table.arff)
     if not labels:
         hint = "write '-C' and their number into the relation, as MEKA does, or name them: --labels"
-        expected = f"'{table.arff}' to say which attributes are labels"
-        raise ValueError(f"Expected {expected} (got none); {hint}")
+        expected = f"'{table.arff}' to say which attributes are labels (got none)"
+        raise ValueError(f"Expected {expected}; {hint}")
     separator = "@" if are_paths else table.label_separator
     return replace(table, labels=labels, label_separator=separator)
 
@@ -274,15 +270,9 @@ def file_options(table: TableOptions) -> FileOptions:
             expected = f"'{table.schema}' to be a schema of 'tg-mlc data check --write'"
             raise ValueError(f"Expected {expected} (got {error})") from error
     ignore, categorical, ids = map(split_names, (table.ignore, table.categorical, table.id))
-    return FileOptions(
-        table.label_separator,
-        table.label_paths,
-        table.delimiter,
-        table.encoding,
-        table.max_lost,
-        Hints(ignore, categorical, ids, table.decimal, schema=schema),
-        table.hierarchy,
-    )
+    hints = Hints(ignore, categorical, ids, table.decimal, schema=schema)
+    names = [field.name for field in fields(FileOptions) if field.name != "hints"]
+    return FileOptions(hints=hints, **{name: getattr(table, name) for name in names})
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:
@@ -290,20 +280,17 @@ def check_label_names(names: list[str], separator: str | None) -> None:
     mark = separator or ";"
     for name in names:
         if name in ("predicted", "reason") or mark in name:
-            expected = f"another name for the label '{name}'"
             columns = f"'predicted', with '{mark}' between names, and 'reason'"
-            got = f"one of the columns of 'predict --csv', {columns}"
-            raise ValueError(f"Expected {expected} (got {got}); rename it in the file")
+            got = f"one of the columns of 'predict --csv', {columns}); rename it in the file"
+            raise ValueError(f"Expected another name for the label '{name}' (got {got}")
 
 
-def inputs_of(model: Model, folder: str, file: RowsFile | None = None) -> Inputs:
+def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
     """The inputs and labels of a model that the command line trained, in a file of its own."""
     if "inputs" not in model.facts:
         expected = f"'{folder}' to be trained by 'tg-mlc train', which saves what its inputs are"
-        got = "a model that does not say so"
-        raise ValueError(f"Expected {expected} (got {got}); use it with tg_mlc.load")
+        raise ValueError(f"Expected {expected} (got a model without); use it with tg_mlc.load")
     inputs = Inputs(**model.facts["inputs"])
-    file = file or RowsFile()
     return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
 
 

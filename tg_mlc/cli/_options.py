@@ -6,7 +6,7 @@ import inspect
 from dataclasses import dataclass, make_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 
@@ -38,7 +38,7 @@ class RowsFile:
     @property
     def is_given(self) -> bool:
         """Whether any file is given."""
-        return any(self._files().values())
+        return bool(self._files())
 
     @property
     def path(self) -> str:
@@ -117,16 +117,13 @@ class TrainOptions:
 class KindOptions:
     """Options for inputs, one for each kind of input that has one."""
 
+    help_text: ClassVar[str]  #: the attribute of :class:`InputOption` that has the help
+
     @classmethod
     def declared(cls) -> Any:
         """Returns the data class of these options, a subclass, as the kinds declare them now."""
         base: Any = cls
         return _data_class(base, tuple(INPUT_OPTIONS.values()))
-
-    @classmethod
-    def help_of(cls, option: InputOption) -> str | None:
-        """Returns the help of an option; :obj:`None` if it is none of these."""
-        raise NotImplementedError
 
     @property
     def given(self) -> dict[str, Any]:
@@ -137,17 +134,13 @@ class KindOptions:
 class InputColumns(KindOptions):
     """The columns of inputs."""
 
-    @classmethod
-    def help_of(cls, option: InputOption) -> str | None:
-        return option.column
+    help_text = "column"
 
 
 class SingleInput(KindOptions):
     """A single input."""
 
-    @classmethod
-    def help_of(cls, option: InputOption) -> str | None:
-        return option.single
+    help_text = "single"
 
 
 @cache
@@ -155,7 +148,7 @@ def _data_class(base: type[KindOptions], options: tuple[InputOption, ...]) -> An
     fields = list[tuple[str, Any, None]]()
     lines = [inspect.getdoc(base) or "", "", "Args:"]
     for option in options:
-        text = base.help_of(option)
+        text = getattr(option, base.help_text)
         if text is not None:
             takes_list = option.several and base is InputColumns
             fields.append((option.name, str | list[str] | None if takes_list else str | None, None))

@@ -28,9 +28,7 @@ def parse(
     Args:
         words (Sequence[str]): The command line.
         commands (Mapping): Functions by name, or mappings of them for subcommands.
-        prog (str): The name of the program.
-        description (str): Its description.
-        version (str): Its version.
+        prog, description, version (str): The program's name, description and version.
     """
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
@@ -87,30 +85,27 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
             parser.add_argument(name, type=str, metavar=metavar, help=text)
         elif hints[name] is bool:
             parser.add_argument(f"--{name}", action="store_true", help=text)
-        elif default is parameter.empty:
-            parser.add_argument(
-                f"--{name}", type=hints[name], metavar=metavar, required=True, help=text
-            )
         else:
-            text += "" if default is None else f" (default: {default})"
+            is_required = default is parameter.empty
+            options = {"required": True} if is_required else {"default": default}
+            text += "" if is_required or default is None else f" (default: {default})"
             parser.add_argument(
-                f"--{name}", type=hints[name], metavar=metavar, default=default, help=text
+                f"--{name}", type=hints[name], metavar=metavar, help=text, **options
             )
 
 
 def _groups(command: Callable[..., Any]) -> dict[str, Any]:
     """The data classes of options of a command; kinds of input declare the fields of some."""
-    hints = {} if inspect.isclass(command) else get_type_hints(command)
-    sources = {
-        name: hint.declared() if hasattr(hint, "declared") else hint for name, hint in hints.items()
-    }
-    return {name: source for name, source in sources.items() if is_dataclass(source)}
+    groups = dict[str, Any]()
+    for name, hint in ({} if inspect.isclass(command) else get_type_hints(command)).items():
+        source = hint.declared() if hasattr(hint, "declared") else hint
+        groups |= {name: source} if is_dataclass(source) else {}
+    return groups
 
 
 def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    groups = _groups(source)
-    parameters = inspect.signature(source).parameters.items()
-    return {name: parameter for name, parameter in parameters if name not in groups}
+    groups, parameters = _groups(source), inspect.signature(source).parameters
+    return {name: parameters[name] for name in parameters if name not in groups}
 
 
 class _Help(RawDescriptionHelpFormatter):

@@ -48,7 +48,7 @@ class Run:
         force: bool = False,
         json: bool = False,
     ) -> None:
-        self.options, self.columns, self.path = options, columns, table.path
+        self.options, self.path = options, table.path
         self.inputs, self.table = make_inputs(columns, table)
         self.out, self.force, self.json = check_folder(options.out), force, json
         check_number("--seconds", options.seconds)
@@ -115,10 +115,9 @@ class Run:
             "without_lamp": reason,
             **facts,
         }
+        hint = "another program saved it meanwhile: move it away, and run this command again"
+        self._refuse_model(hint)
         split = {"split": self.split.hash, "split_name": self.split.name}
-        self._refuse_model(
-            "another program saved it meanwhile: move it away, and run this command again"
-        )
         model.facts |= {"inputs": inputs._asdict(), **split, **results}
         model.save(self.out)
         lines = [str(evaluation)]

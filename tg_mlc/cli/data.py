@@ -86,10 +86,9 @@ def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str
     from tg_mlc.inputs._arff_table import read_arff
     from tg_mlc.inputs.arff import read_label_xml
 
-    allowed = {"csv", "arff", "labels", "encoding", "ignore"}
-    defaults = vars(TableOptions())
+    used = {"csv", "arff", "labels", "encoding", "ignore"}
+    defaults = vars(TableOptions(**{name: getattr(options, name) for name in used}))
     others = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
-    others = [name for name in others if name[2:] not in allowed]
     others += [f"--{option} {name}" for option, name in columns.given.items()]
     if others:
         expected = "--labels, --ignore, --encoding and --write alone for ARFF"
@@ -160,15 +159,16 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
             raise
         raise DamagedError(message) from error
     card = DatasetCard.of(dataset, registry.published(name))
-    print(card)  # noqa: T201
+    lines, differences = [str(card)], list[str]()
     if not dataset.has_process:
-        text = "These samples are made anew when they are loaded: no file is downloaded or written."
-        print(text)  # noqa: T201
+        lines.append(
+            "These samples are made anew when they are loaded: no file is downloaded or written."
+        )
     if recorded.origin != "computed":
-        text = "Only what papers report is recorded: there is nothing to compare with."
-        print(text)  # noqa: T201
-        return []
-    differences = card.differences(recorded)
-    lines = ["Not as recorded:", *differences] if differences else ["As recorded."]
+        lines.append("Only what papers report is recorded: there is nothing to compare with.")
+    elif differences := card.differences(recorded):
+        lines += ["Not as recorded:", *differences]
+    else:
+        lines.append("As recorded.")
     print("\n".join(lines))  # noqa: T201
     return differences

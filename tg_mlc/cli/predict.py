@@ -72,8 +72,8 @@ def predict(
     path = file.path if file.is_given else None
     if out is not None:
         if path is None:
-            got = f"--out {out} alone"
-            raise ValueError(f"Expected --csv with --out (got {got}); one input is printed")
+            hint = "one input is printed"
+            raise ValueError(f"Expected --csv with --out (got --out {out} alone); {hint}")
         check_output(out, path, model)
     loaded = load(model, device=device)
     values = None if given is None or path is not None else given_values(given)
@@ -152,12 +152,8 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
         number, limit = threshold, f"{threshold:.3f}"
         if isnan(threshold):
             number, limit = None, "label sets"
-        entry = {
-            "label": name,
-            "probability": probability,
-            "decision": applies,
-            "threshold": number,
-        }
+        entry = {"label": name, "probability": probability, "decision": applies}
+        entry["threshold"] = number
         if name in given:
             entry["given"], limit = True, "given"
         result.append(entry)

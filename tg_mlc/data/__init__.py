@@ -26,7 +26,7 @@ _READERS = {
     "libsvm": ("from_libsvm",),
     "molecule_dataset": ("MoleculeDataset", "MoleculeReport"),
     "smiles": ("MoleculeError", "molecule_from_smiles"),
-    "vocabulary": ("build_vocabulary", "tokenize"),
+    "words": ("build_vocabulary", "tokenize"),
 }
 
 __all__ = [

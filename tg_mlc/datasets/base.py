@@ -19,7 +19,7 @@ from tg_mlc.data.records import Records, Tokens
 from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.datasets.downloads import RawFile, fetch_all, read_checked
 from tg_mlc.inputs.molecule_dataset import LabeledMolecules, molecule_samples
-from tg_mlc.inputs.vocabulary import build_vocabulary, encode
+from tg_mlc.inputs.words import build_vocabulary, encode
 
 
 class DatasetOptions(TypedDict, total=False):

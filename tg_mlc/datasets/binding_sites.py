@@ -10,7 +10,7 @@ import torch
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.datasets.base import PublishedTable
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.fasta import LETTERS, FastaFiles, label_floats, one_known
+from tg_mlc.inputs.dna_dataset import LETTERS, FastaFiles, label_floats, one_known
 
 FACTORS = ("CTCF", "EP300", "JUND", "RAD21", "SIN3A")
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.data.dataset import MISSING
 
 from tg_mlc._files import file_sha256, sha256
-from tg_mlc.inputs.fasta import LETTERS
+from tg_mlc.inputs.dna_dataset import LETTERS
 
 #: Fields that are stated, not counted.
 FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")

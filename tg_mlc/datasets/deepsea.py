@@ -24,7 +24,7 @@ from tg_mlc._optional import require
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, placed_in
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.fasta import LETTERS, UNKNOWN_LETTER
+from tg_mlc.inputs.dna_dataset import LETTERS, UNKNOWN_LETTER
 
 PARTS = ("train", "valid", "test")
 SUFFIXES = (".mat", ".h5", ".hdf5")

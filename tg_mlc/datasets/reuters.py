@@ -15,7 +15,7 @@ from tg_mlc.data.samples import settings_key
 from tg_mlc.datasets.base import DatasetOptions, PublishedTable, TextOptions, label_matrix
 from tg_mlc.datasets.downloads import read_checked
 from tg_mlc.datasets.registry import published
-from tg_mlc.inputs.vocabulary import tokenize
+from tg_mlc.inputs.words import tokenize
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
 # A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.
@@ -58,7 +58,7 @@ class Reuters21578(PublishedTable):
     ``README.txt``; the copyright is with Reuters Ltd.
 
     A sample is the words of a title and a body in order: all runs of letters in lower case
-    (:func:`tg_mlc.inputs.vocabulary.tokenize`). The vocabulary is that of the published training
+    (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary is that of the published training
     stories, which :meth:`official_split` divides into training and validation; word 0,
     ``"<unk>"``, stands for all others. (The paper counts 23,662 words in its 6,993 training
     stories; by our count, 6,993 of the 7,770 have about 23,700.) Two stories have a topic twice,

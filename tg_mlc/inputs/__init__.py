@@ -6,9 +6,8 @@ from tg_mlc.inputs.kind import InputKind
 from tg_mlc.inputs.kinds import input_encoder, kind_of
 from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.preprocessor import Chain, Preprocessor
-from tg_mlc.inputs.scalers import QuantileScaler, Scale
+from tg_mlc.inputs.scalers import QuantileScaler, Scale, TfIdf
 from tg_mlc.inputs.smiles import Fingerprint, MoleculeDescriptors
-from tg_mlc.inputs.tf_idf import TfIdf
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 

@@ -56,11 +56,9 @@ class TableKind(InputKind):
         names = ("kind", "num_inputs", "feature_names")
         if any(getattr(samples, name) != getattr(self, name) for name in names):
             size = f"the {self.num_inputs} words or columns of the training samples"
-            got = f"{samples} of kind {samples.kind!r}"
+            got = f"(got {samples} of kind {samples.kind!r})"
             hint = "pass raw inputs, or take 'from_arrays(..., like=...)'"
-            raise ValueError(
-                f"Expected samples of kind {self.kind!r} with {size} (got {got}); {hint}"
-            )
+            raise ValueError(f"Expected samples of kind {self.kind!r} with {size} {got}; {hint}")
         return samples
 
     def state_dict(self) -> dict[str, Any]:
@@ -97,11 +95,8 @@ class TableKind(InputKind):
             raise ValueError(f"Expected rows of {self.num_inputs} columns (got {got})")
         return matrix, refused
 
-    def _of_rows(self, rows: list[Any]) -> MultiLabelDataset:
-        """Samples of rows of numbers, or by names of columns."""
-        return self._of_matrix(*self._read_rows(rows))
-
     def _of_matrix(self, matrix: np.ndarray, refused: dict[int, str]) -> MultiLabelDataset:
+        """Samples of rows that are read; a :class:`ValueError` if one cannot be."""
         for row, reason in refused.items():
             raise ValueError(f"{reason} in row {row}")
         return self._new_samples(matrix)

@@ -84,8 +84,8 @@ def from_arrays(
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
-            expected = "'like' or names of labels and features"
-            raise ValueError(f"Expected {expected} (got both); 'like' has names")
+            got = "(got both); 'like' has names"
+            raise ValueError(f"Expected 'like' or names of labels and features {got}")
         num_inputs = like.num_inputs
         if like.kind is None or num_inputs is None:
             expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"

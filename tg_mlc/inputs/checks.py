@@ -34,14 +34,14 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     counts = zip(names, positive, known.sum(axis=0), strict=True)
     constant = [f"'{name}'" for name, ones, total in counts if ones in (0, total)]
     if constant and len(y) > 1:
-        told = "Labels with one value in all rows, which nothing can be learned of"
-        _warn(f"{told}: {few(constant)}")
+        rows = "Labels with one value in all rows, which nothing can be learned of"
+        _warn(f"{rows}: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
-        told = "The last row has no label, and all others have some"
-        _warn(f"{told}. If it sums up the others, delete it")
+        cure = "If it sums up the others, delete it"
+        _warn(f"The last row has no label, and all others have some. {cure}")
     if alike := [group for group in by_spelling(names).values() if len(group) > 1]:
-        told = "Labels whose names differ in case or spaces alone, taken as different"
-        _warn(f"{told}: {alike[:5]}")
+        differ = "Labels whose names differ in case or spaces alone, taken as different"
+        _warn(f"{differ}: {alike[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
@@ -66,8 +66,8 @@ def check_lost(
     if not refused:
         return
     first = "; ".join(f"{where(row)}: {reason}" for row, reason in islice(refused.items(), 3))
-    lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out"
-    lost = f"{lost}, the first of them {first}"
+    lost = f"{len(refused)} of {num_rows} rows cannot be read and are left out, the first of them"
+    lost = f"{lost} {first}"
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
         expected = f"at most {max_lost:.0%} of the rows to be left out"
         # Two digits would not always allow as many rows.

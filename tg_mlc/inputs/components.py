@@ -103,10 +103,8 @@ class Components(ABC):
             like (MultiLabelDataset): The data set that they were taken from.
         """
         collated = Samples.collate(samples, like.label_names, None)
-        names, size = like.feature_names, like.num_inputs
-        dataset: MultiLabelDataset = ArrayDataset(
-            collated._replace(kind=like.kind, feature_names=names, num_features=size)
-        )
+        features = {"feature_names": like.feature_names, "num_features": like.num_inputs}
+        dataset: MultiLabelDataset = ArrayDataset(collated._replace(kind=like.kind, **features))
         dataset.tokenizer = like.tokenizer
         return dataset
 

@@ -19,9 +19,9 @@ from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
 from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Hints, Schema, match_names
-from tg_mlc.inputs.sdf import STRUCTURE
+from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
-from tg_mlc.inputs.vocabulary import tokenize
+from tg_mlc.inputs.words import tokenize
 
 
 def from_csv(
@@ -88,7 +88,7 @@ def from_csv(
             :obj:`None`)
         kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default:
-            :func:`tg_mlc.inputs.vocabulary.tokenize`)
+            :func:`tg_mlc.inputs.words.tokenize`)
         delimiter (str, optional): The mark between cells. (default: the one that occurs most in the
             header)
         encoding (str, optional): How characters are stored. (default: what the first bytes say,

@@ -16,10 +16,10 @@ from typing_extensions import Self, Unpack
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.records import Tokens
-from tg_mlc.inputs.fasta import LETTERS, letter_codes
+from tg_mlc.inputs.dna_dataset import LETTERS, letter_codes
 from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, View
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.tf_idf import TfIdf
+from tg_mlc.inputs.scalers import TfIdf
 
 #: Lengths of k-mers, which distinguish binding sites (Ghandi et al. 2014,
 #: doi:10.1371/journal.pcbi.1003711, use 10 with gaps) in 5,120 columns.

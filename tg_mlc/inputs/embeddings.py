@@ -1,6 +1,4 @@
-"""Embeddings: several vectors for each sample, such as a pretrained encoder makes of tokens,
-patches or residues.
-"""
+"""Embeddings: several vectors for each sample, such as those of tokens, patches or residues."""
 
 from __future__ import annotations
 
@@ -31,8 +29,8 @@ class Pooled(Scaled):
 
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         x, sample = _vectors_of(dataset)
-        options = {"dim_size": len(dataset)}
-        parts = [scatter(x, sample, reduce=reduce, **options) for reduce in ("mean", "max")]
+        size = len(dataset)
+        parts = [scatter(x, sample, dim_size=size, reduce=how) for how in ("mean", "max")]
         return torch.cat(parts, dim=1)
 
 
@@ -108,7 +106,6 @@ class Embeddings(TableKind):
         return [rng.normal(size=(1 + i % 7, width)).round(3).tolist() for i in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        """The vectors by their indices."""
         return [f"vector {index}" for index in range(sample.x.size(0))]
 
 

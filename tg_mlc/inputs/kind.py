@@ -276,8 +276,7 @@ class InputKind(Preprocessor, Components):
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(one is None for one in inputs):
-            told = f"({missing} of {len(inputs)})"
-            warn(f"Missing texts become samples without words {told}")
+            warn(f"Missing texts become samples without words ({missing} of {len(inputs)})")
         return ["" if one is None else one for one in inputs]
 
     def transform(self, raw: Any) -> MultiLabelDataset:
@@ -285,10 +284,8 @@ class InputKind(Preprocessor, Components):
         if isinstance(raw, MultiLabelDataset):
             return raw
         if isinstance(raw, (str, bytes)):
-            got = f"the string {raw[:40]!r}"
-            raise ValueError(
-                f"Expected a list of raw inputs (got {got}); pass one input as [input]"
-            )
+            got = f"(got the string {raw[:40]!r}); pass one input as [input]"
+            raise ValueError(f"Expected a list of raw inputs {got}")
         if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
             forms = "a list, a column, a matrix or a data frame, with one for each sample"
             got = f"{str(raw)[:40]!r} of {type(raw).__name__}"
@@ -308,7 +305,7 @@ class InputKind(Preprocessor, Components):
         inputs = []
         for row, one in enumerate(raw):
             try:
-                inputs.append(only_cell(one, self.noun) if isinstance(one, Mapping) else one)
+                inputs.append(only_cell(one, self.noun))
             except ValueError as error:
                 raise ValueError(f"{error} in row {row}") from None
         return self._new_samples(self._split(inputs))
@@ -386,8 +383,9 @@ class InputKind(Preprocessor, Components):
             ValueError: If names are no strings, or sizes no whole numbers.
         """
         for name in ("label_names", "feature_names"):
-            names = state.get(name) or []
-            if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            names = state.get(name)
+            are_names = isinstance(names, list) and all(isinstance(each, str) for each in names)
+            if names is not None and not are_names:
                 raise ValueError(f"Expected '{name}' to list strings (got {str(names)[:40]})")
         sizes = [state.get("num_inputs", 0), *dict(state.get("sizes", {})).values()]
         if not all(type(size) is int and size >= 0 for size in sizes) or "label_names" not in state:
@@ -406,12 +404,12 @@ def as_texts(X: Any) -> list[Any] | None:
         values = values.tolist()
     if not isinstance(values, list) or not values:
         return None
-    lists = [[value] if isinstance(value, str) else value for value in values]
-    are_words = (
-        isinstance(words, (list, tuple)) and words and all(isinstance(word, str) for word in words)
-        for words in lists
-    )
-    return values if all(are_words) else None
+    for value in values:
+        words = [value] if isinstance(value, str) else value
+        is_list = isinstance(words, (list, tuple)) and len(words) > 0
+        if not is_list or not all(isinstance(word, str) for word in words):
+            return None
+    return values
 
 
 def check_is_list(raw: Any) -> None:

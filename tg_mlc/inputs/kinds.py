@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,34 +18,28 @@ from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs.components import Components, Nodes
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
-from tg_mlc.inputs.kind import EncoderOptions, InputKind, View, as_texts
+from tg_mlc.inputs.kind import InputKind, View, as_texts
 from tg_mlc.inputs.molecules import Inchi, Molecules
 from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
 MIN_CLAIMED = 10  #: Values of a category, of which fewer may be written like molecules by chance.
-#: All kinds of input, special ones after general ones, so that a search from the end finds the most
-#: special one.
+#: All kinds of input, special ones after general ones: searches begin at the end.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, Inchi, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set; a :class:`ValueError` if it is none of
-    :obj:`KINDS`.
-    """
+    """The kind of the samples of a data set; a :class:`ValueError` if there is none."""
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
-    names = [kind.__name__ for kind in KINDS]
-    expected = f"samples of one of the kinds {names}"
+    expected = f"samples of one of the kinds {[kind.__name__ for kind in KINDS]}"
     raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """The components of samples without a fitted kind: those of a kind, or nodes of graphs of one's
-    own.
-    """
+    """The components of samples without a fitted kind, or the nodes of graphs of no kind."""
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))
@@ -53,9 +47,7 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays that become data sets whose :obj:`kind` has this name; a
-    :class:`ValueError` if none does.
-    """
+    """The kind of arrays by the :obj:`kind` of their data sets; a :class:`ValueError` if none."""
     kinds = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values()}
     kinds.pop(None, None)
     check_choice("kind", name, tuple(map(str, kinds)))
@@ -64,8 +56,7 @@ def kind_named(name: Any) -> type[InputKind]:
 
 def infer_kind(X: Any) -> str:
     """The :obj:`kind` of the data set that arrays become, which is announced."""
-    recognised = (kind.recognise(X) for kind in KINDS)
-    return announce_kind(*next(filter(None, recognised)))
+    return announce_kind(*next(filter(None, (kind.recognise(X) for kind in KINDS))))
 
 
 def announce_kind(kind: str, reason: str) -> str:
@@ -86,9 +77,7 @@ def kinds_by_form() -> dict[str, type[InputKind]]:
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
-    """The kinds by the options of the command line that name their columns, the last if several
-    share one.
-    """
+    """The kinds by the options of the command line that name their columns."""
     return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
@@ -128,14 +117,13 @@ def warn_of_claimed(
     """Warns of columns that may be inputs of their own, but for those that the caller ignores."""
     for column, kind in _claimed(schema, cells):
         name = column.name
-        if name not in ignored:
-            use = "is a category" if column.role == "category" else "is left out"
-            message = f"Column '{name}' {use}, but its cells look like inputs of their own"
-            cure, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
-            hint = (
-                f"To train on them, pass {cure}; if they are none, leave the column out: {ignore}"
-            )
-            warnings.warn(f"{message}. {hint}", stacklevel=2)
+        if name in ignored:
+            continue
+        use = "is a category" if column.role == "category" else "is left out"
+        cure, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
+        hint = f"To train on them, pass {cure}; if they are none, leave the column out: {ignore}"
+        message = f"Column '{name}' {use}, but its cells look like inputs of their own. {hint}"
+        warnings.warn(message, stacklevel=2)
 
 
 def _claimed(
@@ -150,16 +138,13 @@ def _claimed(
         words = (cell for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell)))
         texts = [cell.strip() for cell in words]
         for kind in reversed(KINDS if texts else []):
-            if _claims(kind, texts, only_all=is_category):
+            try:
+                is_claimed = kind.claims(texts)
+            except ValueError:  # Most texts, but not all, are inputs of the kind.
+                is_claimed = not is_category
+            if is_claimed:
                 yield column, kind
                 break
-
-
-def _claims(kind: type[InputKind], texts: Sequence[str], *, only_all: bool) -> bool:
-    try:
-        return kind.claims(texts)
-    except ValueError:  # Most texts, but not all, are inputs of the kind.
-        return not only_all
 
 
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
@@ -196,12 +181,8 @@ def input_encoder(
     """
     from tg_mlc.nn.encoders import BagEncoder, GivenComponents
 
-    options: EncoderOptions = {
-        "num_components": num_components,
-        "input_dropout": input_dropout,
-        "min_df": min_df,
-    }
-    encoder = kind_of(train).encoder(train, channels, **options)
+    options: Any = {"num_components": num_components, "input_dropout": input_dropout}
+    encoder = kind_of(train).encoder(train, channels, min_df=min_df, **options)
     if latent and isinstance(encoder, BagEncoder) and not train.y.isnan().all():
         encoder.start_from_documents(bag_of_words(train))
     return GivenComponents(encoder, train.num_labels) if given_labels else encoder

@@ -24,7 +24,7 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.samples import Samples, settings_key
 from tg_mlc.inputs.checks import check_lost
-from tg_mlc.inputs.smiles import MoleculeError, molecule_from_rdmol, parse_smiles, to_smiles
+from tg_mlc.inputs.smiles import MoleculeError, molecule_from_smiles, parse_smiles
 from tg_mlc.inputs.tables import read_molecules, read_table
 
 OnError = Literal["skip", "raise"]
@@ -75,8 +75,7 @@ class MoleculeReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain lists and numbers."""
         invalid, duplicates = list(map(list, self.invalid)), list(map(list, self.duplicates))
-        lists = {"invalid": invalid, "duplicates": duplicates, "filtered": list(self.filtered)}
-        return {**vars(self), **lists}
+        return {**vars(self), "invalid": invalid, "duplicates": duplicates}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MoleculeReport:
@@ -86,12 +85,8 @@ class MoleculeReport:
         return cls(values["num_rows"], invalid, duplicates, values["filtered"])
 
     def __str__(self) -> str:
-        numbers: dict[str, Sequence[Any]] = {
-            "invalid": self.invalid,
-            "duplicates": self.duplicates,
-            "filtered": self.filtered,
-        }
-        counts = ", ".join(f"{len(rows)} {name}" for name, rows in numbers.items())
+        names = ("invalid", "duplicates", "filtered")
+        counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in names)
         invalid = [
             f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}"
             for row, smiles, why in self.invalid
@@ -143,9 +138,8 @@ class MoleculeDataset(LabeledMolecules):
     ) -> None:
         super().__init__(None, transform)
         self._adopt(samples)
-        lost = {
-            row: f"'{shorten(smiles, 40)}': {reason}" for row, smiles, reason in self.report.invalid
-        }
+        invalid = self.report.invalid
+        lost = {row: f"'{shorten(smiles, 40)}': {reason}" for row, smiles, reason in invalid}
         check_lost(lost, self.report.num_rows, where, max_lost)
 
     @classmethod
@@ -181,8 +175,8 @@ class MoleculeDataset(LabeledMolecules):
         """
         is_list = hasattr(smiles, "__len__") and getattr(smiles, "ndim", 1) == 1
         if isinstance(smiles, str) or not is_list:
-            got = f"{type(smiles).__name__}); choose a column of a table"
-            raise ValueError(f"Expected 'smiles' to be a list of strings (got {got}")
+            got = f"(got {type(smiles).__name__}); choose a column of a table"
+            raise ValueError(f"Expected 'smiles' to be a list of strings {got}")
         check_same_rows(smiles, y)
         labels, names = read_labels(as_list(y), label_names)
         if len(labels) != len(smiles):
@@ -235,10 +229,8 @@ class MoleculeDataset(LabeledMolecules):
         """
 
         def build() -> Samples:
-            smiles, y, names = read_molecules(
-                path, smiles_column, label_columns, delimiter, encoding
-            )
-            return molecule_samples(smiles, y, names, **options)
+            table = read_molecules(path, smiles_column, label_columns, delimiter, encoding)
+            return molecule_samples(*table, **options)
 
         # The file is read again only to find the lines of lost rows.
         table = cache(lambda: read_table(path, delimiter, encoding))
@@ -270,26 +262,21 @@ def molecule_samples(
     report = MoleculeReport(num_rows=len(smiles))
     first_rows: dict[str, int] = {}
     samples = []
-    canonical_smiles = require("rdkit.Chem", extra="molecules").MolToSmiles
+    write = require("rdkit.Chem", extra="molecules").MolToSmiles
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         rows = tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)
         for row, text in enumerate(rows):
             try:
                 if not isinstance(text, str):  # A cell of a data frame may be empty.
                     raise MoleculeError("not a string")
-                own = to_smiles(text)
-                mol = parse_smiles(own)
-                data = molecule_from_rdmol(mol, own)
+                data = molecule_from_smiles(text)
             except MoleculeError as error:
                 if on_error == "raise":
-                    got = f"'{shorten(text)}': {error}"
-                    hint = "pass on_error='skip' to skip it"
-                    raise ValueError(
-                        f"Expected a valid molecule in row {row} (got {got}); {hint}"
-                    ) from error
+                    got = f"got '{shorten(text)}': {error}); pass on_error='skip' to skip it"
+                    raise ValueError(f"Expected a valid molecule in row {row} ({got}") from error
                 report.invalid.append(InvalidMolecule(row, str(text), str(error)))
                 continue
-            canonical = canonical_smiles(mol)
+            canonical = write(parse_smiles(data.smiles))
             first = first_rows.setdefault(canonical, row)
             if first != row:
                 report.duplicates.append(DuplicateMolecule(row, first, canonical))

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.transforms import Compose
 from torch_geometric.utils import subgraph
 from typing_extensions import Self, Unpack
 
@@ -39,7 +38,7 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import LogCounts, QuantileScaler
 from tg_mlc.inputs.smiles import (
     INCHI,
-    Fingerprint,
+    VECTORS,
     MoleculeDescriptors,
     find_molecule,
     molecule_features,
@@ -49,8 +48,6 @@ from tg_mlc.inputs.smiles import (
     without_bond,
 )
 
-#: The vectors that describe a molecule as a whole, by the attribute that holds them.
-VECTORS = ("morgan", "atom_pair", "torsion", "maccs", "descriptors")
 #: Signs for bonds in their names, by RDKit's names of their types.
 BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 _EXAMPLES = """
@@ -140,8 +137,8 @@ class Molecules(InputKind):
             return False
         others = [row for row, text in enumerate(texts) if not _is_molecule(text)]
         if 0 < len(others) < len(texts) / 2:
-            row, number = others[0], len(others)
-            got = f"{number} others, the first {shorten(texts[row])!r} in row {row}"
+            row = others[0]
+            got = f"{len(others)} others, the first {shorten(texts[row])!r} in row {row}"
             hint = "drop these rows, or pass inputs='texts'"
             raise ValueError(f"Expected SMILES alone (got {got}); {hint}")
         return not others
@@ -184,7 +181,7 @@ class Molecules(InputKind):
     ) -> MultiLabelDataset:
         """Makes molecules with all vectors, and skips rows that cannot be read."""
         options = options or FileOptions()
-        if options.label_separator is not None:
+        if any((options.label_separator, options.label_paths, options.hierarchy)):
             return super().from_csv(path, columns, labels, options)
         dataset = MoleculeDataset.from_csv(
             path,
@@ -213,21 +210,15 @@ class Molecules(InputKind):
         """Returns samples of SMILES, or samples with the vectors that they lack."""
         return with_vectors(super().transform(raw), self.sizes)
 
-    def state_dict(self) -> dict[str, Any]:
-        # Only training samples are described.
-        return {key: value for key, value in super().state_dict().items() if key != "describe"}
-
     def _new_samples(self, raw: Sequence[str]) -> MultiLabelDataset:
         size = MoleculeDescriptors().num_descriptors if "descriptors" in self.sizes else 0
         if size != self.sizes.get("descriptors", 0):
             expected = f"an RDKit of {self.sizes['descriptors']} descriptors, as in training"
             raise ValueError(f"Expected {expected} (got {size}); install the same version")
         check_is_list(raw)
-        y, describe = torch.from_numpy(self._unknown(len(raw))), _vectors(self.sizes)
-        samples = molecule_samples(
-            list(raw), y, self.label_names, on_error="raise", pre_transform=describe
-        )
-        return ArrayDataset(samples)
+        y, names = torch.from_numpy(self._unknown(len(raw))), self.label_names
+        options: Any = {"on_error": "raise", "pre_transform": molecule_features(self.sizes)}
+        return ArrayDataset(molecule_samples(list(raw), y, names, **options))
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
@@ -325,7 +316,7 @@ def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) ->
     if present.issuperset(sizes):
         return dataset
     missing = {key: size for key, size in sizes.items() if key not in present}
-    describe = _vectors(missing)
+    describe = molecule_features(missing)
     described = [describe(copy(data)) for data in dataset]
     for key in missing:
         dataset = with_attribute(dataset, key, torch.cat([data[key] for data in described]))
@@ -337,23 +328,10 @@ def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
     if not (sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}):
         return sample
     own, sample.smiles = sample.smiles, smiles()
-    described: Data = _vectors(sizes)(sample)
+    described: Data = molecule_features(sizes)(sample)
     described.smiles = own
     return described
 
 
-def _vectors(sizes: Mapping[str, int | None]) -> Compose:
-    """The transform that adds vectors of these sizes, or of the default ones."""
-    transforms: list[Any] = []
-    for key, size in sizes.items():
-        is_fingerprint = key != "descriptors"
-        options = [size] if size else []
-        transforms.append(
-            Fingerprint(cast(Any, key), *options) if is_fingerprint else MoleculeDescriptors()
-        )
-    return Compose(transforms)
-
-
 def _is_molecule(text: Any) -> bool:
-    is_word = isinstance(text, str) and text.split() == [text]
-    return is_word and find_molecule(text) is not None
+    return isinstance(text, str) and text.split() == [text] and find_molecule(text) is not None

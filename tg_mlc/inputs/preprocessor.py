@@ -143,10 +143,9 @@ def from_state(entry: Mapping[str, Any]) -> Preprocessor:
 def as_tensors(value: Any) -> Any:
     """Plain data with tensors in place of arrays."""
     if isinstance(value, np.ndarray):
-        is_writeable = value.flags.writeable
-        return (
-            torch.from_numpy(np.ascontiguousarray(value)) if is_writeable else torch.tensor(value)
-        )
+        if not value.flags.writeable:
+            return torch.tensor(value)
+        return torch.from_numpy(np.ascontiguousarray(value))
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, dict):

@@ -1,12 +1,13 @@
-"""SMILES and InChI strings as PyG graphs, fingerprints and descriptors, each parsed once."""
+"""SMILES, InChI and SDF as PyG graphs, fingerprints and descriptors, each parsed once."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose
 from torch_geometric.utils import from_rdmol
 
+from tg_mlc._files import read_unpacked
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
@@ -23,10 +25,15 @@ if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
 FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
+#: The vectors that describe a molecule as a whole, by the attribute that holds them.
+VECTORS: tuple[str, ...] = (*get_args(FingerprintKind), "descriptors")
 
 INCHI = "InChI="  #: the beginning of an InChI
 MAX_ATOMS = 1_000  #: most atoms of a molecule, unless :func:`max_atoms` differs
 MAX_CHARACTERS = 10  #: most characters of a SMILES per atom
+STRUCTURE = "structure"  #: the column of molecules in the table of an SDF
+_END = "M  END"
+_PROPERTY = re.compile(r"^>.*<(.+?)>.*\n((?:(?!>.*<.+>).+\n?)*)", re.MULTILINE)
 # RDKit's names of the generators. Morgan substructures of radius 2 are the usual ECFP4.
 _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "morgan": ("GetMorganGenerator", {"radius": 2}),
@@ -39,7 +46,9 @@ _OTHERS = {
     r".*>.*>.*": "a reaction; pass its reactants or its products as one molecule",
     r"(\[[^\[\]]+\])+": "perhaps SELFIES; turn it into SMILES with 'selfies.decoder'",
     r"[A-Z]{14}-[A-Z]{10}-[A-Z]": "an InChIKey, which names no atoms; pass the InChI or the SMILES",
+    rf"{INCHI}.*": "not a valid InChI",
 }
+_require = partial(require, extra="molecules")
 
 
 class MoleculeError(ValueError):
@@ -62,15 +71,16 @@ def molecule_from_smiles(smiles: str) -> Data:
             valence), has no atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies
             outside the categories of PyG's features.
     """
-    smiles = to_smiles(smiles)
-    return molecule_from_rdmol(parse_smiles(smiles), smiles)
-
-
-def to_smiles(text: str) -> str:
-    """Returns the canonical SMILES of an InChI; any other string as it is."""
-    if not text.startswith(INCHI):
-        return text
-    return str(require("rdkit.Chem", extra="molecules").MolToSmiles(parse_smiles(text)))
+    if smiles.startswith(INCHI):
+        smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
+    mol = parse_smiles(smiles)
+    try:
+        data = from_rdmol(mol)
+    except ValueError as error:  # PyG looks categories up with `list.index`.
+        reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
+        raise MoleculeError(reason) from error
+    data.smiles = smiles
+    return data
 
 
 def parse_smiles(smiles: str) -> Mol:
@@ -102,9 +112,9 @@ def find_molecule(smiles: str) -> Mol | None:
     """
     if _is_too_large(smiles):
         return None
-    chem = require("rdkit.Chem", extra="molecules")
+    chem = _require("rdkit.Chem")
     parse = chem.MolFromInchi if smiles.startswith(INCHI) else chem.MolFromSmiles
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+    with _require("rdkit.rdBase").BlockLogs():
         mol: Mol | None = parse(smiles)
     return mol
 
@@ -120,22 +130,9 @@ def _is_too_large(smiles: str) -> bool:
 
 
 def _unsanitized(smiles: str) -> Mol | None:
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        mol: Mol | None = require("rdkit.Chem", extra="molecules").MolFromSmiles(
-            smiles, sanitize=False
-        )
+    with _require("rdkit.rdBase").BlockLogs():
+        mol: Mol | None = _require("rdkit.Chem").MolFromSmiles(smiles, sanitize=False)
     return mol
-
-
-def molecule_from_rdmol(mol: Mol, smiles: str) -> Data:
-    """Converts an RDKit molecule to a PyG graph that remembers its SMILES string."""
-    try:
-        data = from_rdmol(mol)
-    except ValueError as error:  # PyG looks categories up with `list.index`.
-        reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
-        raise MoleculeError(reason) from error
-    data.smiles = smiles
-    return data
 
 
 class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
@@ -170,7 +167,7 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         """Returns the sample with its fingerprint."""
         molecule = _valid_molecule(data)
         if self.kind == "maccs":
-            values = list(require("rdkit.Chem.MACCSkeys", extra="molecules").GenMACCSKeys(molecule))
+            values = list(_require("rdkit.Chem.MACCSkeys").GenMACCSKeys(molecule))
         else:
             counts = _generator(self.kind, self.num_bits).GetCountFingerprintAsNumPy(molecule)
             values = counts.astype("float32")
@@ -218,7 +215,7 @@ def with_dummies(smiles: str, masked: np.ndarray) -> str:
     """The SMILES of a molecule in which some atoms are dummies, which descriptors and fingerprints
     do not know.
     """
-    chem = require("rdkit.Chem", extra="molecules")
+    chem = _require("rdkit.Chem")
     mol = chem.RWMol(parse_smiles(smiles))
     for index in np.flatnonzero(masked).tolist():
         dummy = chem.Atom(0)
@@ -231,14 +228,14 @@ def without_bond(smiles: str, index: int) -> str:
     """The SMILES of a molecule in which a bond is cut: a dummy takes the place of each of its atoms
     for the other one. Symmetric bonds have the same SMILES.
     """
-    chem = require("rdkit.Chem", extra="molecules")
+    chem = _require("rdkit.Chem")
     mol = parse_smiles(smiles)
     if mol.GetBondWithIdx(index).GetIsAromatic():
         # Single if it can be, so that symmetric bonds are cut alike.
         single = chem.RWMol(mol)
         single.GetBondWithIdx(index).SetIsAromatic(False)
         single.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
-        with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        with _require("rdkit.rdBase").BlockLogs():
             try:
                 chem.Kekulize(single, clearAromaticFlags=True)
                 mol = single
@@ -249,10 +246,18 @@ def without_bond(smiles: str, index: int) -> str:
     return str(chem.MolToSmiles(cut))
 
 
-def molecule_features() -> Compose:
-    """The transform that adds all vectors to molecules."""
-    fingerprints = [Fingerprint(kind) for kind in get_args(FingerprintKind)]
-    return Compose([*fingerprints, MoleculeDescriptors()])
+def molecule_features(sizes: Mapping[str, int | None] | None = None) -> Compose:
+    """The transform that adds vectors to molecules.
+
+    Args:
+        sizes (dict, optional): Sizes of vectors by attribute, :obj:`None` for the default one.
+            (default: :obj:`None`, all vectors of default sizes)
+    """
+    transforms: list[Any] = []
+    for key, size in (dict.fromkeys(VECTORS) if sizes is None else sizes).items():
+        options: Any = (key, size) if size else (key,)
+        transforms.append(MoleculeDescriptors() if key == "descriptors" else Fingerprint(*options))
+    return Compose(transforms)
 
 
 def _why_text_refused(smiles: str) -> str:
@@ -262,8 +267,6 @@ def _why_text_refused(smiles: str) -> str:
     for pattern, reason in _OTHERS.items():
         if match := re.fullmatch(pattern, smiles, re.DOTALL):
             return match.expand(reason)
-    if smiles.startswith(INCHI):
-        return "not a valid InChI"
     return why_refused(_unsanitized(smiles), "a valid SMILES")
 
 
@@ -271,9 +274,9 @@ def why_refused(mol: Mol | None, expected: str) -> str:
     """The reason why RDKit refuses a molecule that it could not sanitize, or not even parse."""
     if mol is None:
         return f"not {expected}"
-    chem = require("rdkit.Chem", extra="molecules")
-    with require("rdkit.rdBase", extra="molecules").BlockLogs():
-        problems = [problem.Message() for problem in chem.DetectChemistryProblems(mol)]
+    with _require("rdkit.rdBase").BlockLogs():
+        found = _require("rdkit.Chem").DetectChemistryProblems(mol)
+        problems = [problem.Message() for problem in found]
     rest = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
     return "; ".join(problems[:3]) + rest or "RDKit cannot sanitize the molecule"
 
@@ -281,19 +284,58 @@ def why_refused(mol: Mol | None, expected: str) -> str:
 def _valid_molecule(data: Data) -> Any:
     molecule = find_molecule(data.smiles)
     if molecule is None:
-        got = shorten(data.smiles)
-        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got '{got}')")
+        got = f"'{shorten(data.smiles)}'"
+        raise ValueError(f"Expected 'data.smiles' to be a valid SMILES (got {got})")
     return molecule
 
 
 @cache
 def _generator(kind: str, num_bits: int) -> Any:
     name, options = _GENERATORS[kind]
-    generators = require("rdkit.Chem.rdFingerprintGenerator", extra="molecules")
-    return getattr(generators, name)(fpSize=num_bits, **options)
+    make = getattr(_require("rdkit.Chem.rdFingerprintGenerator"), name)
+    return make(fpSize=num_bits, **options)
 
 
 @cache
 def _descriptors() -> list[Callable[[Any], float]]:
-    descriptors = require("rdkit.Chem.Descriptors", extra="molecules").descList
+    descriptors = _require("rdkit.Chem.Descriptors").descList
     return [compute for name, compute in descriptors if name not in ("Ipc", "AvgIpc")]
+
+
+def is_sdf(path: str | Path) -> bool:
+    """Tells whether a file is an SDF by its name, such as ``drugs.sdf.gz``."""
+    return ".sdf" in map(str.lower, Path(path).suffixes)
+
+
+def read_sdf_cells(path: Path) -> Any:
+    """Reads the molecules of an SDF as a data frame with a row for each record.
+
+    RDKit takes hydrogens off, finds stereo centres in coordinates, and writes canonical SMILES. The
+    cell of a record that it cannot read says the number of the record and the reason, which is no
+    SMILES, so that the row is refused later.
+    """
+    content = read_unpacked(path)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode("latin1")
+    records = re.split(r"^\$\$\$\$.*\n?", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    rows = [_cells(record, number) for number, record in enumerate(records, 1) if record.strip()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = list(names) or [STRUCTURE]
+    return _require("pandas").DataFrame(rows, columns=columns, dtype=object).fillna("")
+
+
+def _cells(record: str, number: int) -> dict[str, str]:
+    block, _, rest = record.partition(_END)
+    properties = {match[1]: match[2].strip() for match in _PROPERTY.finditer(rest)}
+    if STRUCTURE in properties:
+        got = f"one in record {number}"
+        raise ValueError(f"Expected no property '{STRUCTURE}' in an SDF (got {got}); rename it")
+    chem, block = _require("rdkit.Chem"), f"{block}{_END}\n"
+    with _require("rdkit.rdBase").BlockLogs():
+        mol = chem.MolFromMolBlock(block)
+        if mol is not None:
+            return {STRUCTURE: chem.MolToSmiles(mol), **properties}
+        reason = why_refused(chem.MolFromMolBlock(block, sanitize=False), "a valid molblock")
+    return {STRUCTURE: f"record {number}: {reason}", **properties}

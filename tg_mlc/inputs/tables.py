@@ -29,7 +29,7 @@ from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.label_columns import find_labels
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, repeated
-from tg_mlc.inputs.sdf import is_sdf, read_sdf_cells
+from tg_mlc.inputs.smiles import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
 
 #: Separators that are looked for between names of labels.

@@ -90,12 +90,9 @@ class Vectors(TableKind):
         return read_matrix(X, options.get("feature_names"), options.get("num_inputs"), sparse=False)
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        return self._of_rows(raw)
+        return self._of_matrix(*self._read_rows(raw))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by row, of columns that are missing, and of cells that are not written as
-        in training.
-        """
         raw = as_list(raw)
         if is_dense_frame(raw):
             return self._read_frame(raw)[1]
@@ -118,7 +115,6 @@ class Vectors(TableKind):
         return np.random.default_rng(0).normal(size=(number, self.num_inputs)).round(3)
 
     def components(self, sample: Data) -> list[str]:
-        """The columns, on all of which each component of the encoder depends."""
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:

@@ -1,9 +1,13 @@
-"""Words: texts, lists of words, or numbers of words, as sequences or as bags."""
+"""Words: texts, lists of words, or numbers of words, as sequences or as bags; vocabularies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +20,7 @@ from typing_extensions import Self, Unpack
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_list, is_missing
+from tg_mlc._options import check_count
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
@@ -32,18 +37,25 @@ from tg_mlc.inputs._features import (
 )
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.tf_idf import TfIdf
-from tg_mlc.inputs.vocabulary import (
-    PATTERNS,
-    UNKNOWN,
-    build_vocabulary,
-    check_words,
-    encode,
-    tokenize,
-)
+from tg_mlc.inputs.scalers import TfIdf
 
-#: The number of words that have none.
-NO_NUMBER = -1
+#: The word that stands for every word outside the vocabulary; its number is 0.
+UNKNOWN = "<unk>"
+#: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
+_UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+#: Signs within words that are no letters for Python: accents, Hebrew and Arabic points, vowels.
+_SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
+_WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
+#: How texts are split, by the names that models store.
+PATTERNS = {
+    "letters": re.compile(r"[^\W\d_]+"),
+    "words": re.compile(
+        rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?:[0-9]+|(?![+#]|{_WORD})))?|[{_UNSPACED}]+"
+    ),
+}
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
+NO_NUMBER = -1  #: the number of words that have none
 
 
 class WordMatrix(View):
@@ -81,11 +93,12 @@ class Words(TableKind):
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
-                hint = "if they are rows of a matrix, pass kind='vector'; "
-                hint += "if numbers of words, pass kind='sequence' or 'bag'"
-                got = f"{len(documents)} of length {len(documents[0])}"
                 expected = "'kind' for lists of whole numbers all of one length"
-                raise ValueError(f"Expected {expected} (got {got}): {hint}")
+                got = (
+                    f"{len(documents)} of length {len(documents[0])}): if they are rows of a matrix"
+                )
+                hint = "pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
+                raise ValueError(f"Expected {expected} (got {got}, {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
             reason = "they are lists of whole numbers, not all of one length"
@@ -106,8 +119,8 @@ class Words(TableKind):
         if documents is None and kind == "bag":
             return read_matrix(X, options.get("feature_names"), num_inputs, sparse=True)
         if documents is None:
-            expected = "lists of words for kind='sequence'"
-            raise ValueError(f"Expected {expected} (got a matrix); pass one list per sample")
+            hint = "pass one list per sample"
+            raise ValueError(f"Expected lists of words for kind='sequence' (got a matrix); {hint}")
         tokens, words, unknown = number_words(documents, kind == "sequence", **options)
         if kind == "sequence":
             return tokens, words
@@ -120,9 +133,8 @@ class Words(TableKind):
         """The words of texts; anything else as it is."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                expected = "lists of words"
                 got = "texts, and a model of words that others made of texts"
-                raise ValueError(f"Expected {expected} (got {got})")
+                raise ValueError(f"Expected lists of words (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
 
@@ -141,15 +153,11 @@ class Words(TableKind):
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes what another one has learned, which split texts into letters if it does not say
-        how.
-        """
+        # Models of before tokenizers were saved split texts into letters.
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame, if it holds texts or lists; else those that training
-        had.
-        """
+        """The only column of a data frame, if it holds texts or lists; else those of training."""
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
@@ -188,7 +196,7 @@ class Words(TableKind):
         if form == "cell":
             return super()._of_list(inputs)
         if form == "row":
-            return self._of_rows(inputs)
+            return self._of_matrix(*self._read_rows(inputs))
         if form == "other":
             got = "nothing" if is_missing(inputs[0]) else f"{inputs[0]!r:.40}"
             raise ValueError(f"Expected a text, or a list of words or of their numbers (got {got})")
@@ -222,9 +230,8 @@ class Words(TableKind):
             return super()._new_samples(raw)
         if self.values == "weights":
             expected = "a matrix with weights of words, as in training samples, which are no counts"
-            raise ValueError(
-                f"Expected {expected} (got texts or lists of words); weigh words as there"
-            )
+            got = "texts or lists of words"
+            raise ValueError(f"Expected {expected} (got {got}); weigh words as there")
         old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **old)
         counts = count_words(tokens, self.num_inputs, unknown)
@@ -314,8 +321,8 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        expected = "the numbers of words, as those of 'like' have no names"
-        raise ValueError(f"Expected {expected} (got strings)")
+        why = "those of 'like' have no names"
+        raise ValueError(f"Expected the numbers of words, as {why} (got strings)")
     numbers = {word: number for number, word in enumerate(words or ())}
     unknown = numbers.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
@@ -341,3 +348,81 @@ def _check(documents: list[Document], is_right: Callable[[Any], bool], expected:
         for index, word in enumerate(document):
             if not is_right(word):
                 raise ValueError(f"Expected {expected} (got {word!r} as word {index} of row {row})")
+
+
+def tokenize(text: str, how: str = "words") -> list[str]:
+    """Splits a text into words, in lower case and in order.
+
+    .. code-block:: python
+
+        tokenize("C++ sales rose 3.5 pct")  # ['c++', 'sales', 'rose', '3.5', 'pct']
+        tokenize("红苹果")  # ['红苹', '苹果']
+
+    Args:
+        text (str): The text.
+        how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at
+            their ends, and pairs of neighbours in scripts without spaces; or :obj:`"letters"`, runs
+            of letters alone. (default: :obj:`"words"`)
+    """
+    if how == "letters" or text.isascii():
+        return PATTERNS[how].findall(text.lower())
+    words: list[str] = []
+    for word in PATTERNS[how].findall(unicodedata.normalize("NFKC", text).lower()):
+        is_unspaced = _IS_UNSPACED.fullmatch(word) is not None
+        words += [word[i : i + 2] for i in range(len(word) - 1)] if is_unspaced else [word]
+    return words
+
+
+def build_vocabulary(
+    documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None
+) -> list[str]:
+    """The words of training documents in the order of their numbers, as :obj:`feature_names` of a
+    data set of texts: first :obj:`"<unk>"`, which stands for all others, then the most frequent
+    ones, and words of one frequency in the order of the alphabet.
+
+    Args:
+        documents (iterable of list of str): The words of each *training* document. Only counts stay
+            in memory.
+        min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)
+        max_size (int, optional): How many words to keep, not counting the unknown one. (default:
+            :obj:`None`, all)
+
+    Raises:
+        ValueError: If an option is out of range, a document is a string instead of a list of words,
+            or a word has a line break in it.
+    """
+    check_count("min_count", min_count)
+    check_count("max_size", max_size, or_none=True)
+    counts: Counter[str] = Counter()
+    for document in _lists_of_words(documents):
+        counts.update(document)
+    del counts[UNKNOWN]
+    frequent = ((word, count) for word, count in counts.items() if count >= min_count)
+    ordered = sorted(frequent, key=lambda item: (-item[1], item[0]))
+    return check_words([UNKNOWN, *(word for word, _ in islice(ordered, max_size))])
+
+
+def check_words(words: list[str]) -> list[str]:
+    """Refuses words that are there twice or have a line break in them."""
+    check_names(words, len(words), "words")
+    broken = next((word for word in words if "\n" in word), None)
+    if broken is not None:  # The processed file of a data set keeps one word a line.
+        raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
+    return words
+
+
+def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
+    """The numbers of the words of documents; a word that has none gets that of unknown words."""
+    ids, ends = array("i"), array("q", [0])
+    for document in _lists_of_words(documents):
+        ids.extend([numbers.get(word, unknown) for word in document])
+        ends.append(len(ids))
+    return Tokens(np.frombuffer(ids, dtype=np.intc), np.frombuffer(ends, dtype=np.int64))
+
+
+def _lists_of_words(documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    for document in documents:
+        if isinstance(document, str):
+            got = f"the text {document[:40]!r}"
+            raise ValueError(f"Expected lists of words (got {got}); split it with 'tokenize'")
+        yield document

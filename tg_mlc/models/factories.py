@@ -16,7 +16,8 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs import kind_of
 from tg_mlc.inputs.kind import EncoderOptions
-from tg_mlc.inputs.molecules import VECTORS, molecule_scaler
+from tg_mlc.inputs.molecules import molecule_scaler
+from tg_mlc.inputs.smiles import VECTORS
 from tg_mlc.models.builders import builder
 from tg_mlc.models.lamp import LaMP
 from tg_mlc.nn import FeatureToLabelConv

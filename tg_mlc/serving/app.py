@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc.inference import Model, load
-from tg_mlc.serving.batching import Batcher, OverloadedError, RefusedError
+from tg_mlc.serving.batching import Batcher, RefusedError
 from tg_mlc.serving.requests import CONTENT, Limits, Request, read
 
 if TYPE_CHECKING:
@@ -31,25 +31,16 @@ class _Statistics:
     def __init__(self) -> None:
         prometheus = require("prometheus_client", extra="serve")
         registry = prometheus.CollectorRegistry()
-        sizes = {"registry": registry, "buckets": [2**k for k in range(11)]}
-        self.requests = prometheus.Counter(
-            "tg_mlc_requests", "By status.", ["model", "status"], registry=registry
-        )
-        self.inputs = prometheus.Counter(
-            "tg_mlc_inputs", "Read or not.", ["model", "read"], registry=registry
-        )
-        self.seconds = prometheus.Histogram(
-            "tg_mlc_request_seconds", "Per request.", ["model"], registry=registry
-        )
-        self.batch_inputs = prometheus.Histogram(
-            "tg_mlc_batch_inputs", "Per batch.", ["model"], **sizes
-        )
-        self.batch_seconds = prometheus.Histogram(
-            "tg_mlc_batch_seconds", "Per batch.", ["model"], registry=registry
-        )
-        self.waiting = prometheus.Gauge(
-            "tg_mlc_inputs_waiting", "For a model.", ["model"], registry=registry
-        )
+        counter = partial(prometheus.Counter, registry=registry)
+        gauge = partial(prometheus.Gauge, registry=registry)
+        histogram = partial(prometheus.Histogram, registry=registry)
+        sizes = [2**k for k in range(11)]
+        self.requests = counter("tg_mlc_requests", "By status.", ["model", "status"])
+        self.inputs = counter("tg_mlc_inputs", "Read or not.", ["model", "read"])
+        self.seconds = histogram("tg_mlc_request_seconds", "Per request.", ["model"])
+        self.batch_inputs = histogram("tg_mlc_batch_inputs", "Per batch.", ["model"], buckets=sizes)
+        self.batch_seconds = histogram("tg_mlc_batch_seconds", "Per batch.", ["model"])
+        self.waiting = gauge("tg_mlc_inputs_waiting", "For a model.", ["model"])
         self.type = prometheus.CONTENT_TYPE_LATEST
         self.registry, self.generate = registry, prometheus.generate_latest
 
@@ -66,10 +57,8 @@ class _Server:
         with ExitStack() as stack:
             tasks, statistics = [], self.statistics
             for name, model in self.models.items():
-                histograms = (
-                    statistics.batch_inputs.labels(name),
-                    statistics.batch_seconds.labels(name),
-                )
+                sizes, seconds = statistics.batch_inputs, statistics.batch_seconds
+                histograms = sizes.labels(name), seconds.labels(name)
                 self.batchers[name] = batcher = Batcher(model, self.limits, histograms)
                 stack.callback(batcher.thread.shutdown)
                 num_waiting = partial(getattr, batcher, "num_waiting")
@@ -85,8 +74,11 @@ class _Server:
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         num_equal = sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens)
         if self.tokens and num_equal == 0:
-            expected, headers = "a known token", {"WWW-Authenticate": "Bearer"}
-            raise fastapi.HTTPException(401, f"Expected {expected} (got none, or another)", headers)
+            message, headers = (
+                "a known token (got none, or another)",
+                {"WWW-Authenticate": "Bearer"},
+            )
+            raise fastapi.HTTPException(401, f"Expected {message}", headers)
 
     async def health(self) -> dict[str, str]:
         """Tells that the process lives."""
@@ -95,8 +87,8 @@ class _Server:
     async def ready(self) -> dict[str, Any]:
         """Tells that models are loaded, and that the server is not about to stop."""
         if not self.is_ready:
-            expected = "a server that is ready"
-            raise fastapi.HTTPException(503, f"Expected {expected} (got one that starts or stops)")
+            got = "one that starts or stops"
+            raise fastapi.HTTPException(503, f"Expected a server that is ready (got {got})")
         return {"status": "ready", "models": list(self.models)}
 
     async def metrics(self) -> Any:
@@ -129,11 +121,8 @@ class _Server:
             status = 200 if num_read else 422
             return JSONResponse({"model": name, **content}, status)
         except RefusedError as error:
-            status = 422
-            raise fastapi.HTTPException(status, str(error)) from None
-        except OverloadedError as error:
-            status = 429
-            raise fastapi.HTTPException(status, str(error), {"Retry-After": "1"}) from None
+            status = error.status
+            raise fastapi.HTTPException(status, str(error), error.headers) from None
         except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
             status = 503
             expected = f"an answer in {self.limits.max_seconds:g} seconds"
@@ -224,16 +213,14 @@ def run(
         timeout_keep_alive=75,
         timeout_graceful_shutdown=drain,
     )
-    server = uvicorn.Server(config)
-    address = f"http://{host}:{port}"
-    print(f"Serving {', '.join(names)} at {address} (try /docs)", flush=True)  # noqa: T201
+    server, address = uvicorn.Server(config), f"{host}:{port}"
+    print(f"Serving {', '.join(names)} at http://{address} (try /docs)", flush=True)  # noqa: T201
     try:
         server.run()
     except (SystemExit, KeyboardInterrupt):
         if not server.started:
-            got = "a port in use, or an address of another machine"
-            message = f"Expected to listen at {host}:{port} (got {got}); choose another"
-            raise OSError(message) from None
+            got = "a port in use, or an address of another machine); choose another"
+            raise OSError(f"Expected to listen at {address} (got {got}") from None
         # uvicorn raises the signal to stop once more when all is done.
 
 

@@ -22,12 +22,17 @@ from tg_mlc.serving.requests import Limits
 _log = logging.getLogger(__name__)
 
 
-class OverloadedError(Exception):
-    """More inputs wait than the limit says."""
-
-
 class RefusedError(Exception):
     """The model refuses a whole request; the message says why."""
+
+    status: int = 422  #: of the answer, as its headers
+    headers: dict[str, str] | None = None
+
+
+class OverloadedError(RefusedError):
+    """More inputs wait than the limit says."""
+
+    status, headers = 429, {"Retry-After": "1"}
 
 
 class _Waiting(NamedTuple):
@@ -151,10 +156,8 @@ class Batcher:
         given = None
         if any(query.given is not None for query in queries):
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
-            parts = [
-                given_labels(names, query.given or {}, reading.size) for reading, query in pairs
-            ]
-            given = torch.cat(parts).numpy()
+            parts = (given_labels(names, query.given or {}, read.size) for read, query in pairs)
+            given = torch.cat([*parts]).numpy()
         whole = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
         return [

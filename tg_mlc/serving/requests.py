@@ -181,17 +181,10 @@ def _checked(inputs: Any, body: Body, limits: Limits, model: Model, messages: li
     given = None if body.given is None else [labels or {} for labels in body.given]
     try:
         if given is not None and len(given) != size:
-            got = f"{len(given)}"
-            raise ValueError(
-                f"Expected 'given' with an entry for each of {size} inputs (got {got})"
-            )
-        query = Query(
-            given=given,
-            metric=body.metric,
-            coverage=body.coverage,
-            coverage_per=body.coverage_per,
-            batch_size=limits.max_batch,
-        )
+            got = f"(got {len(given)})"
+            raise ValueError(f"Expected 'given' with an entry for each of {size} inputs {got}")
+        coverage = body.coverage, body.coverage_per
+        query = Query(given, body.metric, *coverage, batch_size=limits.max_batch)
         if unknown := {*explain} - {*model.label_names}:
             expected = "'explain' to name labels of the model"
             raise ValueError(f"Expected {expected} (got {sorted(unknown)[:5]})")

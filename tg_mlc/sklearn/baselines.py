@@ -41,8 +41,8 @@ class BaselineScores(Features):
         flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
 
     def state_dict(self) -> dict[str, Any]:
-        expected = "Expected a model that a folder can hold"
-        raise ValueError(f"{expected} (got a baseline); pickle the estimator")
+        hint = "pickle the estimator"
+        raise ValueError(f"Expected a model that a folder can hold (got a baseline); {hint}")
 
 
 class BaselineEstimator(RawInputEstimator):
@@ -83,12 +83,7 @@ class BaselineEstimator(RawInputEstimator):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fits the baseline.
-
-        Args:
-            X (Any): A matrix (dense or sparse), a data frame, or a list of texts, SMILES or DNA.
-            y (Any): Labels, as in :meth:`LaMPClassifier.fit`.
-        """
+        """Fits the baseline to inputs and labels as of :meth:`LaMPClassifier.fit`."""
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         kind = kinds_by_form()[self.inputs_]

@@ -30,15 +30,8 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
 from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# Fitted attributes that a folder holds, with the dtypes of arrays.
-_FITTED: dict[str, Any] = {
-    "inputs_": None,
-    "metric_": None,
-    "n_iter_": None,
-    "_columns": None,
-    "n_features_in_": None,
-    "feature_names_in_": object,
-}
+# Fitted attributes that a folder holds; the last one is an array of names.
+_FITTED = ("inputs_", "metric_", "n_iter_", "_columns", "n_features_in_", "feature_names_in_")
 
 
 class RawInputEstimator(ClassifierMixin, BaseEstimator):
@@ -136,7 +129,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         """Reads inputs and runs the model."""
         check_is_fitted(self)
         for name in ("given", "coherent", "coverage") if self._form.form == "classes" else ():
-            if not (options.get(name) is None or options[name] is False):
+            if options.get(name) is not None and options[name] is not False:
                 raise ValueError(f"Expected no '{name}' where each sample has one class (got some)")
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
@@ -183,16 +176,13 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             cells = cells_of(X) if is_dense_frame(X) else {}
             self._columns = Schema.infer(cells, {}, hints_of(X, cells)).to_dict() if cells else None
         finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        least = 2 if reset else 1
-        options: dict[str, Any] = {"ensure_min_samples": least, "ensure_all_finite": finite}
+        options: Any = {"ensure_min_samples": 1 + reset, "ensure_all_finite": finite}
         schema = None if self._columns is None else Schema.from_dict(self._columns)
         if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)
         if not hasattr(X, "dtypes"):
-            got = type(X).__name__
-            raise ValueError(
-                f"Expected a data frame with the columns of the last fit (got a {got})"
-            )
+            got = f"(got a {type(X).__name__})"
+            raise ValueError(f"Expected a data frame with the columns of the last fit {got}")
         validate_data(self, X, reset=reset, skip_check_array=True)
         return check_array(schema.matrix(cells_of(X)), estimator=self, input_name="X", **options)
 
@@ -245,9 +235,8 @@ class SavedEstimator(RawInputEstimator):
                 expected = f"Expected '{name}' to be plain data or a LabelGraph"
                 hint = f"call set_params({name}=...) before 'save'"
                 raise ValueError(f"{expected} (got {shorten(repr(value))}); {hint}")
-        fitted = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
-        for name, value in fitted.items():
-            fitted[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        values = {name: getattr(self, name) for name in _FITTED if hasattr(self, name)}
+        fitted = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in values.items()}
         entry = {"class": type(self).__name__, "settings": settings, "fitted": fitted}
         entry["form"] = self._form.state_dict()
         return self.model_.save(path, beside={"estimator": entry})
@@ -262,18 +251,16 @@ class SavedEstimator(RawInputEstimator):
         if entry["class"] != cls.__name__:
             expected = f"Expected '{os.fspath(path)}' to hold a {cls.__name__}"
             raise ValueError(f"{expected} (got a {entry['class']})")
-        settings = {}
+        settings = dict[str, Any]()
         for name, value in entry["settings"].items():
             state = value.get("tuner")
-            is_tuner = state is not None
-            settings[name] = (
-                ThresholdTuner().load_state_dict(state) if is_tuner else unpacked(value)
-            )
+            settings[name] = unpacked(value) if state is None else ThresholdTuner()
+            if state is not None:
+                settings[name].load_state_dict(state)
         estimator = cls(**settings)
         estimator._form = LabelForm.from_state(entry["form"])
         for name, value in entry["fitted"].items():
-            is_array = isinstance(value, list)
-            setattr(estimator, name, np.array(value, _FITTED[name]) if is_array else value)
+            setattr(estimator, name, np.array(value, object) if isinstance(value, list) else value)
         estimator.model_ = Model.from_content(content)
         return estimator
 
