@@ -405,21 +405,18 @@ def test_entities_of_training_have_places_and_others_share_one():
     assert batch.entity.tolist() == [0, 4, 5, 5]
 
 
-@pytest.mark.parametrize("options", [{"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}])
-def test_other_numbers_are_refused(options):
-    (name,) = options
-    with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
-        EventPreprocessor(**options)
-
-
 @pytest.mark.filterwarnings("ignore:3 of 6 entities have fewer")
-def test_events_that_do_not_fit_are_refused():
+def test_options_and_events_that_do_not_fit_are_refused():
     events = histories()
     split, later = time_split(events), events.with_next()
     with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):
         EventPreprocessor().transform(events)
     untrained = Split(split.train[:0], torch.arange(events.num_events), split.test[:0], "x")
     fewer = events.with_at_least(int(events.ptr.diff().max()))
+    for options in ({"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
+            EventPreprocessor(**options)
     for data, parts, message in (
         (events, untrained, "a split with training"),
         (later, time_split(later), r"have a date \(got those of 'with_next'\)"),

@@ -147,16 +147,14 @@ def test_label_graphs_of_attention_and_of_weights():
     model.load_state_dict(lanet().state_dict())
 
 
-@pytest.mark.parametrize("with_memory", [False, True])
-def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
+def test_ten_thousand_labels_along_a_sparse_graph():
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(10_000, (2, 50_000), generator=generator)
     graph = LabelGraph(edges, num_nodes=10_000)
     window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS}
-    memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4) if with_memory else None
+    memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4)
     model = LANET(graph, NUM_ENTITIES, 4, heads=2, memory=memory, window=window)
-    if with_memory:
-        torch.nn.init.ones_(model.readout.weight)
+    torch.nn.init.ones_(model.readout.weight)  # A readout beside a memory starts at zero.
     data = batch(3, num_labels=10_000)
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
     assert data.label.unique().numel() > 9_000

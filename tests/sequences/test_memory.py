@@ -74,7 +74,7 @@ def test_features_are_scaled_by_training_targets():
 
 @pytest.mark.parametrize("size", ["num_features", "channels", "hidden_channels"])
 def test_sizes_are_checked(size):
-    options = {"num_features": 7, "channels": 4, "hidden_channels": 8, size: 0}
+    options = {"num_features": 7, "channels": 4, size: 0}
     with pytest.raises(ValueError, match=f"'{size}' to be a whole number"):
         PersonalMemory(FREQUENCY, **options)
 

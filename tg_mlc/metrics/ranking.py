@@ -102,7 +102,7 @@ def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
 
     Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
-    return mean_of_defined(_hits(y_true, scores, k)[0].any(axis=1))
+    return mean_of_defined(np.asarray(_hits(y_true, scores, k)[0].any(axis=1)))
 
 
 def pooled_areas(targets: Targets, scores: FloatArray) -> tuple[float, float]:
