@@ -40,12 +40,8 @@ class Faithfulness(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class SampleExplanation:
-    """Why a model gave labels to one sample, in arrays over the explained labels :math:`L`.
-
-    An array without content for the model is empty (no states, no attention), or NaN where a method
-    does not apply to a component or a label.
-    """
+class SamplePrediction:
+    """One sample, and the prediction of the explained labels :math:`L`."""
 
     name: str  #: a short text for people
     #: the raw input as plain data: the text, the row, the SMILES; :obj:`None` if it came as numbers
@@ -58,6 +54,16 @@ class SampleExplanation:
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted
     truth: np.ndarray  #: ``[L]``, 1 or 0; NaN if unknown
+
+
+@dataclass(kw_only=True)
+class SampleExplanation(SamplePrediction):
+    """Why a model gave labels to one sample, in arrays over the explained labels :math:`L`.
+
+    An array without content for the model is empty (no states, no attention), or NaN where a method
+    does not apply to a component or a label.
+    """
+
     states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
     #: by method, ``[C, L]``; signed but for attention
     scores: dict[str, np.ndarray]

@@ -190,7 +190,7 @@ class NetworkProbe:
             sums = logits.sum(dim=0)
             ones = torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
             options: dict[str, Any] = {"retain_graph": True, "is_grads_batched": True}
-            chunks = ones.split(LABELS)
+            chunks = torch.split(ones, LABELS)
             gradients = [torch.autograd.grad(sums, states[1], c, **options)[0] for c in chunks]
         products = (states[0] * torch.cat(gradients)).movedim(0, -1)
         return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr

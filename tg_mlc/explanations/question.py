@@ -77,11 +77,12 @@ class Question:
         self._raw = None if _are_samples(raw) else raw
         self.dataset = self._read(raw)
         if makes_batches(self.dataset):
-            self.kind: Components = whole(self.dataset).components_for(self.model.networks[0])
+            kind: Any = whole(self.dataset).components_for(self.model.networks[0])
         else:
-            self.kind = self.model.kind or components_of(self.dataset)
+            kind = self.model.kind or components_of(self.dataset)
+        self.kind: Components = kind
         steps = [step for stage in self.model.preparing for step in stage.steps]
-        self.steps = [step for step in steps if step is not self.kind]
+        self.steps = [step for step in steps if step is not kind]
         self.samples = [copy(self.dataset[row]) for row in range(len(self.dataset))]
         for row, sample in enumerate(self.samples):
             if "given" in sample:
