@@ -43,7 +43,7 @@ from benchmarks.files import Run, collect, describe_dataset
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset, random_split
 from tg_mlc.datasets import Planted, registry
-from tg_mlc.explanations import faithfulness as measured
+from tg_mlc.explanations import methods as measured
 from tg_mlc.explanations.question import Question
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import kind_of
@@ -367,7 +367,7 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
     pairs = zip(explanation, others, strict=True)
     scores = [{**one.scores, SHUFFLED: other.scores[method]} for one, other in pairs]
     question = Question(network, test, names)
-    areas = measured.faithfulness(question, question.samples, scores, frequent)
+    areas = measured.faithfulness(question, scores, frequent)
     alike = []
     for sample in scores:
         columns = zip(sample[method].T, sample[SHUFFLED].T, strict=True)

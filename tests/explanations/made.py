@@ -26,21 +26,17 @@ BONDS = {"C0-C1": (0, 1), "C1=O2": (1, 2), "C1-O3": (1, 3), "O3-C4": (3, 4)} | {
 METHODS = {"integrated gradients of LaMP": 0.4, "attention of LaMP": 0.1, "occlusion": 0.3}
 
 
-def explanation(
-    *kinds: str, messages: bool = True, labels: list[str] = LABELS, seed: int = 0
-) -> Explanation:
+def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS) -> Explanation:
     """An explanation of a sample of each kind; without messages, as of classifiers alone."""
-    rng, size = np.random.default_rng(seed), len(labels)
+    rng, size = np.random.default_rng(0), len(labels)
     samples = []
     for kind in kinds or tuple(SAMPLES):
         raw, components, atoms = SAMPLES[kind]
         number, logits = len(components), rng.normal(size=size)
         scores = {method: rng.normal(size=(number, size)) for method in METHODS}
         scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
-        bonds, of_bonds = (BONDS if kind == "molecule" else {}), {}
-        if bonds:
-            draws = np.random.default_rng(seed + 1).normal(size=(len(bonds), size))
-            of_bonds = {"occlusion": draws}
+        bonds = BONDS if kind == "molecule" else {}
+        of_bonds = np.random.default_rng(1).normal(size=(len(bonds), size))
         among = (size if messages else 0, size)
         heads = (2, 3) if messages else (0, 0)
         sample = SampleExplanation(
@@ -61,12 +57,10 @@ def explanation(
             atoms=None if atoms is None else np.array(atoms),
             bonds=[*bonds],
             bond_atoms=np.array([*bonds.values()]) if bonds else None,
-            bond_scores=of_bonds,
+            bond_scores={"occlusion": of_bonds} if bonds else {},
         )
         samples.append(sample)
-    areas = {
-        method: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for method, gain in METHODS.items()
-    }
+    areas = {name: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for name, gain in METHODS.items()}
     return Explanation(
         labels=labels,
         label_names=labels,

@@ -10,7 +10,7 @@ from tests.sequences.histories import histories
 from tg_mlc.explanations.question import Question
 from tg_mlc.graphs import fully_connected
 from tg_mlc.sequences import LANET, EventPreprocessor, personal_memory, time_split
-from tg_mlc.sequences.components import SUMMARY
+from tg_mlc.sequences.windows import SUMMARY
 
 
 @pytest.fixture(scope="module")

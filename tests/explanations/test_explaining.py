@@ -6,26 +6,24 @@ import torch
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 from torch_geometric.data import Batch, Data
-from torch_geometric.explain import CaptumExplainer, Explainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
-from torch_geometric.nn import GraphConv, global_add_pool, global_mean_pool
+from torch_geometric.nn import global_add_pool, global_mean_pool
 
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
+from tests.inference.test_stage import Shift
 from tests.models.samples import molecules
 from tests.saved import TEXTS
 from tg_mlc.data import from_arrays, random_split
 from tg_mlc.datasets import Planted
-from tg_mlc.explanations import OneLabel
-from tg_mlc.explanations.explaining import METHODS
-from tg_mlc.explanations.methods import Chunk, Method, group_occlusion, link_occlusion
+from tg_mlc.explanations import network as network_module
+from tg_mlc.explanations.methods import METHODS, Chunk, Method, group_occlusion
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question, as_plain
 from tg_mlc.graphs import LabelGraph, fully_connected, tree
 from tg_mlc.inference import Model, networks
 from tg_mlc.inference.batches import batches_of
 from tg_mlc.inference.decisions import Coherence
-from tg_mlc.inference.stage import Stage
 from tg_mlc.inputs import Vectors
 from tg_mlc.inputs.smiles import molecule_from_smiles
 from tg_mlc.models import LaMP, node_lamp, table_lamp
@@ -74,15 +72,17 @@ def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples, 
     np.testing.assert_allclose(sums, difference, rtol=0.01, atol=0.01)
 
 
-def test_integrated_gradients_take_points_until_they_sum_or_say_so(samples):
+def test_integrated_gradients_take_points_until_they_sum_or_say_so(samples, monkeypatch):
     torch.manual_seed(0)
     network = Net()
     torch.nn.init.normal_(network.conv.nn[0].weight, std=2.0)
     batch, probe = Batch.from_data_list(samples[:1]), NetworkProbe(network)
-    scores, _, difference = probe.integrated(batch, [0, 1, 2], num_points=1)
+    monkeypatch.setattr(network_module, "NUM_POINTS", 1)
+    scores, _, difference = probe.integrated(batch, [0, 1, 2])
     torch.testing.assert_close(scores.sum(dim=0)[None], difference, rtol=0.01, atol=0.01)
+    monkeypatch.setattr(network_module, "MAX_POINTS", 1)
     with pytest.warns(UserWarning, match="after 1 points"):
-        probe.integrated(batch, [0, 1, 2], num_points=1, max_points=1)
+        probe.integrated(batch, [0, 1, 2])
 
 
 def test_effects_of_labels_are_what_cut_edges_change(network, samples):
@@ -208,17 +208,12 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
     assert alone[2, 0] == alone[6, 0] != alone[4, 0]
 
 
-@pytest.fixture(scope="module")
-def toluene():
-    """As samples of one's own network, which its SMILES make molecules."""
-    pytest.importorskip("rdkit")
-    return [molecule_from_smiles("Cc1ccccc1")]
-
-
-def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene):
+def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
     """They are cut as PyG's explainers do it, by a mask of edges."""
-    explanation = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
-    [sample] = explanation
+    pytest.importorskip("rdkit")
+    # The SMILES of a sample of one's own network makes it a molecule.
+    toluene = [molecule_from_smiles("Cc1ccccc1")]
+    [sample] = explanation = tg_mlc.explain(network, toluene, method="occlusion")
     assert sample.bonds == ["C0-C1", "C1:C2", "C2:C3", "C3:C4", "C4:C5", "C5:C6", "C6:C1"]
     bond_scores = sample.bond_scores["occlusion"]
     batch, net = Batch.from_data_list(toluene), network.eval()
@@ -236,47 +231,6 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network, toluene
     frame = explanation.to_frame()
     assert frame.component.tolist() == [*sample.components, *sample.bonds] * 3
     np.testing.assert_array_equal(frame.score[-7:], bond_scores[:, 2])
-
-
-class Straight(torch.nn.Module):
-    """A GNN without nonlinearities, so that each bond has its exact share."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer, self.readout = GraphConv(9, 4), torch.nn.Linear(4, 3)
-
-    def forward(self, data):
-        return self.readout(
-            global_add_pool(self.layer(data.x / 10, data.edge_index), data.batch, data.num_graphs)
-        )
-
-
-@pytest.mark.parametrize("label", [0, 2])
-def test_bonds_of_a_linear_network_score_as_by_integrated_gradients_of_pyg(toluene, label):
-    pytest.importorskip("captum")
-    torch.manual_seed(0)
-    network, batch = Straight(), Batch.from_data_list(toluene)
-    [sample] = tg_mlc.explain(network, toluene, method="occlusion", label_names=NAMES)
-    model, algorithm = OneLabel(network, label, NAMES), CaptumExplainer("IntegratedGradients")
-    config = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
-    options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
-    inputs = {"edge_attr": batch.edge_attr, "batch": batch.batch}
-    masks = Explainer(model, algorithm, **options)(batch.x, batch.edge_index, **inputs).edge_mask
-    masks = masks.detach().numpy()
-    both = [masks[np.isin(batch.edge_index, pair).all(axis=0)].sum() for pair in sample.bond_atoms]
-    np.testing.assert_allclose(sample.bond_scores["occlusion"][:, label], both, atol=1e-5)
-    assert np.ptp(both) > 1e-3
-
-
-def test_a_bond_of_a_saved_model_scores_by_what_its_cut_changes(saved):
-    pytest.importorskip("rdkit")
-    model = tg_mlc.load(saved("network"))
-    question = Question(model, ["CC(=O)C"])
-    [sample] = question.samples
-    [scores] = link_occlusion(Chunk(question, [sample], [0]))
-    for bond in range(3):
-        whole, without = question.logits([sample, question.kind.without_link(sample, bond)])[:, 0]
-        np.testing.assert_allclose(scores[bond, 0], whole - without, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +251,18 @@ def test_bad_input(network, samples, options, message):
         tg_mlc.explain(network, samples, **options)
 
 
-def test_messages_of_two_modules_are_refused(network, samples):
-    with pytest.raises(ValueError, match=r"at most one LabelMessagePassing.*got 2"):
-        tg_mlc.explain(torch.nn.ModuleList([network, Net()]), samples, label_names=NAMES)
+@pytest.mark.parametrize(
+    ("make", "raw", "message"),
+    [
+        (lambda _: Net(), ["CCO"], "without a preprocessor"),
+        (lambda _: torch.nn.ModuleList([Net(), Net()]), molecules(1), "LabelMessagePassing.*got 2"),
+        (lambda saved: tg_mlc.load(saved("texts")), ["a red apple", "???"], r"in sample 1\)"),
+        (lambda saved: tg_mlc.load(saved("texts")), [], "at least one sample to explain"),
+    ],
+)
+def test_models_and_samples_that_cannot_be_explained_are_refused(make, raw, message, saved):
+    with pytest.raises(ValueError, match=message):
+        tg_mlc.explain(make(saved), raw, label_names=NAMES)
 
 
 def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypatch):
@@ -408,39 +371,18 @@ def test_probabilities_of_a_hierarchy_are_those_of_predictions(saved):
             np.testing.assert_allclose(probabilities, expected, atol=1e-5)
 
 
-def test_raw_inputs_of_a_network_are_refused(network):
-    with pytest.raises(ValueError, match="without a preprocessor"):
-        tg_mlc.explain(network, ["CCO"])
-
-
-def test_a_sample_without_components_says_so(saved):
-    model = tg_mlc.load(saved("texts"))
-    with pytest.raises(ValueError, match=r"components to explain .*in sample 1"):
-        tg_mlc.explain(model, ["a red apple", "???"])
-
-
-def test_random_weights_give_another_explanation(samples, explained):
-    torch.manual_seed(1)
-    method = "integrated gradients"
-    [other] = tg_mlc.explain(Net(), samples[1:2], method=method)
-    scores = [sample.scores[method] for sample in (explained[1], other)]
-    ranks = [values.argsort(axis=0).argsort(axis=0).ravel() for values in scores]
-    assert abs(np.corrcoef(*ranks)[0, 1]) < 0.7
-
-
-@pytest.mark.parametrize("label", range(3))
-def test_integrated_gradients_are_those_of_captum(network, samples, explained, label):
+def test_integrated_gradients_are_those_of_captum(network, samples, explained):
     attr = pytest.importorskip("captum.attr")
     batch, net = Batch.from_data_list(samples[:1]), network.eval()
     bonds = net.bonds(batch.edge_attr.float())
     states = net.conv(net.atoms(batch.x / 10), batch.edge_index, bonds).detach()
     # For captum, all states are those of one sample.
     path = attr.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
-    options = {"target": label, "n_steps": 256, "internal_batch_size": 1}
-    expected = path.attribute(states[None], **options)[0].sum(dim=1).detach()
-    scores = explained[0].scores["integrated gradients"][:, label]
-    np.testing.assert_allclose(scores, expected, atol=0.01)
-    assert expected.abs().max() > 0.02
+    options = {"n_steps": 256, "internal_batch_size": 1}
+    for label, scores in enumerate(explained[0].scores["integrated gradients"].T):
+        expected = path.attribute(states[None], target=label, **options)[0].sum(dim=1).detach()
+        np.testing.assert_allclose(scores, expected, atol=0.01)
+        assert expected.abs().max() > 0.02
 
 
 def test_a_component_alone_is_the_only_one_with_edges_to_labels():
@@ -487,30 +429,13 @@ def test_a_method_is_one_entry_of_a_table(network, samples, monkeypatch):
     assert tg_mlc.explain(network, samples, "a", "size")[0].scores["size"].max() == 7
 
 
-class ShiftedLogits(Stage):
-    """Adds 1 to all logits."""
-
-    def apply(self, flow):
-        flow.logits = flow.logits + 1
-
-    def state_dict(self):
-        return {}
-
-    @classmethod
-    def from_state(cls, state, label_names, network):
-        return cls()
-
-
 def test_a_stage_of_ones_own_is_a_part_of_the_logit(network, samples):
     model = Model.of(network)
-    before = model.explain(samples, method="occlusion")
-    model.stages.insert(2, ShiftedLogits())
-    after = model.explain(samples, method="occlusion")
-    for one, two in zip(before, after, strict=True):
-        assert [*two.parts] == ["without shifted logits", "shifted logits"]
-        np.testing.assert_allclose(two.parts["shifted logits"], 1, atol=1e-6)
-        np.testing.assert_allclose(expit(sum(two.parts.values())), two.probability, atol=1e-6)
-        np.testing.assert_allclose(logit(one.probability) + 1, logit(two.probability), atol=1e-5)
+    model.stages.insert(2, Shift(1.0))
+    [sample] = model.explain(samples[:1], method="occlusion")
+    assert [*sample.parts] == ["without shift", "shift"]
+    np.testing.assert_allclose(sample.parts["shift"], 1, atol=1e-6)
+    np.testing.assert_allclose(expit(sum(sample.parts.values())), sample.probability, atol=1e-6)
 
 
 class Counting(torch.nn.Module):

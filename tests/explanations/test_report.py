@@ -11,6 +11,7 @@ import pytest
 from scipy.special import logit
 
 from tests.explanations.made import BAD_NAME, BONDS, LABELS, SAMPLES, explanation
+from tg_mlc.explanations.explanation import Faithfulness
 
 pytest.importorskip("jinja2")
 pytest.importorskip("rdkit")
@@ -148,25 +149,19 @@ def test_a_model_without_messages_has_neither_states_nor_effects():
     assert "canvas" not in {tag for tag, _ in page.elements}
 
 
-def test_labels_that_are_known_move_others_without_messages():
+def test_given_labels_and_their_effects_without_messages():
     made = explanation("row")
+    assert Page(made.to_html()).data["samples"][0]["given"] == []
+    made[0].given = np.array([1.0, np.nan, 0.0, np.nan])
     made[0].label_effects = made[0].label_effects[:0]
     data = Page(made.to_html()).data
     assert (data["messages"], data["effects"], data["clamped"]) == (False, True, True)
     [shown] = data["samples"]
+    assert dict(zip(shown["labels"], shown["given"], strict=True)) == {0: 1, 1: None, 2: 0, 3: None}
     for label, effects in zip(shown["labels"], shown["effects"], strict=True):
         for j, effect, _, absent, present in effects:
             assert effect is None
             np.testing.assert_allclose([absent, present], made[0].clamped[j, :, label], rtol=0.006)
-
-
-def test_given_labels_are_told_from_predictions():
-    made = explanation("row")
-    assert Page(made.to_html()).data["samples"][0]["given"] == []
-    made[0].given = np.array([1.0, np.nan, 0.0, np.nan])
-    [sample] = Page(made.to_html()).data["samples"]
-    given = dict(zip(sample["labels"], sample["given"], strict=True))
-    assert given == {0: 1, 1: None, 2: 0, 3: None}
 
 
 def test_categories_stand_beside_the_cell_of_their_column():
@@ -220,19 +215,30 @@ def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():
     assert len(replace(made, samples=[sample] * 20).to_html().encode()) < 2e6
 
 
-def test_writes_a_file(tmp_path):
+def test_words_of_the_page_are_those_of_the_explanation(tmp_path):
     made = explanation("dna")
     text = made.to_html(tmp_path / "report.html", title="A & B")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
-    assert "<h1>A &amp; B</h1>" in text
-
-
-def test_no_sample_is_refused():
+    parts = "Readouts and attention are those of label message passing"
+    for words in ("<h1>A &amp; B</h1>", "The label graph.", "Faithfulness: the area", parts):
+        assert words in text
+    metrics = {"roc_auc_macro": 0.75, "f1_micro": 0.5, "f1_macro": 0.25}
+    made.facts = {"versions": {"tg_mlc": "1", "numpy": "2", "torch": "3"}, "test": metrics}
+    made.faithfulness[made.method] = Faithfulness(0.25, 0.5, 7)
+    text = made.to_html()
+    assert "Scores of attention tell how much" in text
+    assert "trained with tg_mlc 1, torch 3." in text
+    assert "The label graph is not part of this file." in text
+    assert "Faithfulness, mean of 7 curves: the area" in text
+    for fact in ("<dd>0.250 (n = 7)</dd>", "<dt>F1, macro, test</dt><dd>0.25</dd>"):
+        assert fact in text
+    text = replace(made, faithfulness={}).to_html()
+    assert "How faithful the methods are was not measured" in text
     with pytest.raises(ValueError, match=r"at least one sample \(got none\)"):
-        replace(explanation("dna"), samples=[]).to_html()
+        replace(made, samples=[]).to_html()
 
 
 def test_a_label_graph_may_have_no_edges():
-    made = explanation()
+    made = explanation("row")
     made.facts["label_graph"] = [[], []]
     assert Page(made.to_html()).data["graph"] == []

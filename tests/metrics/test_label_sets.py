@@ -102,7 +102,6 @@ STATE = LabelSets(np.eye(3)).state_dict()
         (lambda: LabelSets(np.eye(3)).predict(np.full((2, 3), 4.0)), "Expected probabilities"),
         (lambda: LabelSets.from_state({**STATE, "num_labels": 2}), "must be < 2"),
         (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), metric="F1"), "'metric' to be"),
-        (lambda: LabelSets.tuned(np.eye(3), np.eye(3), np.eye(3), priors=()), "'priors' to hold"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -6,12 +6,12 @@ import pytest
 import torch
 from scipy.special import expit
 
-import tg_mlc
 from tests.fresh import run_python
 from tests.metrics.test_decisions import METRICS as DECISIONS
 from tg_mlc import metrics
 from tg_mlc.metrics import LabelSets, ThresholdTuner, evaluate, macro_f1, tune_thresholds
 from tg_mlc.metrics import report as report_module
+from tg_mlc.metrics.report import metrics_per_label
 
 NAN = float("nan")
 RANKINGS = {
@@ -30,10 +30,10 @@ def data():
     return y, rng.random((30, 5))
 
 
-@pytest.mark.parametrize("per_label", [False, True])
-def test_values_are_those_of_the_metrics(data, per_label):
+@pytest.mark.parametrize("method", ["shared", "per_label"])
+def test_values_are_those_of_the_metrics(data, method):
     y, scores = data
-    tuners = tune_thresholds(y, scores, "per_label" if per_label else "shared")
+    tuners = tune_thresholds(y, scores, method)
     evaluation = evaluate(y, scores, tuners, NAMES)
     assert list(evaluation.values) == [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
     for name, metric in DECISIONS.items():
@@ -73,16 +73,13 @@ def test_counts_and_zero_division_are_reported(data):
     assert set(evaluate(*data, zero_division=0).zero_division.values()) == {0}
 
 
-def test_table_shows_every_metric(data):
+def test_the_table_and_json_show_everything(data):
     lines = str(evaluate(*data, 0.3)).splitlines()
     assert lines[0].split() == ["metric", "value", "threshold", "zero_division"]
     names = [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
     assert [line.split()[0] for line in lines[1:12]] == names
     assert lines[3].split()[2:] == ["0.3", "1"]
     assert lines[12] == "30 samples, 5 labels, 38 unknown entries"
-
-
-def test_to_dict_is_json(data):
     evaluation = evaluate(*data, np.full(5, 0.25), NAMES)
     restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert restored["values"] == evaluation.values
@@ -112,7 +109,7 @@ def test_label_sets_decide_without_a_threshold(data):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"thresholds": {"subset_accuracy": 0.5}}, r"'thresholds' for each of .* \(got \['subset"),
+        ({"thresholds": {"subset_accuracy": 0.5}}, r"each of .* \(got none for \['f1_macro"),
         ({"thresholds": [0.5, 0.5]}, "one threshold or 5"),
         ({"thresholds": [[0.5] * 5] * 2}, "one threshold or 5"),
         ({"thresholds": NAN}, "got NaN"),
@@ -152,16 +149,28 @@ def test_needs_no_extra():
     run_python(code)
 
 
-def test_a_metric_is_one_entry_that_every_evaluation_has(monkeypatch, saved):
-    def coverage_error(scored):
-        return float((scored.scores > scored.scores[:, :1]).sum(axis=1).mean())
-
-    monkeypatch.setitem(report_module.SCORE_METRICS, "toy", coverage_error)
-    model = tg_mlc.load(saved("vectors"))
-    x = np.random.default_rng(0).normal(size=(20, 5))
-    y = np.random.default_rng(1).integers(2, size=(20, 3))
-    evaluation = model.evaluate(x, y)
-    scores = model.probabilities(x)
-    assert evaluation["toy"] == float((scores > scores[:, :1]).sum(axis=1).mean())
+def test_a_metric_is_one_entry_that_every_evaluation_has(data, monkeypatch):
+    monkeypatch.setitem(report_module.SCORE_METRICS, "toy", lambda scored: scored.scores.sum())
+    evaluation = evaluate(*data)
+    assert evaluation["toy"] == evaluation.to_dict()["values"]["toy"] == data[1].sum()
     assert "\ntoy " in str(evaluation)
-    assert evaluation.to_dict()["values"]["toy"] == evaluation["toy"]
+
+
+def test_metrics_per_label_are_those_of_an_evaluation(data):
+    y, probabilities = data
+    decisions = probabilities >= 0.5
+    per_label, reliability = metrics_per_label(torch.from_numpy(y), probabilities, decisions)
+    evaluation = evaluate(y, probabilities)
+    names = {"ROC-AUC": "roc_auc", "average precision": "average_precision"}
+    names |= {"ECE": "ece", "Brier score": "brier"}
+    for name, of_all in names.items():
+        assert np.nanmean(per_label[name]) == pytest.approx(evaluation[f"{of_all}_macro"])
+    assert per_label["F1"][:4].mean() == pytest.approx(evaluation["f1_macro"])
+    known = np.where(np.isnan(y), NAN, probabilities)
+    for name, values in {"share": y, "mean probability": known}.items():
+        assert per_label[name][:4] == pytest.approx(np.nanmean(values[:, :4], axis=0))
+    assert np.isnan(per_label["ROC-AUC"]).tolist() == [False, False, True, True, True]
+    assert all(np.isnan(values[4]) for name, values in per_label.items() if name != "F1")
+    assert sum(number for *_, number in reliability.bins) == (~np.isnan(y)).sum()
+    with pytest.raises(ValueError, match="at least one observed label"):
+        metrics_per_label(np.full((2, 2), NAN), probabilities[:2, :2], decisions[:2, :2])

@@ -45,28 +45,21 @@ def test_paper_grid():
     assert (len(PAPER_GRID), PAPER_GRID[-1]) == (27, 0.95)
 
 
-@pytest.mark.parametrize("metric", METRICS)
 @given(data=targets_and_scores())
-def test_finds_what_trying_every_threshold_finds(metric, data):
+def test_finds_what_trying_every_threshold_finds(data):
     y, scores = data
-    values = [METRICS[metric](y, scores >= threshold) for threshold in PAPER_GRID]
-    tuner = ThresholdTuner(metric).fit(y, scores)
-    assert tuner.best_value == pytest.approx(max(values))
-    assert tuner.threshold == PAPER_GRID[middle_of_longest_best_run(values)]
-    np.testing.assert_array_equal(tuner.predict(scores), scores >= tuner.threshold)
-
-
-@given(data=targets_and_scores())
-def test_one_threshold_per_label_maximises_its_f1(data):
-    y, scores = data
-    tuner = ThresholdTuner("f1_macro", per_label=True).fit(y, scores)
-    for label, threshold in enumerate(tuner.thresholds):
+    for metric, function in METRICS.items():
+        values = [function(y, scores >= threshold) for threshold in PAPER_GRID]
+        tuner = ThresholdTuner(metric).fit(y, scores)
+        assert tuner.best_value == pytest.approx(max(values))
+        assert tuner.threshold == PAPER_GRID[middle_of_longest_best_run(values)]
+        np.testing.assert_array_equal(tuner.predict(scores), scores >= tuner.threshold)
+    per_label = ThresholdTuner("f1_macro", per_label=True).fit(y, scores)
+    for label, threshold in enumerate(per_label.thresholds):
         column, known = y[:, [label]], not np.isnan(y[:, label]).all()
         values = [micro_f1(column, scores[:, [label]] >= at) for at in PAPER_GRID if known] or [0.0]
-        if max(values) > 0:
-            assert threshold == PAPER_GRID[middle_of_longest_best_run(values)]
-        else:
-            assert threshold == ThresholdTuner("f1_macro").fit(y, scores).threshold
+        best = PAPER_GRID[middle_of_longest_best_run(values)] if max(values) > 0 else None
+        assert threshold == (best or ThresholdTuner("f1_macro").fit(y, scores).threshold)
 
 
 @pytest.mark.parametrize(
@@ -84,42 +77,39 @@ def test_the_lower_middle_of_the_longest_plateau_is_taken(y, scores, expected):
 
 @pytest.mark.parametrize(
     ("zero_division", "threshold", "value"),
-    [(0, 0.3, 1 / 4), (1, 0.5, 3 / 4), ("drop", 0.3, 1 / 3)],
+    [(0, 0.3, 1 / 4), (1, 0.5, 3 / 4), ("drop", 0.3, 1 / 3), ({"f1_samples": 0}, 0.3, 1 / 4)],
 )
-@pytest.mark.parametrize("by_name", [False, True])
-def test_zero_division_decides(zero_division, threshold, value, by_name):
+def test_zero_division_decides(zero_division, threshold, value):
     y, scores = [[0], [0], [0], [1]], [[0.4], [0.4], [0.1], [0.4]]
-    chosen = {"f1_samples": zero_division} if by_name else zero_division
-    tuner = ThresholdTuner("f1_samples", grid=[0.3, 0.5], zero_division=chosen).fit(y, scores)
-    assert (tuner.threshold, tuner.best_value) == (threshold, pytest.approx(value))
+    tuner = ThresholdTuner("f1_samples", grid=[0.3, 0.5], zero_division=zero_division)
+    assert tuner.fit(y, scores).threshold == threshold
+    assert tuner.best_value == pytest.approx(value)
+
+
+@pytest.mark.parametrize("method", ["shared", "per_label"])
+def test_all_metrics_at_once_equal_one_by_one(method):
+    tuners = tune_thresholds(TARGETS, SCORES, method)
+    assert list(tuners) == list(METRICS)
+    for metric, tuner in tuners.items():
+        expected = ThresholdTuner(metric, per_label=method == "per_label").fit(TARGETS, SCORES)
+        np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
+    only = ["subset_accuracy"]
+    assert list(tune_thresholds(TARGETS, SCORES, method, metrics=only)) == only
 
 
 @pytest.mark.parametrize("per_label", [False, True])
-def test_all_metrics_at_once_equal_one_by_one(per_label):
-    y, scores = TARGETS, SCORES
-    method = "per_label" if per_label else "shared"
-    tuners = tune_thresholds(y, scores, method)
-    assert list(tuners) == list(METRICS)
-    for metric, tuner in tuners.items():
-        expected = ThresholdTuner(metric, per_label=per_label).fit(y, scores)
-        np.testing.assert_array_equal(tuner.thresholds, expected.thresholds)
-    only = ["subset_accuracy"]
-    assert list(tune_thresholds(y, scores, method, metrics=only)) == only
-
-
-@pytest.mark.parametrize("per_label", [None, False, True])
 def test_survives_a_weights_only_checkpoint(per_label):
-    y, scores = TARGETS, SCORES
     options = {"grid": [0.2, 0.4, 0.6], "zero_division": "drop"}
-    tuner = ThresholdTuner("f1_samples", per_label=bool(per_label), **options)
-    if per_label is not None:
-        tuner.fit(y, scores)
-    loaded = ThresholdTuner().load_state_dict(through_a_file(tuner.state_dict()))
-    assert repr(loaded) == repr(tuner)
-    assert (loaded.grid, loaded.zero_division) == ((0.2, 0.4, 0.6), "drop")
-    assert loaded.best_value == tuner.best_value
-    if per_label is not None:
-        np.testing.assert_array_equal(loaded.predict(scores), tuner.predict(scores))
+    unfitted, tuner = (
+        ThresholdTuner("f1_samples", per_label=per_label, **options) for _ in range(2)
+    )
+    tuner.fit(TARGETS, SCORES)
+    for saved in (unfitted, tuner):
+        loaded = ThresholdTuner().load_state_dict(through_a_file(saved.state_dict()))
+        assert repr(loaded) == repr(saved)
+        assert (loaded.grid, loaded.zero_division) == ((0.2, 0.4, 0.6), "drop")
+        assert loaded.best_value == saved.best_value
+    np.testing.assert_array_equal(loaded.predict(SCORES), tuner.predict(SCORES))
 
 
 def test_predict_answers_in_kind():
@@ -142,6 +132,11 @@ def test_logits_need_a_grid_of_their_own():
 PER_LABEL = ThresholdTuner(per_label=True).fit([[0, 1]], [[0.1, 0.9]])
 
 
+def tuned(**change):
+    options = {"method": "frequency", "y_train": Y_TRAIN, **change}
+    return tune_thresholds(np.eye(9, 4), np.full((9, 4), 0.5), **options)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -161,11 +156,6 @@ PER_LABEL = ThresholdTuner(per_label=True).fit([[0, 1]], [[0.1, 0.9]])
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def tuned(**change):
-    options = {"method": "frequency", "y_train": Y_TRAIN, **change}
-    return tune_thresholds(np.eye(9, 4), np.full((9, 4), 0.5), **options)
 
 
 def test_thresholds_need_a_fit():

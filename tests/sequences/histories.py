@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tg_mlc.data import from_events
+from tg_mlc.sequences import EventPreprocessor, time_split
 
 COLUMNS = {"entity": "who", "time": "day", "label": "item", "amount": "cost"}
 
@@ -13,14 +14,18 @@ COLUMNS = {"entity": "who", "time": "day", "label": "item", "amount": "cost"}
 def table(num_entities=6, num_labels=5, num_rows=200, seed=0):
     """Unsorted rows, some of them repeated."""
     random = np.random.default_rng(seed)
-    columns = {
-        "who": random.integers(num_entities, size=num_rows),
-        "day": random.integers(40, size=num_rows),
-        "item": random.integers(num_labels, size=num_rows).astype(str),
-        "cost": random.normal(size=num_rows).round(2),
-    }
-    return pd.DataFrame(columns)
+    sizes = {"who": num_entities, "day": 40, "item": num_labels}
+    columns = {name: random.integers(size, size=num_rows) for name, size in sizes.items()}
+    rows = pd.DataFrame({**columns, "cost": random.normal(size=num_rows).round(2)})
+    return rows.astype({"item": str})
 
 
 def histories(**options):
     return from_events(table(**options), **COLUMNS)
+
+
+def split_histories():
+    """Random histories as a data set, and their split by time."""
+    events = histories()
+    split = time_split(events)
+    return EventPreprocessor().fit_transform(events, split), split

@@ -10,11 +10,13 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils.data import Subset
 
-from tests.sequences.histories import COLUMNS, histories
-from tg_mlc.data import from_events
+from tests.sequences.histories import COLUMNS, histories, table
+from tests.sequences.test_baselines import BASELINES
+from tg_mlc.data import Split, from_events
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import Model
-from tg_mlc.sequences import LANET, EventPreprocessor, time_split
+from tg_mlc.inputs.preprocessor import to_state
+from tg_mlc.sequences import LANET, EventPreprocessor, personal_memory, time_split
 from tg_mlc.sequences.windows import WindowViews
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 
@@ -36,12 +38,7 @@ def test_window_of_a_small_history():
     dataset = make(read(rows), window_size=2)
     batch = dataset.batch([2, 3, 1])
     assert batch.num_graphs == 3
-    assert batch.y.tolist() == [[0, 1], [1, 0], [1, 1]]
     assert batch.entity.tolist() == [0, 1, 0]
-    assert batch.sample.tolist() == [0, 0, 0, 2]
-    assert batch.label.tolist() == [0, 0, 1, 0]
-    assert batch.position.tolist() == [2, 1, 1, 1]
-    assert batch.dt.tolist() == [0, 3, 3, 0]
     assert (batch.memory_sample.tolist(), batch.memory_label.tolist()) == ([0, 0, 2], [0, 1, 0])
     names = dataset.memory_features
     x, y = (dict(zip(names, values.tolist(), strict=True)) for values in batch.memory[:2])
@@ -49,9 +46,8 @@ def test_window_of_a_small_history():
     assert x["log_share_decay_0.5"] == pytest.approx(math.log1p(100.0))
     assert y["log_share_decay_0.5"] == pytest.approx(math.log1p(100.0 * 1.0 / 1.5))
     assert x["log_last_gap"] == x["log_mean_gap"] == pytest.approx(math.log(2))
-    assert y["log_last_gap"] == 0
     assert (x["log_days_since"], x["log_events_since"], x["share_of_events"]) == (0, 0, 1)
-    assert (y["log_count"], y["share_of_events"]) == (pytest.approx(math.log(2)), 0.5)
+    assert (y["log_last_gap"], y["share_of_events"]) == (0, 0.5)
     assert repr(dataset) == "NextSetDataset(4, num_entities=2, num_labels=2, window_size=2)"
 
 
@@ -131,12 +127,10 @@ def test_batches_of_any_events():
         for name in ("label", "position", "dt", "bin", "amount"):
             assert torch.equal(together[name][together.sample == i], alone[name])
         assert torch.equal(together.memory[together.memory_sample == i], alone.memory)
-    dataset = make(histories())
     batch = dataset.batch(dataset.ptr[:-1])
     assert batch.num_graphs == 6
     assert batch.label.numel() == batch.memory_label.numel() == 0
     assert batch.memory.shape == (0, len(dataset.memory_features))
-    dataset = make(histories())
     for target in (-1, len(dataset)):
         message = rf"events from 0 to {len(dataset) - 1} \(got {target}\)"
         with pytest.raises(IndexError, match=message):
@@ -163,8 +157,8 @@ def test_the_next_event_is_a_target_that_changes_no_other():
     is_next = after.time == np.inf
     old = before.batch(range(len(before)))
     kept = after.batch(np.flatnonzero(~is_next))
-    for name in old.keys():  # noqa: SIM118
-        assert torch.equal(old[name], kept[name]), name
+    for name, value in old.to_dict().items():
+        assert torch.equal(value, kept[name]), name
     first, last = int(events.ptr[1]), int(events.ptr[2]) - 1
     following = after.batch(np.flatnonzero(is_next))
     assert not following.y.any()
@@ -251,7 +245,7 @@ class LastCounts(nn.Module):
 def loaded_module(**options):
     events = histories()
     split = time_split(events)
-    preprocessor = EventPreprocessor()
+    preprocessor = EventPreprocessor(window_size=2, num_bins=4)
     dataset = preprocessor.fit_transform(events, split)
     return MultiLabelDataModule(dataset, split, batch_size=16, **options), preprocessor
 
@@ -282,6 +276,8 @@ def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
     saved = {"model": LastCounts(len(names)), "weights_only": True}
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **saved)
     batch = loaded.preprocessor.transform(histories()).batch(data.split.test)
+    for name, value in data.dataset.batch(data.split.test).to_dict().items():
+        assert torch.equal(batch[name], value), name
     assert_close(loaded.predict_step(batch), scores)
 
 
@@ -303,3 +299,128 @@ def test_a_predictor_scores_events_and_what_comes_next():
     assert not np.allclose(frame, scores[(events.ptr[1:] - 1).numpy()])
     with pytest.raises(ValueError, match="no given labels for this model"):
         predictor.probabilities(events, given={"1": 1})
+
+
+def test_no_artefact_of_training_moves_with_the_test_events():
+    rows = table()
+    events = from_events(rows, **COLUMNS)
+    split = time_split(events)
+    entity = np.repeat(np.arange(events.num_entities), events.ptr.diff())
+    later = (*split.val, *split.test)
+    tested = {(int(events.entities[entity[i]]), float(events.time[i])) for i in later}
+    is_later = np.array([key in tested for key in zip(rows["who"], rows["day"], strict=True)])
+    changed = rows.copy()
+    changed.loc[is_later, "cost"] = 1e6
+    changed.loc[is_later, "item"] = "of no training event"
+    changed.loc[is_later, "day"] = 1_000 + 3 * changed.loc[is_later, "day"]
+    other = from_events(changed, **COLUMNS)
+    assert time_split(other) == split
+    fitted = [EventPreprocessor(num_bins=4).fit(data, split) for data in (events, other)]
+    states = [to_state(preprocessor) for preprocessor in fitted]
+    assert str(states[0]) == str(states[1])
+    datasets = [p.transform(data) for p, data in zip(fitted, (events, other), strict=True)]
+    batches = [dataset.batch(split.train) for dataset in datasets]
+    for name, value in batches[0].to_dict().items():
+        assert torch.equal(value, batches[1][name]), name
+    torch.manual_seed(0)
+    memory = personal_memory(datasets[0], split.train, 4)
+    torch.manual_seed(0)
+    for name, value in personal_memory(datasets[1], split.train, 4).state_dict().items():
+        assert torch.equal(value, memory.state_dict()[name]), name
+    for baseline in BASELINES:
+        learned = [vars(baseline().fit(dataset, split.train)) for dataset in datasets]
+        assert learned[0].keys() == learned[1].keys() >= {"frequency"}
+        for name, value in learned[0].items():
+            np.testing.assert_array_equal(value, learned[1][name])
+    later = fitted[1].transform(other).batch(split.test)
+    assert later.y.sum() == 0
+    assert fitted[1].left_out(other) == {"of no training event": len(split.val) + len(split.test)}
+
+
+def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
+    rows = pd.DataFrame({"who": "a", "day": range(12), "item": "x", "cost": np.arange(12.0) - 3})
+    events = from_events(rows, **COLUMNS)
+    events.amount.data[[2, 11]] = np.nan
+    split = Split(torch.arange(10), torch.tensor([10]), torch.tensor([11]), "by hand")
+    dataset = EventPreprocessor(window_size=None, num_bins=3).fit_transform(events, split)
+    batch = dataset.batch([11])
+    assert batch.bin.tolist() == [1, 1, 0, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert dataset.num_bins == 4
+    assert batch.amount[2] == 0
+    mean = np.abs([-3, -2, 0, 1, 2, 3, 4, 5, 6]).mean()
+    expected = np.arcsinh(np.array([-3, 0, 7]) / mean)
+    assert batch.amount[[0, 3, 10]].tolist() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "amounts", [[1.0, 1.0, 1.0, 5.0], [0.0, 10.0], [3.0] * 4, [-2.0, 0.0, 0.5, 0.75, 100.0]]
+)
+def test_training_has_amounts_in_every_bin(amounts):
+    size, costs = len(amounts), [*amounts, -999.0, 999.0]
+    rows = pd.DataFrame({"who": "a", "day": range(size + 2), "item": "x", "cost": costs})
+    split = Split(torch.arange(size), torch.tensor([size]), torch.tensor([size + 1]), "by hand")
+    dataset = EventPreprocessor(window_size=None).fit_transform(from_events(rows, **COLUMNS), split)
+    trained = set(dataset.batch([size]).bin.tolist())
+    assert trained == set(range(1, dataset.num_bins))
+    assert set(dataset.batch([size + 1]).bin.tolist()) <= trained
+
+
+def test_gaps_and_amounts_that_are_missing():
+    days = [0, 7, 14, 35.5, 99, 5000, 5003]
+    rows = pd.DataFrame({"who": "a", "day": days, "item": "x", "cost": 1.0})
+    split = Split(torch.arange(5), torch.tensor([5]), torch.tensor([6]), "by hand")
+    dataset = EventPreprocessor().fit_transform(from_events(rows, **COLUMNS), split)
+    assert dataset.gaps == [0, 7, 21]
+    assert dataset.is_training.tolist() == [True] * 5 + [False] * 2
+    events = histories()
+    for value in (0.0, np.nan):
+        events.amount.data[:] = value
+        dataset = EventPreprocessor().fit_transform(events, time_split(events))
+        batch = dataset.batch(range(events.num_events))
+        assert batch.amount.tolist() == [0.0] * len(batch.label)
+        assert batch.bin.unique().numel() == 1
+
+
+def test_labels_of_training_are_found_by_name_in_other_events():
+    events = histories()
+    split = time_split(events)
+    preprocessor = EventPreprocessor().fit(events, split)
+    few = from_events(table(num_entities=1, num_labels=9, num_rows=30, seed=3), **COLUMNS)
+    new = preprocessor.transform(few)
+    assert new.label_names == preprocessor.label_names
+    names = [{few.label_names[i] for i in row.nonzero()[0]} for row in few.y.toarray()]
+    found = [{new.label_names[i] for i in row.nonzero()[0]} for row in new.y.toarray()]
+    assert found == [row & set(new.label_names) for row in names]
+
+
+def test_entities_of_training_have_places_and_others_share_one():
+    events = histories()
+    held_out = events.num_entities - 1
+    first = int(events.ptr[held_out])
+    rest = torch.arange(first, events.num_events)
+    split = Split(torch.arange(first), rest[:-1], rest[-1:], "by entity")
+    dataset = EventPreprocessor().fit_transform(events, split)
+    assert dataset.num_entities == held_out
+    batch = dataset.batch([0, first - 1, first, events.num_events - 1])
+    assert batch.entity.tolist() == [0, 4, 5, 5]
+
+
+@pytest.mark.filterwarnings("ignore:3 of 6 entities have fewer")
+def test_options_and_events_that_do_not_fit_are_refused():
+    events = histories()
+    split, later = time_split(events), events.with_next()
+    with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):
+        EventPreprocessor().transform(events)
+    untrained = Split(split.train[:0], torch.arange(events.num_events), split.test[:0], "x")
+    fewer = events.with_at_least(int(events.ptr.diff().max()))
+    for options in ({"window_size": 0}, {"window_size": 1.5}, {"num_bins": 0}):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
+            EventPreprocessor(**options)
+    for data, parts, message in (
+        (events, untrained, "a split with training"),
+        (later, time_split(later), r"have a date \(got those of 'with_next'\)"),
+        (fewer, split, "'dataset' to hold all samples that 'split' div"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EventPreprocessor().fit(data, parts)

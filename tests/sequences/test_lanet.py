@@ -6,10 +6,12 @@ import torch.nn.functional as F
 
 import tg_mlc
 from tests.sequences.batches import (
+    FREQUENCY,
     NUM_BINS,
     NUM_ENTITIES,
     NUM_FEATURES,
     NUM_LABELS,
+    PROFILES,
     WINDOW_SIZE,
     batch,
 )
@@ -20,8 +22,6 @@ from tg_mlc.sequences.memory import PersonalMemory
 from tg_mlc.training import MultiLabelModule
 
 LOOSE = {"atol": 1e-5, "rtol": 1e-5}
-FREQUENCY = torch.linspace(0.1, 0.6, NUM_LABELS)
-PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manual_seed(1))
 PATH = LabelGraph(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=NUM_LABELS)
 
 
@@ -52,30 +52,35 @@ def as_the_paper_writes_it(model, data):
                 time += w["views.time.position.weight"][data.position[o] - 1]
                 amount += w["views.bin.weight"][data.bin[o]]
             nodes.append(torch.cat([w["views.label.weight"][k], time, amount]))
-        x = torch.stack(nodes)  # [L + 1, d]
+        x = torch.stack(nodes)[None]  # [1, L + 1, d]
         for layer in range(2):
-            of_layer = {name.split(f"convs.{layer}.")[-1]: value for name, value in w.items()}
-            x = encoder_layer(x, of_layer)
-        logits.append(x[1:] @ w["readout.weight"][0] + w["readout.bias"])
+            x = encoder_layer(model, layer)(x)
+        logits.append(x[0, 1:] @ w["readout.weight"][0] + w["readout.bias"])
     return torch.stack(logits)
 
 
-def linear_of(w):
-    return lambda name, x: x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+#: Parameters of PyTorch's layer, and those of a block that are joined to them.
+PARTS = {
+    "self_attn.in_proj_": ("lin_query", "lin_key", "lin_value"),
+    "self_attn.out_proj.": ("lin_out",),
+    "linear1.": ("mlp.0",),
+    "linear2.": ("mlp.2",),
+    "norm1.": ("attention_norm",),
+    "norm2.": ("mlp_norm",),
+}
 
 
-def encoder_layer(x, w, heads=4):
-    linear = linear_of(w)
-
-    def norm(name, x):
-        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"])
-
-    messages, names = [], ("lin_query", "lin_key", "lin_value")
-    chunks = (linear(name, x).chunk(heads, dim=1) for name in names)
-    for query, key, value in zip(*chunks, strict=True):
-        messages.append((query @ key.T / query.size(1) ** 0.5).softmax(dim=1) @ value)
-    x = norm("attention_norm", x + linear("lin_out", torch.cat(messages, dim=1)))
-    return norm("mlp_norm", x + linear("mlp.2", linear("mlp.0", x).relu()))
+def encoder_layer(model, number):
+    """PyTorch's layer with the weights of a block."""
+    w = model.labels.convs[number].state_dict()
+    state = {
+        name + kind: torch.cat([w[f"{part}.{kind}"] for part in parts])
+        for name, parts in PARTS.items()
+        for kind in ("weight", "bias")
+    }
+    layer = torch.nn.TransformerEncoderLayer(24, 4, 24, batch_first=True).eval()
+    layer.load_state_dict(state)
+    return layer
 
 
 def test_the_equations_of_the_paper():
@@ -123,16 +128,12 @@ def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
     output = model(data, return_attention_weights=True)
     pattern, weights = output.attention[0].label_to_label
     source, target = pattern.graph.edge_index
-    w = {name.removeprefix("labels.convs.0."): value for name, value in model.state_dict().items()}
-    for head in range(4):
-        both = (linear_of(w)(name, x).chunk(4, dim=-1) for name in ("lin_query", "lin_key"))
-        query, key = (chunks[head] for chunks in both)
-        score = query @ key.mT / query.size(-1) ** 0.5
-        allowed = torch.zeros(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
-        allowed[0] = allowed[:, 0] = True
-        allowed[target + 1, source + 1] = True
-        alpha = score.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
-        torch.testing.assert_close(weights[..., head], alpha[:, target + 1, source + 1], **LOOSE)
+    cut = torch.ones(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
+    cut[0] = cut[:, 0] = cut[target + 1, source + 1] = False
+    options = {"attn_mask": cut, "average_attn_weights": False}
+    _, expected = encoder_layer(model, 0).self_attn(x, x, x, **options)  # [B, heads, L + 1, L + 1]
+    expected = expected[:, :, target + 1, source + 1].mT
+    torch.testing.assert_close(weights, expected, **LOOSE)
     torch.testing.assert_close(output.logits, model(data), **LOOSE)
 
 
@@ -146,16 +147,14 @@ def test_label_graphs_of_attention_and_of_weights():
     model.load_state_dict(lanet().state_dict())
 
 
-@pytest.mark.parametrize("with_memory", [False, True])
-def test_ten_thousand_labels_along_a_sparse_graph(with_memory):
+def test_ten_thousand_labels_along_a_sparse_graph():
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(10_000, (2, 50_000), generator=generator)
     graph = LabelGraph(edges, num_nodes=10_000)
     window = {"window_size": WINDOW_SIZE, "num_bins": NUM_BINS}
-    memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4) if with_memory else None
+    memory = PersonalMemory(torch.full((10_000,), 0.01), NUM_FEATURES, 4)
     model = LANET(graph, NUM_ENTITIES, 4, heads=2, memory=memory, window=window)
-    if with_memory:
-        torch.nn.init.ones_(model.readout.weight)
+    torch.nn.init.ones_(model.readout.weight)  # A readout beside a memory starts at zero.
     data = batch(3, num_labels=10_000)
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
     assert data.label.unique().numel() > 9_000

@@ -13,23 +13,6 @@ def views(**options):
     return WindowViews(NUM_LABELS, 4, **{**window, **options})
 
 
-def test_states_are_sums_over_occurrences():
-    layer, data = views(), batch()
-    states = layer.by_label(data)
-    assert torch.equal(states[0, :, :4], layer.label.weight)
-    assert not states[0, :, 4:].any()
-    layer, data = views(), batch()
-    before = layer.by_label(data)
-    for name, value in {"sample": 0, "label": 2, "position": 1, "bin": 3}.items():
-        data[name] = torch.cat([data[name], torch.tensor([value])])
-    data.dt = torch.cat([data.dt, torch.tensor([7.0])])
-    data.amount = torch.cat([data.amount, torch.zeros(1)])
-    time = layer.time.days.weight[7] + layer.time.position.weight[0]
-    expected = before.clone()
-    expected[0, 2, 4:] += torch.cat([time, layer.bin.weight[3]])
-    torch.testing.assert_close(layer.by_label(data), expected)
-
-
 def test_other_gaps_than_those_of_training_are_the_next_smaller():
     time = views(gaps=[0, 7, 21]).time
     expected = time.days.weight[[0, 0, 0, 1, 1, 2, 2]] + time.position.weight[0]

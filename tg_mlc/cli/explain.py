@@ -132,7 +132,7 @@ def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
     """Metrics of each label over rows where it neither is given nor follows from given labels."""
     import numpy as np
 
-    from tg_mlc.metrics.per_label import metrics_per_label
+    from tg_mlc.metrics.report import metrics_per_label
 
     if prediction.given is not None:
         y = np.where(np.isnan(prediction.given), y, np.nan)

@@ -2,6 +2,6 @@
 
 from tg_mlc.explanations.explaining import explain
 from tg_mlc.explanations.explanation import Explanation
-from tg_mlc.explanations.one_label import OneLabel
+from tg_mlc.explanations.network import OneLabel
 
 __all__ = ["Explanation", "OneLabel", "explain"]

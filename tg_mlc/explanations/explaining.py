@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import Tensor
 from torch_geometric.data import Data
 
 from tg_mlc._names import nearest, register
 from tg_mlc._options import check_choice
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
-from tg_mlc.explanations.faithfulness import FRACTIONS, NUM_RANDOM, faithfulness
-from tg_mlc.explanations.methods import METHODS, Chunk, NetworkView, split
+from tg_mlc.explanations.methods import (
+    METHODS,
+    Chunk,
+    NetworkView,
+    faithfulness,
+    num_measured,
+    split,
+)
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question
 
 MAX_LABELS = 300  #: The default limit of labels in one explanation.
 CHUNK = 16  #: The number of samples under a probe at a time.
-PER_SAMPLE = 2  #: The number of labels of a sample by which faithfulness is measured.
-MIN_CURVES = 10  #: The least number of curves by which it is measured, if there are as many.
 
 
 def explain(
@@ -40,36 +43,28 @@ def explain(
 ) -> Explanation:
     r"""Explains why a model gave labels to samples: scores of their components by several methods,
     each with its measured faithfulness; the readouts of intermediate states; and which other labels
-    moved a label.
+    moved a label: the change of its logit when messages of one label are cut, or one is given.
 
     - :obj:`"attention"`: what a label attends to, averaged over steps and heads.
-    - :obj:`"integrated gradients"`: component states times gradients along the straight path from
-      zero states, as in the `"Axiomatic Attribution for Deep Networks"
-      <https://arxiv.org/abs/1703.01365>`_ paper. Points are added to the path until they sum to the
-      difference of logits within 1 %. Where a GNN is pooled and read out linearly and :obj:`at`
-      names its last layer, this is class activation.
+    - :obj:`"integrated gradients"` (`Sundararajan et al. 2017 <https://arxiv.org/abs/1703.01365>`_)
+      of component states, on a path from zeros with points until they sum to the difference of
+      logits within 1 %; class activation, if :obj:`at` is the last layer of a pooled GNN.
     - :obj:`"alone"`: the rise of the logit where labels attend to the component and to no other.
-    - :obj:`"occlusion"`: the fall of the logit where one component is masked: a word is left out, a
-      column unknown, an atom without its bonds and, in fingerprints and descriptors, a dummy. Bonds
-      of molecules are cut, in messages, fingerprints and descriptors.
-    - :obj:`"group occlusion"`: the same for molecules, where all atoms of a ring or a functional
-      group are masked at once.
+    - :obj:`"occlusion"`: the fall of the logit where one component is masked (a word is left out, a
+      column unknown, an atom a dummy without bonds), or a bond of a molecule is cut.
+    - :obj:`"group occlusion"`: the same, where all atoms of a ring or functional group are masked.
 
-    All but the last two look into a network. They are named :obj:`"... of LaMP"` where the logit of
-    :func:`auto` also comes from base classifiers, and :obj:`"... of messages"` where something may
-    bypass label messages. Occlusion always explains the whole model.
-
-    Effects of other labels are exact: the change of a logit when the messages of one label are cut,
-    or when one is given as absent or present.
+    Occlusion explains the whole model. The others look into a network; their names end in
+    :obj:`"of LaMP"` if base classifiers of :func:`auto` add to the logit, and in
+    :obj:`"of messages"` if something may bypass label messages.
 
     Args:
         model (Model or torch.nn.Module): A model, or a network of logits.
         raw (Any): Raw inputs as the model takes them, or samples.
         labels (Sequence[str], optional): The labels to explain. (default: :obj:`None`, all)
-        method (str, optional): A method from the list above, or :obj:`"auto"` for all of them, of
-            which the most faithful is chosen. (default: :obj:`"auto"`)
-        y (Tensor or numpy.ndarray, optional): True labels :math:`(N, L)` of all labels.
-            (default: :obj:`None`, those of samples)
+        method (str, optional): A method above; :obj:`"auto"` tries all, and chooses the most
+            faithful. (default: :obj:`"auto"`)
+        y (Any, optional): True labels :math:`(N, L)`. (default: :obj:`None`, those of samples)
         given (Any, optional): Known labels, as of :meth:`~tg_mlc.inference.Model.predict`.
             (default: :obj:`None`, the attribute :obj:`given` of samples)
         names (Sequence[str], optional): Names of samples. (default: :obj:`None`, by their inputs)
@@ -78,9 +73,8 @@ def explain(
         validation (Any, optional): Samples by which faithfulness is measured, without labels.
             (default: :obj:`None`, the explained ones)
         metric (str, optional): The metric of thresholds. (default: :obj:`"f1_micro"`)
-        at (str, optional): The name of a module of a network that puts out the states of
-            components, such as the last layer of a GNN.
-            (default: :obj:`None`, what labels attend to)
+        at (str, optional): The module of a network whose output is the states of components, such
+            as the last layer of a GNN. (default: :obj:`None`, what labels attend to)
         max_labels (int, optional): The largest number of labels. (default: :obj:`300`)
 
     Raises:
@@ -88,64 +82,20 @@ def explain(
             a sample has no component, or the method does not apply to the model.
     """
     check_choice("method", method, ("auto", *METHODS))
-    question = Question(model, raw, label_names, given, at, metric)
-    if names is not None and len(names) != len(question.samples):
-        number = len(question.samples)
-        raise ValueError(f"Expected 'names' for each of {number} samples (got {len(names)})")
-    asked = _checked_labels(question, labels, max_labels)
-    columns = [question.label_names.index(label) for label in asked]
-    methods = list(METHODS) if method == "auto" else [method]
-    samples = _explain_samples(question, columns, methods)
-    if not samples[0].scores:
-        got = f"(got {method!r}); 'occlusion' applies to all models"
-        raise ValueError(f"Expected a 'method' that applies to the model {got}")
-    truth, flow = question.truth(y), question.answer
-    assert flow.decisions is not None
-    assert flow.thresholds is not None
-    probability = flow.probabilities.double().numpy()[:, columns]
-    decision = flow.decisions.numpy()[:, columns] == 1
-    for row, sample in enumerate(samples):
-        sample.probability, sample.decision = probability[row], decision[row]
-        sample.truth = truth[row, columns]
-        if names is not None:
-            sample.name = str(names[row])
-        if question.given is not None:
-            sample.given = question.given.numpy()[row, columns]
-    judge, judged = question, samples
+    question = Question(model, raw, label_names, given, at, metric, y, names)
+    columns = _columns(question, labels, max_labels)
+    judge = question
     if validation is not None:
         judge = Question(model, validation, label_names, None, at, metric)
         judge.part = question.part
-        judged = _explain_samples(judge, columns, methods)
-    methods, per_sample = list(samples[0].scores), min(PER_SAMPLE, len(columns))
-    num_hidden = 2 * len(FRACTIONS) * per_sample * (len(methods) + NUM_RANDOM)
-    few = slice(max(-(-MIN_CURVES // per_sample), judge.max_hidden // num_hidden))
-    areas = faithfulness(
-        judge,
-        judge.samples[few],
-        [sample.scores for sample in judged[few]],
-        columns,
-        given=None if judge.given is None else judge.given[few],
-        per_sample=per_sample,
-    )
-    return Explanation(
-        labels=asked,
-        label_names=list(question.label_names),
-        threshold=np.array(flow.thresholds)[columns],
-        state_names=question.probes[0].state_names if samples[0].states.size else [],
-        method=max(methods, key=lambda name: areas[name].gain if name in areas else -np.inf),
-        faithfulness=areas,
-        samples=samples,
-        facts=question.facts | {"metric": metric},
-    )
+    return _explain(question, columns, list(METHODS) if method == "auto" else [method], judge)
 
 
 register("method", explain)
 
 
-def _checked_labels(
-    question: Question, labels: Sequence[str] | str | None, max_labels: int
-) -> list[str]:
-    """The labels to explain; raises ValueError if one is unknown, or they are too many."""
+def _columns(question: Question, labels: Sequence[str] | str | None, max_labels: int) -> list[int]:
+    """The indices of the labels to explain. Raises ValueError if one is unknown, or too many."""
     known = question.label_names
     asked = [labels] if isinstance(labels, str) else list(known if labels is None else labels)
     if not asked:
@@ -163,29 +113,51 @@ def _checked_labels(
             f"Expected at most {max_labels} labels at once {got}; pass the ones of interest as "
             f"'labels', or a larger 'max_labels'"
         )
-    return asked
+    return [known.index(label) for label in asked]
+
+
+def _explain(
+    question: Question, columns: list[int], methods: list[str], judge: Question
+) -> Explanation:
+    """Explains all samples of a question, by methods whose faithfulness samples of a judge show."""
+    samples = _explain_samples(question, columns, methods)
+    names = list(samples[0].scores)
+    if not names:
+        got = f"(got {methods[0]!r}); 'occlusion' applies to all models"
+        raise ValueError(f"Expected a 'method' that applies to the model {got}")
+    judged = samples if judge is question else _explain_samples(judge, columns, methods)
+    number = num_measured(judge, len(names), len(columns))
+    areas = faithfulness(judge, [sample.scores for sample in judged[:number]], columns)
+    return Explanation(
+        labels=[question.label_names[column] for column in columns],
+        label_names=list(question.label_names),
+        threshold=np.array(question.answer.thresholds)[columns],
+        state_names=question.probes[0].state_names if samples[0].states.size else [],
+        method=max(names, key=lambda name: areas[name].gain if name in areas else -np.inf),
+        faithfulness=areas,
+        samples=samples,
+        facts=question.facts,
+    )
 
 
 def _explain_samples(
-    question: Question, labels: list[int], methods: Sequence[str]
+    question: Question, columns: list[int], methods: Sequence[str]
 ) -> list[SampleExplanation]:
-    """The explanations of all samples, without probabilities."""
     explained: list[SampleExplanation] = []
     for start in range(0, len(question.samples), CHUNK):
-        explained += _explain_chunk(question, start, labels, methods)
+        explained += _explain_chunk(question, slice(start, start + CHUNK), columns, methods)
     return explained
 
 
 def _explain_chunk(
-    question: Question, start: int, labels: list[int], methods: Sequence[str]
+    question: Question, rows: slice, columns: list[int], methods: Sequence[str]
 ) -> list[SampleExplanation]:
-    """The explanations of a few samples, without probabilities."""
-    samples = question.samples[start : start + CHUNK]
-    given = None if question.given is None else question.given[start : start + CHUNK]
-    chunk, kind = Chunk(question, samples, labels, given), question.kind
-    weight = question.weight[labels]
-    views = [_views(question, probe, samples, given, labels, methods) for probe in question.probes]
-    parts, clamped = question.parts(samples, given), question.clamped(samples, given, labels)
+    """The explanations of a few samples."""
+    samples, kind, weight = question.samples[rows], question.kind, question.weight[columns]
+    given = None if question.given is None else question.given[rows]
+    chunk = Chunk(question, samples, columns, given)
+    by_network = [_views(chunk, probe, methods) for probe in question.probes]
+    parts, clamped = question.parts(samples, given), question.clamped(samples, given, columns)
     model_methods = {name: METHODS[name] for name in methods if not METHODS[name].is_of_network}
     model_scores = {name: method.score(chunk) for name, method in model_methods.items()}
     link_scores: dict[str, list[np.ndarray]] = {}
@@ -194,9 +166,10 @@ def _explain_chunk(
         link_scores = {name: score(chunk) for name, score in scorers.items() if score is not None}
     explained = []
     for index, sample in enumerate(samples):
-        view = _mean([sample_views[index] for sample_views in views], len(labels))
-        names = [*question.names(start + index), *view.beside]
-        is_own = np.arange(len(names)) < len(names) - len(view.beside)
+        row = rows.start + index
+        view = _mean([views[index] for views in by_network], len(columns))
+        components = [*question.names(row), *view.beside]
+        is_own = np.arange(len(components)) < len(components) - len(view.beside)
         scores = view.scores
         if question.part is not None:
             # A weight brings scores of a part to the units of the whole.
@@ -204,28 +177,23 @@ def _explain_chunk(
             scores = {f"{name} of {part}": values * weight for name, values in scores.items()}
         for name, by_sample in model_scores.items():
             if by_sample is not None:
-                scores[name] = np.full((len(names), len(labels)), np.nan)
+                scores[name] = np.full((len(components), len(columns)), np.nan)
                 scores[name][is_own] = by_sample[index]
         smiles, links = kind.smiles(sample), chunk.links[index]
         bond_scores = {name: values[index] for name, values in link_scores.items()}
-        unknown = np.empty(0)  # All samples are predicted together later.
         explained.append(
             SampleExplanation(
-                name=question.name(start + index),
-                raw=question.raw(start + index),
-                components=names,
+                **question.prediction(row, columns),
+                components=components,
                 smiles=smiles,
-                atoms=None if smiles is None else np.where(is_own, np.arange(len(names)), -1),
-                probability=unknown,
-                decision=unknown,
-                truth=unknown,
+                atoms=None if smiles is None else np.where(is_own, np.arange(len(is_own)), -1),
                 states=view.states,
                 scores=scores,
                 attention=view.attention,
                 label_effects=view.label_effects * weight,
                 clamped=clamped[index],
                 label_attention=view.label_attention,
-                parts={name: values[index, labels] for name, values in parts.items()},
+                parts={name: values[index, columns] for name, values in parts.items()},
                 bonds=links.names,
                 bond_atoms=None if smiles is None else links.ends,
                 bond_scores=bond_scores if links.names else {},
@@ -258,42 +226,35 @@ def _mean(views: Sequence[View], num_labels: int) -> View:
     return View(views[0].beside, scores, *arrays)
 
 
-def _views(
-    question: Question,
-    probe: NetworkProbe,
-    samples: list[Data],
-    given: Tensor | None,
-    labels: list[int],
-    methods: Sequence[str],
-) -> list[View]:
+def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[View]:
     """The explanation of each sample by a network."""
-    flow = question.prepare(samples)
-    view = NetworkView(probe, question.batch_of(flow, given), labels)
-    states = label_effects = np.zeros((len(samples), 0, len(labels)))
-    label_attention = np.zeros((len(samples), 0, 0, 0, len(labels)))
-    to_components = [np.zeros((0, 0, 0, len(labels)))] * len(samples)  # [rows, T, heads, L]
+    question, labels, size = chunk.question, chunk.labels, len(chunk.samples)
+    flow = question.prepare(chunk.samples)
+    view = NetworkView(probe, question.batch_of(flow, chunk.given), labels)
+    states = label_effects = np.zeros((size, 0, len(labels)))
+    label_attention = np.zeros((size, 0, 0, 0, len(labels)))
+    to_components = [np.zeros((0, 0, 0, len(labels)))] * size  # [rows, T, heads, L]
     if (attention := view.attention) is not None:
         to_components = split(attention.to_components[..., labels].movedim(2, 0), attention.ptr)
-        states = attention.states.sigmoid()[..., labels].cpu().numpy()
-        states = np.moveaxis(states, 1, 0)
+        states = attention.states.sigmoid()[..., labels].movedim(1, 0).cpu().numpy()
         label_attention = attention.to_labels[..., labels].movedim(2, 0).cpu().numpy()
         label_effects = probe.label_effects(view.batch, labels).cpu().numpy()
-    all_scores = {
-        name: METHODS[name].score(view) for name in methods if METHODS[name].is_of_network
-    }
-    row_scores = {name: scores for name, scores in all_scores.items() if scores is not None}
+    row_scores = {}
+    for name in methods:
+        if METHODS[name].is_of_network and (scores := METHODS[name].score(view)) is not None:
+            row_scores[name] = scores
     views = []
-    for index, sample in enumerate(samples):
+    for index, sample in enumerate(chunk.samples):
         num_rows = len(question.kind.components(sample))
         if row_scores:
             num_rows = len(next(iter(row_scores.values()))[index])
         fractions, beside = _fractions(question, probe, sample, flow.samples[index], num_rows)
-        scores = {name: fractions @ values[index] for name, values in row_scores.items()}
         weights = np.moveaxis(to_components[index], 0, 2)
         reads_all = weights.shape[2] == fractions.shape[1] and probe.reads_components
         weights = fractions @ weights if reads_all else weights[:, :, :0]
+        by_method = {name: fractions @ values[index] for name, values in row_scores.items()}
         arrays = states[index], weights, label_effects[index], label_attention[index]
-        views.append(View(beside, scores, *arrays))
+        views.append(View(beside, by_method, *arrays))
     return views
 
 

@@ -84,9 +84,7 @@ class SampleExplanation(SamplePrediction):
     given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for labels that were given, else NaN
 
     def scored(self, method: str) -> tuple[list[str], np.ndarray]:
-        """Returns the names and scores :math:`(C, L)` of components, and of bonds if the method
-        scores them.
-        """
+        """Returns names and scores :math:`(C, L)` of components, and of bonds that have scores."""
         names, scores = self.components, self.scores[method]
         if method not in self.bond_scores:
             return names, scores

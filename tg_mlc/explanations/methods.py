@@ -1,50 +1,49 @@
-"""Methods of explaining score the components of a few samples; METHODS holds them by name."""
+"""Methods of explaining score the components of a few samples; METHODS holds them by name.
+Faithfulness measures what happens to a probability as components are removed by their scores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from tg_mlc.explanations.explanation import Faithfulness
 from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.question import Question
+from tg_mlc.inputs.components import Links
 
 #: For each sample, scores :math:`(C, L)` of components or of rows of states; :obj:`None` if the
 #: method does not apply to the model.
 Scores = list[np.ndarray] | None
 
+#: Fractions of components at which curves are read, between none and all.
+FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.75)
+RANDOM = "random"  #: The name of a random order.
+NUM_RANDOM = 2  #: Random orders of each sample and label.
+PER_SAMPLE = 2  #: The number of labels of a sample by which faithfulness is measured.
+MIN_CURVES = 10  #: The least number of curves of faithfulness, if there are as many.
 
+
+@dataclass
 class Chunk:
-    """A few samples that a whole model is asked about, and answers that several methods need.
+    """A few samples that a whole model is asked about, and answers that several methods need."""
 
-    Args:
-        question (Question): The model.
-        samples (Sequence[Data]): The samples.
-        labels (Sequence[int]): The labels to explain.
-        given (Tensor, optional): Labels that are given :math:`(N, L)`. (default: :obj:`None`)
-    """
-
-    def __init__(
-        self,
-        question: Question,
-        samples: Sequence[Data],
-        labels: Sequence[int],
-        given: Tensor | None = None,
-    ) -> None:
-        self.question = question
-        self.samples = list(samples)
-        self.labels = list(labels)
-        self.given = given
-        self.links = [question.kind.links(sample) for sample in self.samples]
+    question: Question
+    samples: list[Data]
+    labels: list[int]  #: the labels to explain
+    given: Tensor | None = None  #: labels that are given :math:`(N, L)`
 
     @cached_property
-    def logits(self) -> np.ndarray:
-        """The logits :math:`(N, L)` of the samples as they are."""
-        return self._logits(self.samples, self.given)
+    def links(self) -> list[Links]:
+        """The links of each sample."""
+        return [self.question.kind.links(sample) for sample in self.samples]
 
     @cached_property
     def whole(self) -> np.ndarray:
@@ -52,50 +51,59 @@ class Chunk:
         question = self.question
         sizes = [len(question.kind.components(sample)) for sample in self.samples]
         pairs = zip(self.samples, sizes, strict=True)
-        hidden = [question.hide(sample, np.ones(size, bool)) for sample, size in pairs]
-        return self._logits(hidden, self.given)
+        return self.logits([question.hide(sample, np.ones(size, bool)) for sample, size in pairs])
+
+    def logits(self, samples: Sequence[Data], rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Returns the logits of variants of samples, whose given labels are those of some rows."""
+        given = None if self.given is None else self.given[rows]
+        return self.question.logits(samples, given)[:, self.labels]
 
     def falls(self, start: np.ndarray, changed: Sequence[Sequence[Data]]) -> list[np.ndarray]:
-        """Returns by how much logits fall :math:`(M, L)` in the changed samples of each sample.
-
-        Args:
-            start (numpy.ndarray): The logits :math:`(N, L)` before the changes.
-            changed (Sequence): The changed samples of every sample.
+        """Returns by how much logits fall :math:`(M, L)` from those at the start :math:`(N, L)` in
+        the changed samples of each sample.
         """
         sizes = [len(variants) for variants in changed]
         rows = np.repeat(np.arange(len(sizes)), sizes)
-        given = None if self.given is None else self.given[rows]
-        logits = self._logits([sample for variants in changed for sample in variants], given)
+        logits = self.logits([sample for variants in changed for sample in variants], rows)
         return np.split(start[rows] - logits, np.cumsum(sizes)[:-1])
 
-    def _logits(self, samples: Sequence[Data], given: Tensor | None) -> np.ndarray:
-        return self.question.logits(samples, given)[:, self.labels]
+    def falls_without_each(
+        self,
+        start: np.ndarray,
+        symmetries: Sequence[np.ndarray],
+        change: Callable[[Data, int], Data],
+    ) -> list[np.ndarray]:
+        """Returns by how much logits fall :math:`(M, L)` where a part of a sample is changed. Parts
+        with the same number in the symmetry of their sample are changed once.
+        """
+        changed, indices = [], []
+        for sample, numbers in zip(self.samples, symmetries, strict=True):
+            _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
+            changed.append([change(sample, part) for part in first.tolist()])
+            indices.append(index)
+        falls = self.falls(start, changed)
+        return [rows[index] for rows, index in zip(falls, indices, strict=True)]
 
     @cached_property
     def occlusion(self) -> list[np.ndarray]:
-        """By how much logits fall :math:`(C, L)` where one component of a sample is hidden."""
-        changed, indices = [], []
-        for sample in self.samples:
-            numbers = self.question.kind.symmetry(sample)
-            _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
-            hidden = np.eye(len(numbers), dtype=bool)[first]
-            changed.append([self.question.hide(sample, ~mask) for mask in hidden])
-            indices.append(index)
-        falls = self.falls(self.whole, changed)
-        return [rows[index] for rows, index in zip(falls, indices, strict=True)]
+        """Falls :math:`(C, L)` of logits where one component is hidden, for several methods."""
+        kind = self.question.kind
+
+        def without(sample: Data, component: int) -> Data:
+            is_kept = np.arange(len(kind.components(sample))) != component
+            return self.question.hide(sample, is_kept)
+
+        symmetries = [kind.symmetry(sample) for sample in self.samples]
+        return self.falls_without_each(self.whole, symmetries, without)
 
 
+@dataclass
 class NetworkView:
-    """A few samples as one network reads them.
+    """A few samples as one network reads them."""
 
-    Args:
-        probe (NetworkProbe): The network.
-        batch (Batch): The samples.
-        labels (list[int]): The labels to explain.
-    """
-
-    def __init__(self, probe: NetworkProbe, batch: Batch, labels: list[int]) -> None:
-        self.probe, self.batch, self.labels = probe, batch, labels
+    probe: NetworkProbe
+    batch: Batch
+    labels: list[int]  #: the labels to explain
 
     @cached_property
     def attention(self) -> Attention | None:
@@ -138,14 +146,9 @@ def occlusion(chunk: Chunk) -> Scores:
 
 def link_occlusion(chunk: Chunk) -> list[np.ndarray]:
     """By how much logits fall :math:`(K, L)` where one link of a sample is cut."""
-    changed, indices = [], []
-    for sample, links in zip(chunk.samples, chunk.links, strict=True):
-        _, first, index = np.unique(links.symmetry, return_index=True, return_inverse=True)
-        cut = [chunk.question.kind.without_link(sample, link) for link in first.tolist()]
-        changed.append(cut)
-        indices.append(index)
-    falls = chunk.falls(chunk.logits, changed)
-    return [rows[index] for rows, index in zip(falls, indices, strict=True)]
+    symmetries = [links.symmetry for links in chunk.links]
+    start, cut = chunk.logits(chunk.samples), chunk.question.kind.without_link
+    return chunk.falls_without_each(start, symmetries, cut)
 
 
 def group_occlusion(chunk: Chunk) -> Scores:
@@ -188,3 +191,56 @@ METHODS: dict[str, Method] = {
     "occlusion": Method(occlusion, is_of_network=False, score_links=link_occlusion),
     "group occlusion": Method(group_occlusion, is_of_network=False),
 }
+
+
+def num_measured(question: Question, num_methods: int, num_labels: int) -> int:
+    """Returns by how many samples faithfulness is measured."""
+    per_sample = min(PER_SAMPLE, num_labels)
+    num_hidden = 2 * len(FRACTIONS) * per_sample * (num_methods + NUM_RANDOM)
+    return max(-(-MIN_CURVES // per_sample), question.max_hidden // num_hidden)
+
+
+def faithfulness(
+    question: Question, scores: Sequence[Mapping[str, np.ndarray]], labels: Sequence[int]
+) -> dict[str, Faithfulness]:
+    """Measures how faithful the scores of each method are, and a random order, by the most probable
+    labels of samples.
+
+    Args:
+        question (Question): The model and samples.
+        scores (Sequence): Scores :math:`(C, L)` by method, of as many samples as are measured;
+            those of components that cannot be hidden are skipped.
+        labels (Sequence[int]): The labels of scores.
+    """
+    rng = np.random.default_rng(0)
+    areas: dict[str, list[np.ndarray]] = {}
+    for row, (sample, by_method) in enumerate(zip(question.samples, scores, strict=False)):
+        number = len(question.kind.components(sample))
+        given = None if question.given is None else question.given[row : row + 1]
+        whole = question.logits([sample], given)[0, labels]
+        orders: list[tuple[str, int, np.ndarray]] = []
+        for label in np.argsort(-whole, kind="stable")[:PER_SAMPLE]:
+            for method, all_values in by_method.items():
+                values = all_values[:number, label]
+                if not np.isnan(values).any():
+                    orders.append((method, label, np.argsort(-values, kind="stable")))
+            orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
+        steps = np.unique([0, number, *(int(np.ceil(part * number)) for part in FRACTIONS)])
+        # Masks of each order while components are removed, and while they are added.
+        ranks = np.stack([np.argsort(order) for _, _, order in orders])
+        added = ranks[:, None] < steps[:, None]
+        both = np.stack([~added, added], axis=2)  # [orders, steps, 2, C]
+        masks, index = np.unique(both.reshape(-1, number), axis=0, return_inverse=True)
+        hidden = [question.hide(sample, mask) for mask in masks]
+        logits = question.logits(hidden, None if given is None else given.expand(len(masks), -1))
+        probability = expit(logits)[:, labels]
+        indices = index.reshape(len(orders), -1, 2)
+        for (method, label, _), of_order in zip(orders, indices, strict=True):
+            curves = probability[of_order, label]  # [steps, 2]
+            area = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
+            areas.setdefault(method, []).append(area)
+    measured = {}
+    for method, pairs in areas.items():
+        deletion, insertion = map(float, np.mean(pairs, axis=0))
+        measured[method] = Faithfulness(deletion, insertion, len(pairs))
+    return measured

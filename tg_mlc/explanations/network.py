@@ -1,10 +1,13 @@
-"""Probes of networks: component states are read where labels attend to them, and replaced."""
+"""Probes of networks: component states are read where labels attend to them, and replaced. One
+label of a network, for PyG's explainers.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from copy import copy, deepcopy
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +18,7 @@ from torch_geometric.data import Batch
 from torch_geometric.index import ptr2index
 
 from tg_mlc._names import nearest
+from tg_mlc.inference.network import names_in
 from tg_mlc.nn import LabelHead, LabelMessagePassing
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
@@ -25,7 +29,7 @@ from tg_mlc.sequences.windows import Occurrences, WindowViews
 
 NUM_POINTS, MAX_POINTS = 16, 256  #: Points of the path of integrated gradients: first, at most.
 LABELS = 32  #: The number of labels whose gradients are computed together.
-ROWS = 2**14  #: Component states that labels attend to at a time.
+VARIANTS = 256  #: The number of components that labels attend to, each alone, at a time.
 ALIKE = 1e-4  #: Differences of logits up to this size are those of floating point.
 
 Change = Callable[[Tensor], Tensor]
@@ -71,8 +75,8 @@ class NetworkProbe:
             )
         names = [name for name, _ in self.network.named_modules() if name]
         if at is not None and at not in names:
-            got = f"got {at!r}){nearest(at, names)}"
-            raise ValueError(f"Expected 'at' to name a module of the network ({got}")
+            got = f"(got {at!r}){nearest(at, names)}"
+            raise ValueError(f"Expected 'at' to name a module of the network {got}")
         self.labels: LabelMessagePassing | None = first(LabelMessagePassing)
         self.head: LabelHead | None = first(LabelHead)
         self.layers: LabelTransformer | None = first(LabelTransformer)
@@ -120,7 +124,7 @@ class NetworkProbe:
             batch.x = change(batch.x)
             self.ptr = torch.arange(batch.x.size(0) + 1) * batch.x.size(1)
             change = None
-        with self._hooked(change), self._viewed(change, batch.num_graphs):
+        with self._hooked(change, batch.num_graphs):
             logits: Tensor = self.network(batch)
         if self.at is not None:
             self.ptr = batch.ptr
@@ -171,9 +175,7 @@ class NetworkProbe:
             self._bypass_batch, self._bypass = batch, parts[1] if is_constant else None
         return self._bypass
 
-    def gradients(
-        self, batch: Batch, labels: list[int], factor: float = 1.0
-    ) -> tuple[Tensor, Tensor]:
+    def gradients(self, batch: Batch, labels: list[int], factor: float) -> tuple[Tensor, Tensor]:
         """Returns the products :math:`(N, L)` of component states and the gradients of each label
         where all states are multiplied by a factor, and pointers to the rows of every sample.
         """
@@ -188,33 +190,24 @@ class NetworkProbe:
             sums = logits.sum(dim=0)
             ones = torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
             options: dict[str, Any] = {"retain_graph": True, "is_grads_batched": True}
-            gradients = [
-                torch.autograd.grad(sums, states[1], chunk, **options)[0]
-                for chunk in torch.split(ones, LABELS)
-            ]
+            chunks = torch.split(ones, LABELS)
+            gradients = [torch.autograd.grad(sums, states[1], c, **options)[0] for c in chunks]
         products = (states[0] * torch.cat(gradients)).movedim(0, -1)
         return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr
 
-    def integrated(
-        self,
-        batch: Batch,
-        labels: list[int],
-        num_points: int = NUM_POINTS,
-        max_points: int = MAX_POINTS,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def integrated(self, batch: Batch, labels: list[int]) -> tuple[Tensor, Tensor, Tensor]:
         """Returns integrated gradients :math:`(N, L)` along the straight path from zero states,
         pointers to the rows of every sample, and the differences of logits :math:`(B, L)` between
         both ends of the path.
 
-        The sum over points is not the integral where rectifiers bend the path. For each sample,
-        points are doubled until its scores sum to the differences within 1 %, or 0.01 of small
-        ones; a warning says if that takes too many.
+        For each sample, points are doubled until its scores sum to the differences within 1 %, or
+        0.01 of small ones; a warning says if that takes too many.
         """
         with torch.no_grad():
             rises = self.logits(batch) - self.logits(batch, torch.zeros_like)
         difference = rises[:, labels].double()
         is_done = torch.zeros(len(difference), dtype=torch.bool, device=difference.device)
-        scores = torch.zeros(())
+        scores, num_points = torch.zeros(()), NUM_POINTS
         while True:
             points, weights = np.polynomial.legendre.leggauss(num_points)
             total, ptr = torch.zeros(()), torch.empty(0)
@@ -225,7 +218,7 @@ class NetworkProbe:
             scores = torch.where(is_done[sample, None], scores, total)
             missing = difference - torch.zeros_like(difference).index_add_(0, sample, scores)
             is_done = (missing.abs() <= 0.01 * difference.abs().clamp_min(1)).all(dim=1)
-            if is_done.all() or 2 * num_points > max_points:
+            if is_done.all() or 2 * num_points > MAX_POINTS:
                 break
             num_points *= 2
         if not is_done.all():
@@ -243,28 +236,22 @@ class NetworkProbe:
         sample of the last call, and to no other.
         """
         (x,), kwargs = self._call
-        start, stop = self.ptr[row : row + 2].tolist()
-        num_components = stop - start
-        nothing = torch.zeros(1, num_components, dtype=torch.bool, device=x.device)
-        one = torch.eye(num_components, dtype=torch.bool, device=x.device)
-        logits = []
-        num_rows = max(1, ROWS // max(num_components, 1))
-        for masks in torch.split(torch.cat([nothing, one]), num_rows):
-            sample, component = masks.nonzero(as_tuple=True)
-            options: dict[str, Any] = {"batch": sample, "batch_size": len(masks)}
+        begin, end = self.ptr[row : row + 2].tolist()
+        rises = []
+        for start in range(begin, max(end, begin + 1), VARIANTS):
+            stop = min(start + VARIANTS, end)
+            # Labels of the first copy of the sample attend to nothing, others to one component.
+            copies = torch.arange(1 + stop - start, device=x.device)
+            options: dict[str, Any] = {"batch": copies[1:], "batch_size": len(copies)}
             if kwargs.get("edge_index") is not None:
                 source, target = to_list(kwargs["edge_index"])
                 is_own = (source >= start) & (source < stop)
-                source, target = source[is_own] - start, target[is_own]
-                mask, edge = masks[:, source].nonzero(as_tuple=True)
-                number = masks.flatten().cumsum(0).view_as(masks) - 1
-                ends = [number[mask, source[edge]], target[edge]]
-                options["edge_index"] = torch.stack(ends)
+                options["edge_index"] = torch.stack([source[is_own] - start, target[is_own]])
             if kwargs.get("base_scores") is not None:
-                options["base_scores"] = kwargs["base_scores"][row].expand(len(masks), -1, -1)
-            logits.append(self._read_out(x[start:stop][component], **options))
-        values = torch.cat(logits).double().cpu().numpy()
-        return np.asarray(values[1:] - values[0])
+                options["base_scores"] = kwargs["base_scores"][row].expand(len(copies), -1, -1)
+            logits = self._read_out(x[start:stop], **options).double()
+            rises.append(logits[1:] - logits[0])
+        return torch.cat(rises).cpu().numpy()
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
@@ -275,13 +262,13 @@ class NetworkProbe:
         readouts: list[Tensor] = []
         if self.labels is None:
             output = self.network(batch, return_attention_weights=True)
-            num_samples, num_labels = map(int, output.logits.shape)
+            num_samples, num_labels = output.logits.shape
         else:
             self.logits(batch)
             (x,), kwargs = self._call
             options = {"return_intermediate": True, "return_attention_weights": True}
             output = self.labels(x, **{**kwargs, **options})
-            num_samples, num_labels, _ = map(int, output.states.shape)
+            num_samples, num_labels, _ = output.states.shape
             num_rows, ptr = x.size(0), self._label_ptr
             if self.head is not None:
                 readouts = [self.head(u) for u in (*output.intermediate, output.states)]
@@ -297,9 +284,8 @@ class NetworkProbe:
             if step.label_to_label is not None:
                 edges, weights = step.label_to_label
                 source, target = edges.graph.edge_index
-                heads = weights.size(-1)
-                dense = weights.new_zeros(heads, num_samples, num_labels, num_labels)
-                values = weights.view(num_samples, -1, heads).permute(2, 0, 1)
+                values = weights.view(num_samples, -1, weights.size(-1)).permute(2, 0, 1)
+                dense = values.new_zeros(*values.shape[:2], num_labels, num_labels)
                 dense[:, :, source, target] = values
                 to_labels.append(dense)
 
@@ -349,7 +335,7 @@ class NetworkProbe:
         return torch.stack(effects, dim=1)
 
     @contextmanager
-    def _hooked(self, change: Change | None) -> Iterator[None]:
+    def _hooked(self, change: Change | None, num_samples: int) -> Iterator[None]:
         def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             x, *rest = args or (kwargs["x"],)
             kwargs = {name: value for name, value in kwargs.items() if name != "x"}
@@ -366,31 +352,91 @@ class NetworkProbe:
             self._call = (x,), kwargs
             return self._call
 
-        handles: list[Any] = []
-        if self.labels is not None:
-            handles.append(self.labels.register_forward_pre_hook(enter, with_kwargs=True))
-        if self.at is not None and change is not None:
-            handles.append(self.at.register_forward_hook(lambda module, args, out: change(out)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        with ExitStack() as stack:
+            if self.labels is not None:
+                hook = self.labels.register_forward_pre_hook(enter, with_kwargs=True)
+                stack.callback(hook.remove)
+            if self.at is not None and change is not None:
+                hook = self.at.register_forward_hook(lambda module, args, out: change(out))
+                stack.callback(hook.remove)
+            elif self.views is not None and change is not None:
+                views_of = self.views._views
 
-    @contextmanager
-    def _viewed(self, change: Change | None, num_samples: int) -> Iterator[None]:
-        if self.views is None or self.at is not None or change is None:
-            yield
-            return
-        views_of = self.views._views
+                def changed(occurrences: Occurrences) -> Tensor:
+                    counts = occurrences.sample.bincount(minlength=num_samples)
+                    self.ptr = nn.functional.pad(counts.cumsum(0), (1, 0))
+                    return change(views_of(occurrences))
 
-        def changed(occurrences: Occurrences) -> Tensor:
-            counts = occurrences.sample.bincount(minlength=num_samples)
-            self.ptr = nn.functional.pad(counts.cumsum(0), (1, 0))
-            return change(views_of(occurrences))
-
-        self.views.__dict__["_views"] = changed  # This hides the method of its class.
-        try:
+                self.views.__dict__["_views"] = changed  # This hides the method of its class.
+                stack.callback(self.views.__dict__.pop, "_views")
             yield
-        finally:
-            del self.views.__dict__["_views"]
+
+
+class OneLabel(nn.Module):
+    """The logit of one label of a network, for PyG's
+    :class:`~torch_geometric.explain.Explainer`: a regression of one number for each graph.
+
+    .. code-block:: python
+
+        explainer = Explainer(
+            OneLabel(network, "nausea"),
+            CaptumExplainer("IntegratedGradients"),
+            explanation_type="model",
+            node_mask_type="attributes",
+            edge_mask_type="object",
+            model_config={"mode": "regression", "task_level": "graph", "return_type": "raw"},
+        )
+        explanation = explainer(
+            batch.x, batch.edge_index, edge_attr=batch.edge_attr, batch=batch.batch
+        )
+
+    Args:
+        network (torch.nn.Module): Maps a batch, or the arguments of PyG's explainers, to logits
+            :math:`(B, L)`.
+        label (str or int): The label, by name or index.
+        label_names (Sequence[str], optional): The labels.
+            (default: :obj:`None`, those of the label graph)
+
+    Shapes:
+        - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch
+          by name; with captum, :obj:`edge_attr` and :obj:`batch` alone, in this order
+        - **output:** logits :math:`(B, 1)`
+
+    Raises:
+        ValueError: If there is no such label.
+    """
+
+    def __init__(
+        self, network: nn.Module, label: str | int, label_names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__()
+        self.network = network
+        names = list(label_names or names_in(network))
+        if isinstance(label, str) and label not in names:
+            got = f"(got {label!r}){nearest(label, names)}"
+            raise ValueError(f"Expected 'label' to be one of the network {got}")
+        self.index = names.index(label) if isinstance(label, str) else range(len(names))[label]
+        # Its positional arguments are 'self' and the batch.
+        self.takes_batch = len(inspect.getfullargspec(network.forward).args) == 2
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        **attributes: Any,
+    ) -> Tensor:
+        """Returns the logits of the label."""
+        # Most explainers pass these by name, captum's by position.
+        named = {"edge_attr": edge_attr, "batch": batch}
+        attributes |= {name: value for name, value in named.items() if value is not None}
+        if not self.takes_batch:
+            logits: Tensor = self.network(x, edge_index, **attributes)
+            return logits[:, [self.index]]
+        sample = attributes.setdefault("batch", edge_index.new_zeros(x.size(0)))
+        ptr = nn.functional.pad(sample.bincount().cumsum(0), (1, 0))
+        data = Batch(x=x, edge_index=edge_index, **{"ptr": ptr, **attributes})
+        data._num_graphs = data.ptr.numel() - 1
+        logits = self.network(data)
+        return logits[:, [self.index]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
@@ -20,7 +20,7 @@ from tg_mlc._names import shorten
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
 from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
-from tg_mlc.inference import Model, Query, Stage
+from tg_mlc.inference import Model, Query
 from tg_mlc.inference.batches import makes_batches, whole
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.networks import Combination
@@ -43,16 +43,19 @@ class Question:
             (default: :obj:`None`, those that samples carry)
         at (str, optional): As in :class:`NetworkProbe`. (default: :obj:`None`)
         metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
+        y (Any, optional): True labels :math:`(N, L)`. (default: :obj:`None`, those of samples)
+        names (Sequence[str], optional): Names of samples. (default: :obj:`None`, by their inputs)
 
     Attributes:
         kind (Components): The object that knows the components of the samples.
         answer (Flow): Probabilities and decisions of the samples.
         given (Tensor, optional): Given labels :math:`(N, L)`, with those that follow from them.
+        truth (numpy.ndarray): True labels :math:`(N, L)`, NaN where unknown.
         part (str, optional): The part of the logits that scores of component states explain;
             :obj:`None` if it is all.
 
     Raises:
-        ValueError: If a sample cannot be read, or has no components.
+        ValueError: If a sample cannot be read, or has no components, or an argument does not fit.
     """
 
     def __init__(
@@ -63,20 +66,23 @@ class Question:
         given: Any = None,
         at: str | None = None,
         metric: str = "f1_micro",
+        y: Any = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if isinstance(raw, BaseData):
             raw = raw.to_data_list() if isinstance(raw, Batch) else [raw]
-        if isinstance(model, nn.Module):
-            is_plain = not hasattr(model, "objective")
-            names = label_names or getattr(raw, "label_names", None) if is_plain else None
-            model = Model.of(model, names or None)
-        self.model: Model = model
+        self.model = _as_model(model, raw, label_names)
+        self.metric, self._names = metric, names
         self.label_names = list(self.model.label_names)
         self._raw = None if _are_samples(raw) else raw
         self.dataset = self._read(raw)
-        self.kind = self._kind()
+        if makes_batches(self.dataset):
+            kind: Any = whole(self.dataset).components_for(self.model.networks[0])
+        else:
+            kind = self.model.kind or components_of(self.dataset)
+        self.kind: Components = kind
         steps = [step for stage in self.model.preparing for step in stage.steps]
-        self.steps = [step for step in steps if step is not self.kind]
+        self.steps = [step for step in steps if step is not kind]
         self.samples = [copy(self.dataset[row]) for row in range(len(self.dataset))]
         for row, sample in enumerate(self.samples):
             if "given" in sample:
@@ -84,11 +90,15 @@ class Question:
             if not self.kind.components(sample):
                 got = f"(got none in sample {row}); leave it out"
                 raise ValueError(f"Expected samples with components to explain {got}")
+        if names is not None and len(names) != len(self.samples):
+            number = len(self.samples)
+            raise ValueError(f"Expected 'names' for each of {number} samples (got {len(names)})")
         are_columns = self.kind.are_columns
         self.probes = [NetworkProbe(network, at, are_columns) for network in self.model.networks]
         self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
         self.given = self.answer.given
         self.part = self._part()
+        self.truth = self._truth(y)
 
     def _read(self, raw: Any) -> Any:
         """The data set of the samples, which the first step of the model makes."""
@@ -106,19 +116,22 @@ class Question:
             data.y = y.float().view(1, -1) if is_known else torch.full((1, size), torch.nan)
         return ArrayDataset(Samples.collate(copies, self.label_names, None))
 
-    def _kind(self) -> Components:
-        if makes_batches(self.dataset):
-            kind: Components = whole(self.dataset).components_for(self.model.networks[0])
-            return kind
-        return self.model.kind or components_of(self.dataset)
+    def _truth(self, y: Any) -> np.ndarray:
+        if y is None:
+            y = torch.cat([sample.y.view(1, -1) for sample in self.samples])
+        truth = torch.as_tensor(y).double().numpy()
+        expected = [len(self.samples), len(self.label_names)]
+        if list(truth.shape) != expected:
+            raise ValueError(f"Expected 'y' of shape {expected} (got {list(truth.shape)})")
+        return truth
 
     def _part(self) -> str | None:
         combination = self.model.stage(Combination)
         if combination is not None:
             return combination.names[-1]
         starts = range(0, len(self.samples), BATCH_SIZE)
-        batches = (self.batch(self.samples[start : start + BATCH_SIZE]) for start in starts)
-        if any(map(self.probes[0].is_part, batches)):
+        flows = (self.prepare(self.samples[start : start + BATCH_SIZE]) for start in starts)
+        if any(self.probes[0].is_part(self.batch_of(flow)) for flow in flows):
             return "messages"
         reads_given = self.model.network_stage.reads_given
         return None if self.given is None or reads_given else "the network"
@@ -132,10 +145,6 @@ class Question:
         dataset = self.kind.collate(samples, self.dataset)
         return self.model.prepare(dataset, Query(batch_size=len(samples)))
 
-    def batch(self, samples: Sequence[Data], given: Tensor | None = None) -> Batch:
-        """Returns samples in one batch, as networks take it."""
-        return self.batch_of(self.prepare(samples), given)
-
     def batch_of(self, flow: Flow, given: Tensor | None = None) -> Batch:
         """Returns the samples of a flow in one batch, as networks take it."""
         [batch] = self.model.network_stage.batches(replace(flow, given=given))
@@ -147,8 +156,24 @@ class Question:
         for start in range(0, len(samples), BATCH_SIZE):
             rows = slice(start, start + BATCH_SIZE)
             known = None if given is None else given[rows]
-            logits.append(PreparedSamples(self, samples[rows]).logits(known).numpy())
+            logits.append(self._logits(self._prepare(samples[rows]), known).numpy())
         return np.concatenate(logits)
+
+    def _prepare(self, samples: Sequence[Data]) -> Flow:
+        # Networks that count samples by their components miss those at the end that have none.
+        return self.prepare([*samples, self.samples[0]])
+
+    def _logits(self, prepared: Flow, given: Tensor | None) -> Tensor:
+        logits = self.model.logits(
+            prepared, None if given is None else torch.cat([given, given[-1:]])
+        )
+        if len(logits) != prepared.size:
+            got = f"(got {len(logits)} rows); count samples by 'num_graphs' of a batch"
+            raise ValueError(
+                f"Expected logits for each of {prepared.size} samples, some of them without "
+                f"components {got}"
+            )
+        return logits[:-1].cpu()
 
     def clamped(
         self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]
@@ -160,14 +185,14 @@ class Question:
         shape = (len(samples), num_labels, 2, len(labels))
         rises = torch.full(shape, torch.nan, dtype=torch.double)
         if num_labels > 1:
-            prepared = PreparedSamples(self, samples)
+            prepared = self._prepare(samples)
             if given is None:
                 given = torch.full((len(samples), num_labels), torch.nan)
-            before = prepared.logits(given)
+            before = self._logits(prepared, given)
             for label, value in product(range(num_labels), (0, 1)):
                 changed = given.clone()
                 changed[:, label] = value
-                rises[:, label, value] = (prepared.logits(changed) - before)[:, labels]
+                rises[:, label, value] = (self._logits(prepared, changed) - before)[:, labels]
             rises[:, labels, :, range(len(labels))] = torch.nan
         return rises.numpy()
 
@@ -192,7 +217,8 @@ class Question:
                     parts[self.part] = after.logits.double().cpu() - bypass
                     parts[self.probes[0].beside] = bypass
             elif given is not None or not stage.takes_given:
-                title = _title(stage)
+                words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(stage).__name__)
+                title = words.lower()
                 parts = parts or {f"without {title}": before.logits}
                 parts[title] = after.logits - before.logits
         return {name: part.double().numpy() for name, part in parts.items()}
@@ -226,16 +252,6 @@ class Question:
             return np.ones(len(self.label_names))
         return combination.weight[:, -1]
 
-    def truth(self, y: Any = None) -> np.ndarray:
-        """Returns true labels :math:`(N, L)`, NaN where unknown: 'y', or the samples'."""
-        if y is None:
-            y = torch.cat([sample.y.view(1, -1) for sample in self.samples])
-        truth = torch.as_tensor(y)
-        expected = [len(self.samples), len(self.label_names)]
-        if list(truth.shape) != expected:
-            raise ValueError(f"Expected 'y' of shape {expected} (got {list(truth.shape)})")
-        return truth.double().numpy()
-
     def raw(self, row: int) -> Any:
         """Returns the raw input of a sample as plain data; of samples, the SMILES, or :obj:`None`
         if they are no molecules.
@@ -245,10 +261,19 @@ class Question:
         table = self._raw
         return as_plain(table.iloc[row].to_dict() if hasattr(table, "iloc") else table[row])
 
-    def name(self, row: int) -> str:
-        """Returns a short text for a sample."""
-        raw = self.raw(row)
-        return shorten(raw) if isinstance(raw, str) else f"sample {row}"
+    def prediction(self, row: int, columns: list[int]) -> dict[str, Any]:
+        """Returns the name, the raw input, and the predicted, true and given labels of a sample."""
+        raw, flow = self.raw(row), self.answer
+        name = shorten(raw) if isinstance(raw, str) else f"sample {row}"
+        assert flow.decisions is not None
+        return {
+            "name": name if self._names is None else str(self._names[row]),
+            "raw": raw,
+            "probability": flow.probabilities[row, columns].double().numpy(),
+            "decision": flow.decisions[row, columns].numpy() == 1,
+            "truth": self.truth[row, columns],
+            "given": None if self.given is None else self.given[row, columns].numpy(),
+        }
 
     def names(self, row: int) -> list[str]:
         """Returns names for the components of a sample."""
@@ -264,6 +289,7 @@ class Question:
         """The facts about the model."""
         model = self.model
         facts = {"kind": self.kind.option, "components": self.kind.parts, **model.facts}
+        facts["metric"] = self.metric
         facts["model"] = str(model.stage(Combination) or model.network_stage)
         report = facts.pop("report", {})
         if report.get("data") is not None:
@@ -274,25 +300,12 @@ class Question:
         return facts
 
 
-class PreparedSamples:
-    """A few samples that are prepared once, for logits with several given labels."""
-
-    def __init__(self, question: Question, samples: Sequence[Data]) -> None:
-        self.model = question.model
-        # Networks that count samples by their components miss those at the end that have none.
-        self.flow = question.prepare([*samples, question.samples[0]])
-
-    def logits(self, given: Tensor | None = None) -> Tensor:
-        """Returns logits :math:`(N, L)`."""
-        known = None if given is None else torch.cat([given, given[-1:]])
-        logits = self.model.logits(self.flow, known)
-        if len(logits) != self.flow.size:
-            got = f"(got {len(logits)} rows); count samples by 'num_graphs' of a batch"
-            raise ValueError(
-                f"Expected logits for each of {self.flow.size} samples, some of them without "
-                f"components {got}"
-            )
-        return logits[:-1].cpu()
+def _as_model(model: Any, raw: Any, label_names: Sequence[str] | None) -> Model:
+    if isinstance(model, Model):
+        return model
+    if hasattr(model, "objective"):
+        return Model.of(model)
+    return Model.of(model, label_names or getattr(raw, "label_names", None) or None)
 
 
 def _are_samples(raw: Any) -> bool:
@@ -300,11 +313,6 @@ def _are_samples(raw: Any) -> bool:
     if isinstance(raw, (list, tuple)):
         return bool(raw) and all(isinstance(data, BaseData) for data in raw)
     return isinstance(raw, Dataset)
-
-
-def _title(stage: Stage) -> str:
-    """The name of a stage in words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(stage).__name__).lower()
 
 
 def as_plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ MAX_EDGES = 4000  #: The most edges of a label graph or of attention that are dr
 STEPS = 99  #: Steps of a score, from 0 to the largest score of a sample, label and method.
 #: Methods whose scores tell how much a component counts, but not for what.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
+PACKAGES = ("tg_mlc", "torch", "rdkit")  #: Packages whose versions are shown.
 #: Names for people of a molecule's vectors, by their attribute of samples.
 TITLES = {
     "morgan": "Morgan fingerprint",
@@ -46,40 +46,35 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         folder.joinpath(f"report.{suffix}").read_text(encoding="utf-8")
         for suffix in ("css", "js", "html")
     )
-    samples = []
-    for sample in explanation:
-        drawing, thumbnail = _draw(sample)
-        name = shorten(sample.name, 120)
-        samples.append({"name": name, "drawing": drawing, "thumbnail": thumbnail})
     facts = explanation.facts
     noun = facts.get("components", "components")
-    numbers = _data(explanation, noun)
-    data = json.dumps(numbers, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        data = data.replace(character, f"\\u{ord(character):04x}")
     per_label: Mapping[str, Any] = facts.get("per_label", {})
+    versions: Mapping[str, str] = facts.get("versions", {})
     has_metrics = bool(per_label) or not np.isnan(explanation.threshold).all()
-    bins, has_graph = facts.get("reliability"), "label_graph" in facts
+    bins = facts.get("reliability")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    options = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
+    environment.policies["json.dumps_kwargs"] = options
     text: str = environment.from_string(page).render(
         title=title or "Why these labels",
         style=Markup(style),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        data=Markup(data),
-        samples=samples,
+        data=_data(explanation, noun),
+        samples=[{"name": shorten(each.name, 120), **_draw(each)} for each in explanation],
         labels=explanation.labels,
         noun=noun,
         facts=_headline(explanation),
         has_effects=bool(explanation[0].label_effects.size),
         has_parts=bool(explanation[0].parts),
-        graph_note=f"The label graph{'' if has_graph else ' is not part of this file'}.",
+        has_graph="label_graph" in facts,
         weights=[(name, f"{value:.2f}") for name, value in facts.get("weights", {}).items()],
         metrics=_metrics(explanation, per_label) if has_metrics else None,
         metrics_note=facts.get("per_label_of", ""),
         reliability=Markup(Reliability([], [], bins).to_svg()) if bins else "",
-        faithfulness_note=_faithfulness_note(explanation, noun),
-        notes=_notes(explanation, noun),
+        faithfulness=explanation.faithfulness.get(explanation.method),
+        unsigned=UNSIGNED,
+        packages=[f"{name} {versions[name]}" for name in PACKAGES if name in versions],
     )
     return text
 
@@ -96,12 +91,11 @@ def _headline(explanation: Explanation) -> list[tuple[str, str]]:
         number = f" (n = {best.number})" if best.number else ""
         entries.append(("Faithfulness", f"{best.gain:.3f}{number}"))
     titles = {"roc_auc_macro": "ROC-AUC, macro", "f1_micro": "F1, micro", "f1_macro": "F1, macro"}
-    if "test" in facts:
-        values = {title: facts["test"][key] for key, title in titles.items()}
-        entries += [(f"{title}, test", f"{value:.2f}") for title, value in values.items()]
-    for key, title in (("data", "Data"), ("split", "Split")):
+    if test := facts.get("test"):
+        entries += [(f"{title}, test", f"{test[key]:.2f}") for key, title in titles.items()]
+    for key in ("data", "split"):
         if isinstance(facts.get(key), str):
-            entries.append((title, facts[key][:12]))
+            entries.append((key.title(), facts[key][:12]))
     return [(name, value) for name, value in entries if value]
 
 
@@ -115,51 +109,13 @@ def _metrics(explanation: Explanation, per_label: Mapping[str, Any]) -> dict[str
     return {"header": ["label", *columns], "rows": rows}
 
 
-def _faithfulness_note(explanation: Explanation, noun: str) -> str:
-    if explanation.method not in explanation.faithfulness:
-        return "How faithful the methods are was not measured for this model."
-    number = explanation.faithfulness[explanation.method].number
-    mean = f", mean of {number} curves" if number else ""
-    return (
-        f"Faithfulness{mean}: the area between two curves of a label's probability, one while "
-        f"{noun} are added, one while they are removed, those of the highest scores first; more is "
-        f"better. The dotted line marks a random order."
-    )
-
-
-def _notes(explanation: Explanation, noun: str) -> list[str]:
-    notes = [
-        "A score says how much the model relies on a part of the input, not that the part causes "
-        f"the label. Scores of {', '.join(UNSIGNED)} tell how much, all others also whether {noun} "
-        "raise or lower the logit.",
-        "Effects of labels are exact: the model is run again without the messages of a label, or "
-        "with the label given as absent or as present. Attention stands beside them to compare; it "
-        "proves nothing by itself.",
-    ]
-    if explanation[0].parts:
-        notes.append(
-            "The final probability combines several parts. Readouts and attention are those of "
-            "label message passing, which is one of them."
-        )
-    versions = explanation.facts.get("versions", {})
-    names = [name for name in ("tg_mlc", "torch", "rdkit") if name in versions]
-    if names:
-        packages = ", ".join(f"{name} {versions[name]}" for name in names)
-        last = "This file loads nothing and sends nothing."
-        notes.append(f"The model was trained with {packages}. {last}")
-    return notes
-
-
 def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     """All numbers, of as many labels of each sample as fit."""
     methods, names = explanation.methods, explanation.label_names
     # Numbers of one label: scores, and effects, which are five numbers of twice the length.
     num_others = 10 * min(len(names), MAX_EFFECTS) + 2 * len(explanation.state_names) + 10
-    num_per_label = sum(
-        sum(len(sample.scored(method)[0]) for method in methods) + num_others
-        for sample in explanation
-    )
-    max_labels = max(1, MAX_NUMBERS // num_per_label)
+    num_scores = sum(len(each.scored(method)[0]) for each in explanation for method in methods)
+    max_labels = max(1, MAX_NUMBERS // (num_scores + num_others * len(explanation)))
     columns = np.array([names.index(name) for name in explanation.labels])
     areas, first = explanation.faithfulness, explanation[0]
     graph, attention = np.zeros((2, len(names), len(names)))
@@ -167,23 +123,22 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
         graph[tuple(np.asarray(edge_index, dtype=int))] = 1.0
     if first.label_attention.size:
         attention[:, columns] = np.mean([_mean_attention(each) for each in explanation], axis=0)
-    described = []
-    for method in methods:
-        has_bonds = any(method in sample.bond_scores for sample in explanation)
-        entry = {
-            "name": method,
-            "title": method,
-            "signed": not method.startswith(UNSIGNED),
-            "faithfulness": _plain(areas[method].gain) if method in areas else None,
-            "chosen": method == explanation.method,
-            "noun": f"{noun} and bonds" if has_bonds else noun,
-        }
-        described.append(entry)
+    with_bonds = {method for sample in explanation for method in sample.bond_scores}
     return {
         "labels": names,
         "noun": noun,
         "states": explanation.state_names,
-        "methods": described,
+        "methods": [
+            {
+                "name": method,
+                "title": method,
+                "signed": not method.startswith(UNSIGNED),
+                "faithfulness": _plain(areas[method].gain) if method in areas else None,
+                "chosen": method == explanation.method,
+                "noun": f"{noun} and bonds" if method in with_bonds else noun,
+            }
+            for method in methods
+        ],
         "random": _plain(areas["random"].gain) if "random" in areas else None,
         "asked": len(columns),
         "messages": bool(first.label_effects.size),
@@ -243,9 +198,8 @@ def _effects(sample: SampleExplanation, column: int, label: int) -> list[list[An
     """The other labels that move a label most: index, effect, attention, and the change of the
     logit if the other label is known to be absent, to be present.
     """
-    effect = attention = absent = present = np.full(
-        max(len(sample.label_effects), len(sample.clamped)), np.nan
-    )
+    number = max(len(sample.label_effects), len(sample.clamped))
+    effect = attention = absent = present = np.full(number, np.nan)
     if sample.label_effects.size:
         effect = np.nan_to_num(sample.label_effects[:, column])
     if sample.label_attention.size:
@@ -278,32 +232,29 @@ def _plain(values: Any, digits: int = 4) -> Any:
     return round(value, digits) if digits and value != round(value) else round(value)
 
 
-def _draw(sample: SampleExplanation) -> tuple[Any, Any]:
-    """A sample as HTML, with an element for each component to shade, and a small picture of it."""
+def _draw(sample: SampleExplanation) -> dict[str, Any]:
+    """What the page shows of a sample, with the indices of components to shade: pieces of text,
+    cells of a row, or pictures of a molecule, and components that stand in none of these.
+    """
     raw, components = sample.raw, sample.components
+    titles = [TITLES.get(name, name) for name in components]
     if sample.smiles is not None:
         atoms = range(len(components)) if sample.atoms is None else sample.atoms.tolist()
         bonds = [] if sample.bond_atoms is None else sample.bond_atoms.tolist()
-        whole, small = _draw_molecule(sample.smiles, atoms, bonds)
-        alt = f"Structure of {shorten(sample.name, 120)}; the table of scores names its atoms"
-        attributes = f'role="img" aria-label="{Markup.escape(alt)}"'
-        svg = Markup(f'<svg class="molecule" {attributes} {whole}</svg>')
-        beside = [index for index, atom in enumerate(atoms) if atom < 0]
-        thumbnail = Markup(f'<svg class="molecule" aria-hidden="true" {small}</svg>')
-        return svg + _chips(sample, beside), thumbnail
+        picture, thumbnail = map(Markup, _draw_molecule(sample.smiles, atoms, bonds))
+        chips = [(index, titles[index]) for index, atom in enumerate(atoms) if atom < 0]
+        return {"picture": picture, "thumbnail": thumbnail, "chips": chips}
     if isinstance(raw, str):
         if "".join(components).upper() == raw.upper() != "":  # The letters of DNA.
-            return _block("words dna", map(_span, range(len(components)), components)), ""
-        return _draw_text(sample), ""
+            return {"kind": "dna", "pieces": list(enumerate(components))}
+        pieces = _pieces(raw, [name.lower() for name in components])
+        shaded = {index for index, _ in pieces}
+        return {"pieces": pieces, "chips": [x for x in enumerate(titles) if x[0] not in shaded]}
     if isinstance(raw, (list, tuple)) and len(raw) == len(components):
         raw = dict(zip(components, raw, strict=True))
     if not isinstance(raw, Mapping):
-        return _chips(sample, list(range(len(components)))), ""
-    row = Markup("<tr><th scope='row'>{}</th><td>{}</td></tr>")
-    rows = [
-        row.format(_span(index, name), _cell(raw, name)) for index, name in enumerate(components)
-    ]
-    return _block("words cells", [Markup("<table>"), *rows, Markup("</table>")]), ""
+        return {"chips": list(enumerate(titles))}
+    return {"cells": [(index, name, _cell(raw, name)) for index, name in enumerate(components)]}
 
 
 def _cell(raw: Mapping[str, Any], name: str) -> str:
@@ -313,38 +264,17 @@ def _cell(raw: Mapping[str, Any], name: str) -> str:
     return "" if column is None else shorten(raw[column], 60)
 
 
-def _span(index: int, text: str) -> Any:
-    return Markup('<span data-component="{}">{}</span>').format(index, text)
-
-
-def _block(classes: str, parts: Any, between: str = "") -> Any:
-    attributes = 'tabindex="0" role="group" aria-label="The sample"'
-    opening = Markup(f'<div class="{{}}" {attributes}>').format(classes)
-    return opening + Markup(between).join(parts) + Markup("</div>")
-
-
-def _chips(sample: SampleExplanation, indices: list[int]) -> Any:
-    names = [TITLES.get(sample.components[index], sample.components[index]) for index in indices]
-    return _block("words chips", map(_span, indices, names), " ") if indices else Markup("")
-
-
-def _draw_text(sample: SampleExplanation) -> Any:
-    """The text as it was written, with its components; those that are no words of it follow."""
-    names = [name.lower() for name in sample.components]
+def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
+    """The text in pieces, each with the index of its component, if it is one."""
     has_order = len({*names}) < len(names)  # Repeated words stand in the order of the text.
-    parts, shaded, start = [], set[int](), 0
-    for word in re.split(r"(\w+)", sample.raw):
+    pieces, start = [], 0
+    for word in re.split(r"(\w+)", text):
         later = range(start, len(names))
         index = next((k for k in later if names[k] == word.lower()), None)
-        if index is None:
-            parts.append(Markup.escape(word))
-            continue
-        if has_order:
+        pieces.append((index, word))
+        if has_order and index is not None:
             start = index + 1
-        shaded.add(index)
-        parts.append(_span(index, word))
-    rest = [index for index in range(len(names)) if index not in shaded]
-    return _block("words", parts) + _chips(sample, rest)
+    return pieces
 
 
 def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) -> tuple[str, str]:
@@ -361,13 +291,10 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
     draw.PrepareAndDrawMolecule(drawer, chem.MolFromSmiles(smiles))
     drawer.FinishDrawing()
     # The page sets colours, which depend on the theme; letters are the filled paths.
-    strokes = letters = ""
+    outlines = {True: "", False: ""}
     for path, rest in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
-        if "fill:none" in rest:
-            strokes += path
-        else:
-            letters += path
-    strokes, letters = (re.sub(r"\s*([A-Z])\s*", r"\1", path) for path in (strokes, letters))
+        outlines["fill:none" in rest] += path
+    strokes, letters = (re.sub(r"\s*([A-Z])\s*", r"\1", path) for path in outlines.values())
     lines = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'
     shades = stripes = ""
     for index, atom in enumerate(atoms):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -88,9 +87,9 @@ def export(
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
     queries = [Query(metric=metric) for metric in model.decision.metrics]
     if coverage is not None:
-        options: dict[str, Any] = {"coverage": coverage, "coverage_per": coverage_per}
-        model.thresholds(**options)  # This may raise an error, so it precedes what takes long.
-        queries.append(Query(**options))
+        # This may raise an error, so it precedes what takes long.
+        model.thresholds(coverage=coverage, coverage_per=coverage_per)
+        queries.append(Query(coverage=coverage, coverage_per=coverage_per))
     raw = _examples(model) if inputs is None else inputs
     model.to("cpu")
     tensors = featurize(model, raw, base_scores=base_scores)
@@ -103,8 +102,10 @@ def export(
     program = trace(network, tensors)
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    options: dict[str, Any] = {"prefix": f".{folder.name}-", "ignore_cleanup_errors": True}
+    with tempfile.TemporaryDirectory(dir=folder.parent, **options) as temporary:
+        unfinished = Path(temporary) / "new"
+        unfinished.mkdir()
         path = unfinished / FILES[format]
         if format == "onnx":
             run = save_onnx(program, path, network.names)
@@ -113,28 +114,20 @@ def export(
         probability = _compared(model, raw, known, run, network.names, base_scores)
         inputs_by_name = {name: tensors[name] for name in network.names}
         records = raw.to_dict("records") if hasattr(raw, "iloc") else raw
-        decisions = {
-            str(query.decides): _decided(model, probability, query, known) for query in queries
-        }
         golden = {
             "raw": records if isinstance(records, list | np.ndarray) else None,
             "inputs": inputs_by_name,
             "probability": probability,
-            "decision": decisions,
+            "decision": {str(q.decides): _decided(model, probability, q, known) for q in queries},
         }
         about = _about(model, inputs_by_name, format, queries)
         contents = {"model": about, "featurize": _featurizer(model), "golden": golden}
         for name, content in contents.items():
             (unfinished / f"{name}.json").write_text(_as_json(content), encoding="utf-8")
         (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
-        unfinished.chmod(0o755)
-        old = unfinished.with_name(f"{unfinished.name}-old")
         if folder.exists():
-            folder.replace(old)
+            folder.replace(Path(temporary) / "old")
         unfinished.replace(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return folder
 
 
@@ -215,7 +208,7 @@ def _about(
             decisions[query.metric] = {"thresholds": model.thresholds(query.metric)}
     described = {}
     for name, tensor in tensors.items():
-        rows, meaning = _ROWS.get(name, "rows"), _MEANINGS.get(name, "")
+        rows, meaning = _INPUTS.get(name, ("rows", ""))
         if name.startswith("features_"):
             rows, meaning = "samples", "features of base classifiers"
         shape: list[Any] = list(tensor.shape)
@@ -240,18 +233,15 @@ def _featurizer(model: Model) -> dict[str, Any]:
     def described(part: Any, state: Any) -> dict[str, Any]:
         return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
 
-    steps = [
-        {"name": type(step).__name__, **described(step, to_state(step)["state"])}
-        for step in model.features.steps
-    ]
+    steps = []
+    for step in model.features.steps:
+        steps.append({"name": type(step).__name__, **described(step, to_state(step)["state"])})
     stacking = model.stage(Classifiers)
     if stacking is None:
         return {"steps": steps}
-    views = {
-        VIEW.format(name): described(view, view.state_dict())
-        for name, view in stacking.features.views.items()
-    }
-    return {"steps": steps, "views": views, "x_is_view": stacking.features.scaling}
+    views = stacking.features.views.items()
+    states = {VIEW.format(name): described(view, view.state_dict()) for name, view in views}
+    return {"steps": steps, "views": states, "x_is_view": stacking.features.scaling}
 
 
 def _as_json(content: Any) -> str:
@@ -261,15 +251,15 @@ def _as_json(content: Any) -> str:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-_ROWS = {"edge_index": "edges", "edge_attr": "edges", "ptr": "samples + 1", "given": "samples"}
-_MEANINGS = {
-    "ptr": "where the rows of every sample begin and end, from 0",
-    "edge_index": "sources in row 0 and targets in row 1, by places in x",
-    "edge_attr": "categories of every edge",
-    "given": "labels that are known: 0, 1, or NaN for unknown",
-    "base_scores": "scores of base classifiers",
-    "weight": "the weight of every word",
-    "x": "what every component is: words, letters, atoms, or vectors",
+#: What the first dimension of a tensor counts, and what the tensor means.
+_INPUTS = {
+    "ptr": ("samples + 1", "where the rows of every sample begin and end, from 0"),
+    "edge_index": ("edges", "sources in row 0 and targets in row 1, by places in x"),
+    "edge_attr": ("edges", "categories of every edge"),
+    "given": ("samples", "labels that are known: 0, 1, or NaN for unknown"),
+    "base_scores": ("rows", "scores of base classifiers"),
+    "weight": ("rows", "the weight of every word"),
+    "x": ("rows", "what every component is: words, letters, atoms, or vectors"),
 }
 
 

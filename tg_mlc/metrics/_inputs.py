@@ -50,12 +50,12 @@ def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
 
 def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) -> FloatArray:
     """Returns a non-empty float64 matrix, which has to have the shape of the targets, if given."""
-    matrix = read_array(values)
+    matrix, expected = read_array(values), ""
     if matrix.ndim != 2 or matrix.size == 0:
         expected = f"{name!r} of shape [num_samples, num_labels], not empty"
-        raise ValueError(f"Expected {expected} (got {list(matrix.shape)})")
-    if targets is not None and matrix.shape != targets.observed.shape:
+    elif targets is not None and matrix.shape != targets.observed.shape:
         expected = f"{name!r} to have the shape of the targets, {list(targets.observed.shape)}"
+    if expected:
         raise ValueError(f"Expected {expected} (got {list(matrix.shape)})")
     return matrix
 

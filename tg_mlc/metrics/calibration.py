@@ -34,14 +34,11 @@ _LEAST = 1e-9  # The least probability, so that logits are finite.
 class Reliability:
     """Calibration errors of the probabilities of known entries; ``to_svg()`` draws them."""
 
-    #: The expected calibration error of each label: of bins of equal width, the mean distance of
-    #: mean probability and share of positives, weighted by entries; NaN where all entries are
-    #: unknown.
+    #: The expected calibration error of each label: the mean distance of mean probability and share
+    #: of positives in bins of equal width, weighted by entries; NaN if all entries are unknown.
     ece: list[float]
-    #: the mean squared distance of the probabilities of each label from its targets
-    brier: list[float]
-    #: mean probability, share of positives and entries of each bin that has any, of all labels
-    #: together
+    brier: list[float]  #: the mean squared distance of probabilities and targets of each label
+    #: mean probability, share of positives and entries of each bin with any, of all labels together
     bins: list[tuple[float, float, int]]
 
     @classmethod
@@ -50,8 +47,8 @@ class Reliability:
         bins = np.minimum((scores * NUM_BINS).astype(int), NUM_BINS - 1)
         weights = (targets.observed, np.where(targets.observed, scores, 0.0), targets.positive)
         shape = (scores.shape[1], NUM_BINS)
-        cells, size = (bins + NUM_BINS * np.arange(shape[0])).ravel(), shape[0] * NUM_BINS
-        sums = [np.bincount(cells, w.ravel(), size).reshape(shape) for w in weights]
+        cells = (bins + NUM_BINS * np.arange(shape[0])).ravel()
+        sums = (np.bincount(cells, w.ravel(), np.prod(shape)).reshape(shape) for w in weights)
         count, total, positive = sums
         squared = np.where(targets.observed, (scores - targets.positive) ** 2, 0.0).sum(axis=0)
         with np.errstate(invalid="ignore"):  # labels without known entries
@@ -90,8 +87,7 @@ class Reliability:
 
 
 class Calibration(nn.Module):
-    r"""Maps logits by an increasing function per label, to probabilities that agree with
-    frequencies.
+    r"""Maps logits by increasing functions, to probabilities that agree with frequencies.
 
     The log loss in five-fold cross-validation chooses temperature scaling (:math:`a z`), Platt's
     function (:math:`a z + b`), isotonic regression joined by lines, or, unless one is better by
@@ -111,10 +107,10 @@ class Calibration(nn.Module):
     def __init__(self, methods: Sequence[str], num_knots: int = 0) -> None:
         super().__init__()
         self.methods, size = list(methods), len(methods)
-        for name, value in (("scale", torch.ones(size)), ("shift", torch.zeros(size))):
-            self.register_buffer(name, value.double())
+        self.register_buffer("scale", torch.ones(size).double())
+        self.register_buffer("shift", torch.zeros(size).double())
         for name in ("knots", "bends"):
-            self.register_buffer(name, torch.zeros(num_knots, size, dtype=torch.double))
+            self.register_buffer(name, torch.zeros(num_knots, size).double())
 
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from typing_extensions import Self
 
-from tg_mlc._names import shorten
+from tg_mlc._names import few, shorten
 from tg_mlc._options import check_choice
 from tg_mlc._warnings import warn
 from tg_mlc.metrics._inputs import ArrayLike, read_scores, read_targets
@@ -34,8 +34,8 @@ class Coverage(NamedTuple):
         check_choice("coverage_per", self.per, get_args(Per))
         is_number = isinstance(self.share, (int, float)) and not isinstance(self.share, bool)
         if not is_number or not 0 < self.share < 1:
-            got = f"{self.share!r}"
-            raise ValueError(f"Expected 'coverage' between 0 and 1, such as 0.9 (got {got})")
+            expected = "'coverage' between 0 and 1, such as 0.9"
+            raise ValueError(f"Expected {expected} (got {self.share!r})")
 
     @property
     def least(self) -> int:
@@ -53,10 +53,10 @@ class ConformalThresholds:
     :math:`\alpha` of the samples to which it applies. With :math:`k = 0`, all sets hold the label.
 
     Per sample, the threshold :math:`\lambda` for all labels is the largest with
-    :math:`(n \hat{R}(\lambda) + 1) / (n + 1) \le \alpha`, where :math:`\hat{R}` is the mean over
-    :math:`n` samples of the fraction of their labels that score less (`"Conformal Risk Control"
-    <https://arxiv.org/abs/2208.02814>`_). In expectation, sets miss at most :math:`\alpha` of these
-    labels.
+    :math:`(n \hat{R}(\lambda) + 1) / (n + 1) \le \alpha`, where :math:`\hat{R}` is the mean,
+    over the :math:`n` samples with labels that apply, of the fraction of these that score less
+    (`"Conformal Risk Control" <https://arxiv.org/abs/2208.02814>`_). In expectation, sets miss at
+    most :math:`\alpha` of these labels. Unknown labels count nowhere.
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -86,12 +86,11 @@ class ConformalThresholds:
         counts = np.bincount(self.label, minlength=self.num_labels)
         most = counts.max() if per_label else len({*self.row.tolist()})
         if most < coverage.least:
-            kind = "samples to which a label applies"
-            kind = "samples of a label that applies to them" if per_label else kind
-            expected = f"{coverage.least} {kind} to calibrate coverage={coverage.share:g} by"
+            kind = "samples to which one label applies" if per_label else "samples with labels"
+            expected = f"at least {coverage.least} {kind} for coverage={coverage.share:g}"
             got = f"at most {most}" if per_label else most
             cure = "pass more to 'conformalize', or ask for less"
-            raise ValueError(f"Expected at least {expected} (got {got}); {cure}")
+            raise ValueError(f"Expected {expected} (got {got}); {cure}")
         tuner = ThresholdTuner(per_label=per_label)
         if per_label:
             order = np.lexsort((self.score, self.label))
@@ -106,8 +105,7 @@ class ConformalThresholds:
             index = np.searchsorted(missed, budget + _TINY, side="right")
             tuner.thresholds = self.score[order[[index]]]
         if per_label and (rare := np.flatnonzero(counts < coverage.least).tolist()):
-            names = ", ".join(shorten(label_names[label], 40) for label in rare[:5])
-            names += ", ..." if len(rare) > 5 else ""
+            names = few([shorten(label_names[label], 40) for label in rare])
             reason = f"each known to apply to fewer than {coverage.least} of the samples"
             held = f"All label sets hold {len(rare)} of {self.num_labels} labels, {reason}"
             warn(f"{held} for coverage={coverage.share:g}: {names}", stacklevel=3)
@@ -129,6 +127,5 @@ class ConformalThresholds:
             expected = f"the scores of label sets have to be of {size} labels"
             raise ValueError(f"{expected} (got shapes {shapes})")
         if row.min() < 0 or not ((score >= 0) & (score <= 1)).all():
-            expected = "the scores of label sets have to be probabilities of samples"
-            raise ValueError(f"{expected} (got others)")
+            raise ValueError("the scores of label sets have to be probabilities of samples")
         return thresholds

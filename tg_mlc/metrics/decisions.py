@@ -57,7 +57,7 @@ def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivis
     Args:
         y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
         zero_division (0, 1 or "drop", optional): The F1 without positives and predictions;
-            :obj:`"drop"` ignores it. (default: :obj:`1`)
+            :obj:`"drop"` ignores it, and gives NaN if nothing is left. (default: :obj:`1`)
     """
     return _measure("f1_samples", y_true, y_pred, zero_division)
 
@@ -94,24 +94,18 @@ def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
 
 
 class GridCounts:
-    """The counts at every threshold of an increasing grid, from one pass over the scores.
-
-    The grid [num_thresholds] serves all labels, or each has its own row [num_labels,
-    num_thresholds]. A histogram per sample or label says how many entries reach how many
-    thresholds; its sum from the top, how many reach each.
+    """The counts at every threshold of an increasing grid, from one pass over the scores. The grid
+    [num_thresholds] serves all labels, or each has its own row [num_labels, num_thresholds].
     """
 
     def __init__(
         self, targets: Targets, scores: FloatArray, grid: Sequence[float] | FloatArray
     ) -> None:
-        self.targets = targets
-        self.grid = np.asarray(grid)
-        if self.grid.ndim == 1:
-            self.reached = np.searchsorted(self.grid, scores, side="right")
-        else:
-            rows = zip(self.grid, scores.T, strict=True)
-            reached = [np.searchsorted(row, column, side="right") for row, column in rows]
-            self.reached = np.stack(reached, axis=1)
+        self.targets, self.grid = targets, np.asarray(grid)
+        grids = np.broadcast_to(self.grid, (scores.shape[1], self.grid.shape[-1]))
+        columns = zip(grids, scores.T, strict=True)
+        reached = [np.searchsorted(row, column, side="right") for row, column in columns]
+        self.reached = np.stack(reached, axis=1)
         self._counts: dict[int, Counts] = {}
 
     def per(self, per: int) -> Counts:
@@ -137,8 +131,8 @@ def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, Zero
     if not isinstance(named, Mapping):
         named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
     if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
-        message = f"Expected 'zero_division' only for {list(DEFAULT_ZERO_DIVISION)} (got {unknown})"
-        raise ValueError(message)
+        expected = f"'zero_division' only for {list(DEFAULT_ZERO_DIVISION)}"
+        raise ValueError(f"Expected {expected} (got {unknown})")
     for value in named.values():
         if value not in (0, 1, "drop"):
             raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")

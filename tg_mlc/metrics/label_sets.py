@@ -83,11 +83,6 @@ class LabelSets:
         self._own = np.full(len(known), -1)  # the set of each training sample
         self._own[known] = own.ravel()
 
-    @property
-    def share_repeated(self) -> float:
-        """The share of training samples whose set another one has as well."""
-        return float(self.counts[self.counts > 1].sum() / self.counts.sum())
-
     @classmethod
     def tuned(
         cls,
@@ -95,7 +90,6 @@ class LabelSets:
         y: ArrayLike,
         scores: ArrayLike,
         *,
-        priors: Sequence[float] = PRIORS,
         metric: str = "subset_accuracy",
     ) -> Self:
         """Chooses the strength of the prior on validation data.
@@ -103,32 +97,27 @@ class LabelSets:
         Args:
             y_train: As in :class:`LabelSets`.
             y, scores (Tensor or numpy.ndarray): Targets and probabilities of validation samples.
-            priors (Sequence[float], optional): The candidates. (default: :obj:`PRIORS`)
             metric (str, optional): As in :class:`LabelSets`. (default: :obj:`"subset_accuracy"`)
 
         Raises:
-            ValueError: If there is no candidate, or an argument is not allowed.
+            ValueError: If an argument is not allowed.
         """
-        if not priors:
-            raise ValueError("Expected 'priors' to hold at least one number (got none)")
         targets, sets = read_targets(y, "y"), cls(y_train, metric=metric)
-        decisions = sets.decide(read_scores(scores, targets), priors)
+        decisions = sets.decide(read_scores(scores, targets), PRIORS)
         values = [value_of(metric, targets, made, DEFAULT_ZERO_DIVISION) for made in decisions]
-        return sets.choose(priors, values)
+        return sets.choose(values)
 
-    def choose(self, priors: Sequence[float], values: Sequence[float]) -> Self:
-        """Takes the first of the best priors."""
+    def choose(self, values: Sequence[float]) -> Self:
+        """Takes the first of the best :obj:`PRIORS` by their values."""
         best = int(np.argmax(values))
-        self.prior, self.best_value = priors[best], float(values[best])
+        self.prior, self.best_value = PRIORS[best], float(values[best])
         return self
 
     def predict(self, scores: ArrayLike) -> Any:
-        """Returns decisions 0 and 1 for probabilities :math:`(N, L)`: a tensor for a tensor, else
-        an array.
+        """Returns decisions 0 and 1 for probabilities :math:`(N, L)`, as a tensor or an array.
 
         Raises:
-            ValueError: If the number of labels differs from that of the training samples, or scores
-                are not probabilities.
+            ValueError: If there is another number of labels, or scores are no probabilities.
         """
         decisions = self.decide(read_matrix(scores, "scores"), [self.prior])[0].astype(np.int64)
         if isinstance(scores, Tensor):

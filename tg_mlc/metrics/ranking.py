@@ -20,9 +20,7 @@ from tg_mlc.metrics._inputs import (
 
 
 def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
-    """The area under the ROC curve of all observed entries, pooled over samples and labels.
-
-    NaN if the observed entries are all positive or all negative.
+    """The area under the ROC curve of all observed entries; NaN if these have only one class.
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -35,10 +33,8 @@ def micro_roc_auc(y_true: ArrayLike, scores: ArrayLike) -> float:
 
 
 def macro_roc_auc(y_true: ArrayLike, scores: ArrayLike, *, min_positives: int = 1) -> float:
-    """The mean over labels of the area under their ROC curves.
-
-    Labels with only one observed class are left out; :func:`evaluate` names them. NaN if none is
-    left.
+    """The mean area under the ROC curves of labels, without those with only one observed class,
+    which :func:`evaluate` names. NaN if none is left.
 
     Args:
         y_true, scores: As in :func:`micro_roc_auc`, with its errors.
@@ -82,7 +78,7 @@ def recall_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
         ValueError: If :obj:`k` is less than 1.
     """
     hits, num_positive = _hits(y_true, scores, k)
-    return _mean(hits.sum(axis=1) / num_positive)
+    return mean_of_defined(hits.sum(axis=1) / num_positive)
 
 
 def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
@@ -98,7 +94,7 @@ def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     hits, num_positive = _hits(y_true, scores, k)
     discounts = 1 / np.log2(np.arange(hits.shape[1]) + 2)
     ideal = discounts.cumsum()[np.minimum(num_positive, hits.shape[1]) - 1]
-    return _mean(hits @ discounts / ideal)
+    return mean_of_defined(hits @ discounts / ideal)
 
 
 def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
@@ -106,7 +102,7 @@ def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
 
     Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
     """
-    return _mean(np.asarray(_hits(y_true, scores, k)[0].any(axis=1)))
+    return mean_of_defined(np.asarray(_hits(y_true, scores, k)[0].any(axis=1)))
 
 
 def pooled_areas(targets: Targets, scores: FloatArray) -> tuple[float, float]:
@@ -120,9 +116,10 @@ def areas_per_label(targets: Targets, scores: FloatArray) -> FloatArray:
     return np.array([_areas(positive[rows], column[rows]) for positive, rows, column in columns]).T
 
 
-def mean_of_defined(values: FloatArray) -> float:
-    """The mean of what is not NaN, or NaN."""
-    return _mean(values[~np.isnan(values)])
+def mean_of_defined(values: npt.NDArray[Any]) -> float:
+    """The mean of the values that are not NaN, or NaN."""
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")
 
 
 def _areas(positive: BoolArray, scores: FloatArray) -> tuple[float, float]:
@@ -155,7 +152,3 @@ def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntA
     ranked = np.where(observed, matrix, -np.inf)[some]
     top = np.argsort(-ranked, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(positive[some], top, axis=1), positive[some].sum(axis=1)
-
-
-def _mean(values: npt.NDArray[Any]) -> float:
-    return float(values.mean()) if values.size else float("nan")

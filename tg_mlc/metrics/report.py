@@ -1,4 +1,4 @@
-"""Evaluation of a set of scores: all metrics, with everything that is needed to read them."""
+"""Evaluation of a set of scores: all metrics of all labels together, and of each label."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tg_mlc.metrics._inputs import (
     Targets,
     check_scale,
     read_array,
+    read_decisions,
     read_scores,
     read_targets,
 )
@@ -27,6 +28,7 @@ from tg_mlc.metrics.decisions import (
     ZeroDivision,
     ZeroDivisions,
     count,
+    f1_per_item,
     resolve_zero_division,
     value_of,
 )
@@ -39,11 +41,12 @@ Threshold = float | Decider | ArrayLike
 _SHOWN = 20  # names of labels that a report leaves out or counts by convention
 
 
+@dataclass
 class Scored:
     """Targets with the scores of a model, and what several metrics of them share."""
 
-    def __init__(self, targets: Targets, scores: FloatArray) -> None:
-        self.targets, self.scores = targets, scores
+    targets: Targets
+    scores: FloatArray
 
     @cached_property
     def pooled(self) -> tuple[float, float]:
@@ -67,8 +70,7 @@ class Scored:
         return np.nan if values is None else mean_of_defined(np.array(values))
 
 
-#: The metrics of scores, by the names that reports have for them. A new metric is one entry: every
-#: evaluation has it.
+#: The metrics of scores by name. A new metric is one entry: every evaluation has it.
 SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
     "roc_auc_micro": lambda scored: scored.pooled[0],
     "roc_auc_macro": lambda scored: mean_of_defined(scored.areas[0]),
@@ -83,25 +85,21 @@ SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
 class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    #: The metrics: subset_accuracy, hamming_accuracy, f1_samples, f1_micro, f1_macro, and
-    #: roc_auc_micro, roc_auc_macro, average_precision_micro, average_precision_macro, ece_macro and
-    #: brier_macro, which are NaN where undefined.
-    values: dict[str, float]
+    values: dict[
+        str, float
+    ]  #: by name, those of DECISION_METRICS and SCORE_METRICS; NaN if undefined
     #: that of each metric that has one; a list if there is one per label; none if label sets decide
     thresholds: dict[str, float | list[float]]
-    #: Names of the labels without an observed positive, or without an observed negative, which
-    #: roc_auc_macro and average_precision_macro leave out.
+    #: names of the labels with one observed class, which means of areas over labels leave out
     undefined: list[str]
-    #: Names of the labels with neither an observed positive nor a prediction, which f1_macro counts
-    #: by :attr:`zero_division`.
+    #: names of the labels without positives and predictions, which f1_macro counts by convention
     undefined_f1: list[str]
     #: what each F1 counts as where there are neither positives nor predictions
     zero_division: dict[str, ZeroDivision]
     num_samples: int
     num_labels: int
     num_unknown: int  #: entries whose label is unknown, left out everywhere
-    #: how far probabilities are from shares; of other scores, none
-    reliability: Reliability | None = None
+    reliability: Reliability | None = None  #: of probabilities; of other scores, none
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
@@ -185,16 +183,26 @@ def evaluate(
     names = list(map(str, range(num_labels)) if label_names is None else label_names)
     check_names(names, num_labels, "label_names", of="labels")
     divisions, scored = resolve_zero_division(zero_division), Scored(targets, matrix)
+    by_metric: Any = thresholds
+    if not isinstance(thresholds, Mapping):
+        by_metric = dict.fromkeys(DECISION_METRICS, thresholds)
+    if missing := DECISION_METRICS.keys() - by_metric.keys():
+        expected = f"'thresholds' for each of {list(DECISION_METRICS)}"
+        raise ValueError(f"Expected {expected} (got none for {sorted(missing)})")
     values, shown = {}, {}
     for name in DECISION_METRICS:
-        threshold: Any = _read_threshold(thresholds, name)
-        is_decider = isinstance(threshold, Decider)
-        made = threshold.predict(matrix) == 1 if is_decider else decide(matrix, threshold)
-        values[name] = value_of(name, targets, made, divisions)
+        threshold = by_metric[name]
+        if isinstance(threshold, Decider):
+            decisions = threshold.predict(matrix) == 1
+        else:
+            decisions = decide(matrix, read_array(threshold))
+        values[name] = value_of(name, targets, decisions, divisions)
         if name == "f1_macro":
-            counts = count(targets, made, LABELS)
+            counts = count(targets, decisions, LABELS)
         if not isinstance(threshold, LabelSets):
-            shown[name] = _shown(threshold)
+            is_tuner = isinstance(threshold, ThresholdTuner)
+            array = threshold.fitted() if is_tuner else read_array(threshold)
+            shown[name] = array.item() if array.size == 1 else array.tolist()
     return Evaluation(
         values={**values, **{name: metric(scored) for name, metric in SCORE_METRICS.items()}},
         thresholds=shown,
@@ -208,17 +216,34 @@ def evaluate(
     )
 
 
-def _read_threshold(
-    thresholds: Threshold | Mapping[str, Threshold], name: str
-) -> Decider | FloatArray:
-    if isinstance(thresholds, Mapping):
-        if name not in thresholds:
-            expected = f"'thresholds' for each of {list(DECISION_METRICS)}"
-            raise ValueError(f"Expected {expected} (got {list(thresholds)})")
-        thresholds = thresholds[name]
-    return thresholds if isinstance(thresholds, Decider) else read_array(thresholds)
+def metrics_per_label(
+    y: ArrayLike, probabilities: ArrayLike, decisions: ArrayLike
+) -> tuple[dict[str, FloatArray], Reliability]:
+    """Returns metrics of every label :math:`(L)` by name, and the reliability of all labels.
 
+    A label is calibrated if its share, the fraction of samples to which it applies, equals its mean
+    probability. Values are NaN for labels that are never known, areas also with only one class.
 
-def _shown(threshold: ThresholdTuner | FloatArray) -> float | list[float]:
-    value = threshold.fitted() if isinstance(threshold, ThresholdTuner) else threshold
-    return value.item() if value.size == 1 else value.tolist()
+    Args:
+        y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        probabilities (Tensor or numpy.ndarray): Probabilities :math:`(N, L)`.
+        decisions (Tensor or numpy.ndarray): Decisions :math:`(N, L)`: 0 or 1.
+
+    Raises:
+        ValueError: If shapes differ, a value is not allowed, or no label is observed.
+    """
+    targets = read_targets(y, "y")
+    scores, decided = read_scores(probabilities, targets), read_decisions(decisions, targets)
+    counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
+    number = np.where(counts.observed > 0, counts.observed, np.nan)
+    roc_auc, average_precision = areas_per_label(targets, scores)
+    metrics = {
+        "share": counts.positive / number,
+        "mean probability": np.where(targets.observed, scores, 0.0).sum(axis=0) / number,
+        "ROC-AUC": roc_auc,
+        "average precision": average_precision,
+        "F1": f1_per_item(counts, 0),
+        "ECE": np.array(reliability.ece),
+        "Brier score": np.array(reliability.brier),
+    }
+    return metrics, reliability

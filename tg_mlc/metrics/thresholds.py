@@ -44,16 +44,12 @@ Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
 #: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
 PAPER_GRID = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
-
 #: Steps of 0.01: many samples distinguish more than the papers' 27 thresholds.
 FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
-
 #: Strengths from one threshold for all labels to the thresholds of balanced classes.
 STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-
 #: Predictions per positive, from 4 to 1/4 in steps of about 9%.
 RATES: tuple[float, ...] = tuple(2.0 ** (step / 8) for step in range(16, -17, -1))
-
 #: Labels with fewer positives have thresholds by rank for macro-F1.
 MIN_POSITIVES = 5
 #: Label sets are tried if at least this fraction of samples share theirs. Sets that hardly ever
@@ -131,8 +127,7 @@ class ThresholdTuner:
         return self.fit_counts(GridCounts(targets, matrix, self.grid))
 
     def predict(self, scores: ArrayLike) -> Any:
-        """Returns decisions 0 and 1 for scores :math:`(N, L)`: a tensor for a tensor, else an
-        array.
+        """Returns decisions 0 and 1 for scores :math:`(N, L)`, as a tensor or an array.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -343,12 +338,14 @@ def _cross_fitted(
     if targets.observed.all(axis=1).any():
         for j, name in enumerate(metrics):
             sets = LabelSets(values, metric=name)
-            if DECISION_METRICS[name] == SAMPLES and sets.share_repeated >= MIN_REPEATED:
+            num_repeated = sets.counts[sets.counts > 1].sum()
+            is_frequent = num_repeated >= MIN_REPEATED * sets.counts.sum()
+            if DECISION_METRICS[name] == SAMPLES and is_frequent:
                 decisions = sets.decide(matrix, PRIORS, of_training=True)
                 table = [[value_on(half, name, d[half]) for d in decisions] for half in halves]
                 first, second = on_halves = np.array(table)
                 if (first[second.argmax()] + second[first.argmax()]) / 2 > gains[:, j].max():
-                    best[name] = sets.choose(PRIORS, on_halves.mean(axis=0))
+                    best[name] = sets.choose(on_halves.mean(axis=0))
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
     if "f1_macro" in best and rare.any():
         tuner = best["f1_macro"]

@@ -8,10 +8,9 @@ from tg_mlc.sequences.baselines import (
     NextSetBaseline,
     PersonalFrequency,
 )
-from tg_mlc.sequences.dataset import NextSetDataset, time_split
+from tg_mlc.sequences.dataset import EventPreprocessor, NextSetDataset, time_split
 from tg_mlc.sequences.lanet import LANET
 from tg_mlc.sequences.memory import PersonalMemory, personal_memory
-from tg_mlc.sequences.preprocessor import EventPreprocessor
 
 __all__ = [
     "LANET",

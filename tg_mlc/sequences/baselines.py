@@ -72,7 +72,7 @@ class PersonalFrequency(NextSetBaseline):
         check_share("decay", self.decay)
         check_number("backoff", self.backoff)
         if self.backoff == 0:
-            raise ValueError("Expected 'backoff' to be above 0 (got 0); some have no history")
+            raise ValueError("Expected 'backoff' to be above 0 (got 0); entities may lack history")
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         past = past_events(dataset, targets, decay=self.decay)

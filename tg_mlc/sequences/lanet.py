@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -148,13 +147,11 @@ class LANET(nn.Module):
     :math:`\mathbf{e}_0`. Blocks compute what :class:`torch.nn.TransformerEncoderLayer` does, along
     any label graph. The date of the event to predict is no input.
 
-    Where the paper is silent, we choose: the entity's embedding and the MLP of a block are as wide
-    as all views of a label together, the MLP has no dropout inside, and all labels share one linear
-    map to logits.
+    Our choices: the entity's embedding and the MLP of a block are as wide as all views of a label
+    together, the MLP has no dropout inside, and all labels share one linear map to logits.
 
     Args:
-        label_graph (LabelGraph): The label graph, :func:`~tg_mlc.graphs.fully_connected` in the
-            paper.
+        label_graph (LabelGraph): The label graph; in the paper, it is fully connected.
         num_entities (int): Number of training entities; the embedding of all others is zero.
         channels (int, optional): Size :math:`C` of each view. (default: :obj:`128`)
         num_layers (int, optional): Number of blocks. (default: :obj:`2`)
@@ -194,16 +191,14 @@ class LANET(nn.Module):
         check_count("num_entities", num_entities)
         check_share("readout_dropout", readout_dropout)
         block = {"dropout": 0.2, "bias": True, **block}
+        window = window or {}
         options: dict[str, Any] = {"num_entities": num_entities, "channels": channels}
-        options |= {"num_layers": num_layers, "entity": entity}
-        options["window"] = {
-            name: list(value) if isinstance(value, Sequence) else value
-            for name, value in (window or {}).items()
-        }
-        options["memory"] = None if memory is None else memory.sizes
-        options |= {"readout_dropout": readout_dropout, "tied": tied, **block}
-        rebuilt_by(lanet, self, options)
-        self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **(window or {}))
+        options |= {"num_layers": num_layers, "entity": entity, "tied": tied}
+        plain = {k: list(v) if isinstance(v, Sequence) else v for k, v in window.items()}
+        sizes = None if memory is None else memory.sizes
+        options |= {"readout_dropout": readout_dropout, "window": plain, "memory": sizes}
+        rebuilt_by(lanet, self, {**options, **block})
+        self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **window)
         width = self.views.width + (0 if memory is None else memory.channels)
         self.memory = memory
         self.entity = entity_embedding(num_entities, width) if entity else None
@@ -237,10 +232,8 @@ class LANET(nn.Module):
 
     def _read(self, states: Tensor) -> Tensor:
         read: Tensor = self.readout(states)
-        if not self.tied:
-            return read.squeeze(-1)
         label = self.views.label.weight
-        return (read * label).sum(dim=-1) / math.sqrt(label.size(1))
+        return (read * label).sum(dim=-1) / label.size(1) ** 0.5 if self.tied else read.squeeze(-1)
 
 
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:

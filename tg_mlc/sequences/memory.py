@@ -147,8 +147,7 @@ class PersonalMemory(nn.Module):
         sizes["hidden_channels"] = hidden_channels
         for name, value in sizes.items():
             check_count(name, value)
-        self.channels = channels
-        self.num_features = num_features
+        self.channels, self.num_features = channels, num_features
         #: The arguments of :meth:`of_sizes`.
         self.sizes = {**sizes, "num_entities": None if profiles is None else len(profiles)}
         self.neighbours = None if profiles is None else Neighbours(profiles)

@@ -1,15 +1,25 @@
-"""Views of a window: embeddings of its occurrences of labels, summed by label or by event."""
+"""Windows of events: embeddings of their occurrences of labels, summed by label or by event, and
+their events as components of explanations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch.utils.data import Dataset
+from torch_geometric.data import Batch, Data
 
 from tg_mlc._options import check_count
+from tg_mlc.inputs.components import Components
+from tg_mlc.inputs.preprocessor import Preprocessor
+
+WINDOW = ("label", "sample", "position", "dt", "bin", "amount")
+MEMORY = ("memory_label", "memory_sample", "memory")
+SUMMARY = "counts of the whole history"  #: name of the component of a memory
 
 
 class WindowOptions(TypedDict, total=False):
@@ -37,19 +47,19 @@ class Occurrences(NamedTuple):
 def occurrences(data: Data, window_size: int) -> Occurrences:
     """Returns the occurrences in the last :obj:`window_size` events of every sample."""
     columns = data.sample, data.label, data.position - 1, data.dt, data.bin, data.amount
-    near = data.position <= window_size
+    near: Any = data.position <= window_size
     if not torch.compiler.is_compiling() and near.all():
-        return Occurrences(*columns)
+        near = slice(None)
     return Occurrences(*(column[near] for column in columns))
 
 
 class TimeView(nn.Module):
-    """The time view of an occurrence from the `"Label Attention Network for Sequential Multi-Label
-    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the days since the
-    event before, plus that of the position in the window.
+    """The time view :math:`(n, C)` of occurrences from the `"Label Attention Network for Sequential
+    Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the
+    days since the event before, plus that of the position in the window.
 
     Every observed number of days has an embedding (:obj:`gaps` of :class:`WindowViews`); another
-    number has that of the next smaller one. Days and steps :math:`(n)` have views :math:`(n, C)`.
+    number has that of the next smaller one.
     """
 
     gaps: Tensor
@@ -119,14 +129,12 @@ class WindowViews(nn.Module):
         absence: bool = False,
     ) -> None:
         super().__init__()
-        sizes = {"num_labels": num_labels, "channels": channels}
-        sizes |= {"window_size": window_size, "num_bins": num_bins}
-        for name, value in sizes.items():
+        sizes = {"num_labels": num_labels, "channels": channels, "num_bins": num_bins}
+        for name, value in {**sizes, "window_size": window_size}.items():
             check_count(name, value)
         if not time and not amount:
             raise ValueError("Expected 'time' or 'amount' to be True (got neither)")
-        self.num_labels = num_labels
-        self.window_size = window_size
+        self.num_labels, self.window_size = num_labels, window_size
         self.width = channels * (1 + time + amount)
         self.label = nn.Embedding(num_labels, channels)
         self.time = TimeView(channels, window_size, gaps) if time else None
@@ -164,3 +172,86 @@ def events_of(window: Occurrences, num_samples: int, window_size: int) -> tuple[
     present = empty.index_fill(0, slot, 1)
     ends = present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)
     return (present.cumsum(dim=0) - 1)[slot], torch.cat([present.new_zeros(1), ends])
+
+
+class Events(Components):
+    """The events of a target's window, the last one first, and the counts of the whole history if
+    the network has a memory. A hidden event is hidden in the window alone.
+
+    Args:
+        label_names (Sequence[str]): The labels of the events.
+        network (torch.nn.Module): The module that reads the windows.
+    """
+
+    option = "history"
+
+    def __init__(self, label_names: Sequence[str], network: nn.Module) -> None:
+        self.label_names = list(label_names)
+        self.has_memory = getattr(network, "memory", None) is not None
+
+    def components(self, sample: Data) -> list[str]:
+        """Returns the labels of each event of the window, and the memory."""
+        events = []
+        for position in sample.position.unique().tolist():
+            labels = sample.label[sample.position == position].tolist()
+            names = [self.label_names[label] for label in labels]
+            events.append(f"{position} back: {', '.join(names)}")
+        return [*events, SUMMARY] if self.has_memory else events
+
+    def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
+        """Returns a target without some events of its window, or without its memory."""
+        positions = sample.position.unique()
+        kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
+        rows = torch.isin(sample.position, kept_positions)
+        hidden: Data = sample.clone()
+        for key in WINDOW:
+            hidden[key] = sample[key][rows]
+        if len(kept) > len(positions) and not kept[-1]:
+            for key in MEMORY:
+                hidden[key] = sample[key][:0]
+        return hidden
+
+    def collate(self, samples: Sequence[Data], like: Any) -> Any:
+        return TargetList(samples)
+
+    def state_fractions(
+        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
+    ) -> np.ndarray | None:
+        """Tells for each event which rows are its labels; a memory has no rows."""
+        modules = network.modules()
+        views = next((module for module in modules if isinstance(module, WindowViews)), None)
+        size = 0 if views is None else views.window_size
+        read = sample.position[sample.position <= size]
+        if num_rows != len(read):
+            return super().state_fractions(sample, prepared, network, num_rows)
+        fractions = (sample.position.unique().view(-1, 1) == read).double().numpy()
+        num_others = len(self.components(sample)) - len(fractions)
+        return np.concatenate([fractions, np.full((num_others, num_rows), np.nan)])
+
+
+class TargetList(Dataset[Batch]):
+    """Targets that are joined to batches, as :class:`NextSetDataset` makes them.
+
+    Args:
+        targets (Sequence[Batch]): Batches of one target each.
+    """
+
+    def __init__(self, targets: Sequence[Data]) -> None:
+        self.targets = list(targets)
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.__getitems__([index])
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        targets = [self.targets[index] for index in indices]
+        keys = targets[0].to_dict()
+        values = {key: torch.cat([target[key] for target in targets]) for key in keys}
+        for key, rows in (("sample", "label"), ("memory_sample", "memory_label")):
+            sizes = torch.tensor([target[rows].numel() for target in targets])
+            values[key] = torch.arange(len(targets)).repeat_interleave(sizes)
+        batch = Batch(**values)
+        batch._num_graphs = len(targets)
+        return batch
