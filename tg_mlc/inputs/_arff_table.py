@@ -109,8 +109,7 @@ class Attribute:
     @property
     def is_plain(self) -> bool:
         """Whether its values are written as the numbers they are."""
-        is_number = self.values is None or set(self.values) == {"0", "1"}
-        return not (self.text or self.date) and is_number
+        return not (self.text or self.date) and self.values in (None, {"0": 0.0, "1": 1.0})
 
     @property
     def notation(self) -> Notation:
@@ -212,8 +211,7 @@ class Arff(NamedTuple):
 
     def cells(self) -> list[np.ndarray]:
         """The cells of each attribute, as a table holds them."""
-        matrix: Any = self.matrix
-        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+        matrix: Any = self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
         return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
@@ -243,9 +241,9 @@ class Arff(NamedTuple):
         list names, unless these are paths.
         """
         names = [labels] if isinstance(labels, str) else labels
-        attributes = [attribute for attribute in self.attributes if attribute.name in names]
-        has_paths = any(attribute.paths is not None for attribute in attributes)
-        return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
+        attributes = [one for one in self.attributes if one.name in names]
+        has_paths = any(one.paths is not None for one in attributes)
+        return has_paths or not (lists_names or any(one.text for one in attributes))
 
     def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
         """Labels :math:`(N, L)`, NaN where unknown, and their names."""
@@ -277,11 +275,8 @@ class Arff(NamedTuple):
         hints = hints or Hints(of="arff")
         hints.check(self.names)
         labels = self.labels if labels is None else labels
-        roles: dict[str, Role] = {
-            **dict.fromkeys(hints.ids, "id"),
-            **dict.fromkeys(hints.ignore, "ignored"),
-            **dict.fromkeys(labels, "label"),
-        }
+        roles: dict[str, Role] = dict.fromkeys(hints.ids, "id")
+        roles |= dict.fromkeys(hints.ignore, "ignored") | dict.fromkeys(labels, "label")
         is_sparse = sp.issparse(self.matrix)
         matrix: Any = sp.csc_array(self.matrix) if is_sparse else self.matrix
         columns = []
@@ -544,8 +539,7 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
-    names = {attribute.name for attribute in attributes}
-    unknown = [] if isinstance(drop, str) else sorted(set(drop) - names)
+    unknown = [] if isinstance(drop, str) else sorted(set(drop) - {one.name for one in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
         raise ValueError(f"header: Expected 'drop' to be {expected} (got {got})")

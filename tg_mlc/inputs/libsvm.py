@@ -53,13 +53,11 @@ def from_libsvm(
         path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
             .xz).
         test (str or Path, optional): The test samples of the official split.
-            (default: :obj:`None`)
         kind (str, optional): The kind of inputs: :obj:`"bag"` (weighted words) or :obj:`"vector"`.
             (default: :obj:`"bag"`)
         zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: at 0 if the
             first line tells sizes, or an input has the number 0)
         transform (callable, optional): Applied to a sample at every access.
-            (default: :obj:`None`)
 
     Raises:
         FileNotFoundError: If a file is missing.

@@ -11,7 +11,7 @@ import numpy as np
 from tg_mlc._numbers import as_array, as_list, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.inputs.cells import LARGEST, array_of, clean
-from tg_mlc.inputs.schema import Column, Schema, match_names, repeated
+from tg_mlc.inputs.schema import Column, Schema, check_unique, match_names
 
 #: A matrix with a row for each input, and why some of the inputs cannot be read, by row.
 ReadRows = tuple[np.ndarray, dict[int, str]]
@@ -124,9 +124,7 @@ def read_rows(
                 names = [clean(str(column)) for column in columns]
                 schema = schema_of(names)
                 cells = [[rows[index][column] for column in columns] for index in indices]
-                if several := repeated(names):
-                    got = f"{several[:5]} more than once"
-                    raise ValueError(f"Expected every column to be used once (got {got})")
+                check_unique(names)
             by_column = map(list, zip(*cells, strict=True))
             table = dict(zip(names, by_column, strict=True))
             values = schema.matrix(table, refused=reasons)

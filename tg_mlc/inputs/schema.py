@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
@@ -355,10 +356,8 @@ def match_names(
             alike = [each for each in alike if each == name or each not in others]
         elif name in known:
             alike = [name]
-        if len(alike) > 1 and len({*alike}) == 1:
-            got = f"{[name]} more than once"
-            raise ValueError(f"Expected every column to be used once (got {got})")
         if len(alike) > 1:
+            check_unique(alike)
             got = f"{alike[:5]}, which differ in case or spaces alone"
             raise ValueError(f"Expected one column {name!r} (got {got})")
         matches += alike
@@ -418,9 +417,7 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
 def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """The cells of all or some columns of a data frame, of pandas or polars, by cleaned names."""
     names = [clean(str(name)) for name in frame.columns]
-    if wanted is None and (several := repeated(names)):
-        got = f"{several[:5]} more than once"
-        raise ValueError(f"Expected every column to be used once (got {got})")
+    check_unique(names if wanted is None else ())
     pairs = zip(names, frame.columns, strict=True)
     chosen = None if wanted is None else {*wanted}
     return {name: array_of(frame[own]) for name, own in pairs if chosen is None or name in chosen}
@@ -429,6 +426,13 @@ def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Refuses columns of one name."""
+    if several := repeated(names):
+        got = f"{several[:5]} more than once"
+        raise ValueError(f"Expected every column to be used once (got {got})")
 
 
 def _facts(cells: Sequence[str]) -> dict[str, Any]:
@@ -449,17 +453,18 @@ def _infer(
         first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
         column.example = "".join(map(str, first))
         is_named = name in hints.categorical
-        texts = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
+        written = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
+        texts = _Texts(name, written, hints, where)
     else:
-        texts = _single_texts(name, cells, where, hints)
-        column = Column(name, "number", **_facts(texts))
-    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
+        texts = _Texts.of(name, cells, hints, where)
+        column = Column(name, "number", **_facts(texts.cells))
+    unique = texts.unique
     if name in hints.categorical:
         return _category(column, unique, "as specified", hints)
     if column.missing == len(cells):
         return replace(column, role="ignored", reason="has no value")
     if not has_types:
-        column = _read_texts(column, texts, unique, hints, where)
+        column = _read_texts(column, texts)
     values = numbers_of(name, column.numbers, cells, where) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
@@ -480,27 +485,44 @@ def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.nd
     without a common form are an error, with an :class:`AmbiguousError` as its cause if they have
     two.
     """
-    hints = Hints()
-    texts = _single_texts(name, cells, where, hints)
-    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
-    column = _read_texts(Column(name, "number", **_facts(texts)), texts, unique, hints, where)
+    texts = _Texts.of(name, cells, Hints(), where)
+    column = _read_texts(Column(name, "number", **_facts(texts.cells)), texts)
     if column.role != "number" or column.notation is None:
         raise ValueError(f"Expected numbers in column '{name}' (got texts)")
     return column.numbers.form, numbers_of(name, column.numbers, cells, where)
 
 
-def _single_texts(name: str, cells: np.ndarray, where: Where, hints: Hints) -> list[str]:
-    """The texts of a column. A minus sign counts as missing if all other cells hold digits."""
-    try:
-        cells = single_cells(name, cells, where)
-    except ValueError as error:
-        raise ValueError(f"{error}; {hints.drop(name)}") from None
-    texts = [clean(cell) for cell in texts_of(cells)]
-    others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
-    has_digits = all(any(map(str.isdigit, cell)) for cell in others)
-    if others and "-" in texts and (has_digits or others in map(set, TRUTHS)):
-        return ["" if cell == "-" else cell for cell in texts]
-    return texts
+@dataclass(frozen=True)
+class _Texts:
+    """The cells of a column as texts, and what is known of them."""
+
+    name: str
+    cells: list[str]
+    hints: Hints
+    where: Where
+
+    @classmethod
+    def of(cls, name: str, cells: np.ndarray, hints: Hints, where: Where) -> _Texts:
+        """The texts of cells. A minus sign counts as missing if all other cells hold digits."""
+        try:
+            cells = single_cells(name, cells, where)
+        except ValueError as error:
+            raise ValueError(f"{error}; {hints.drop(name)}") from None
+        texts = [clean(cell) for cell in texts_of(cells)]
+        others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
+        has_digits = all(any(map(str.isdigit, cell)) for cell in others)
+        if others and "-" in texts and (has_digits or others in map(set, TRUTHS)):
+            texts = ["" if cell == "-" else cell for cell in texts]
+        return cls(name, texts, hints, where)
+
+    @cached_property
+    def unique(self) -> list[str]:
+        """The different cells that are not blank."""
+        return list(dict.fromkeys(cell for cell in self.cells if not is_blank(cell)))
+
+    def place(self, cell: str) -> str:
+        """The place of the first such cell, with the cell."""
+        return f"{cell[:40]!r} in {self.where(self.cells.index(cell), self.name)}"
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
@@ -560,11 +582,9 @@ def _differ(values: np.ndarray) -> bool:
     return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
 
 
-def _read_texts(
-    column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where
-) -> Column:
+def _read_texts(column: Column, texts: _Texts) -> Column:
     """Decides whether texts are numbers, categories, or names of rows."""
-    name = column.name
+    name, hints, unique = texts.name, texts.hints, texts.unique
     names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
     hint = names + hints.drop(name)
     has_zeros = any(len(cell) > 1 and cell[0] == "0" for cell in unique)
@@ -573,59 +593,55 @@ def _read_texts(
     try:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
-        got = f"{error}, such as {unique[0]!r} in {where(texts.index(unique[0]), name)}"
-        raise ValueError(
-            f"Expected cells that can be read in one way (got {got}); {hint}"
-        ) from error
+        got = f"{error}, such as {texts.place(unique[0])}"
+        expected = "cells that can be read in one way"
+        raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
     if notation is not None:
-        _check_numbers(name, notation, texts, unique, hints, where)
+        _check_numbers(notation, texts)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
     misfits = [[cell for cell in unique if way.parse(cell) is None] for way in ways]
     best = min(zip(map(len, misfits), range(len(ways)), strict=True), default=None)
     others = [] if best is None else misfits[best[1]]
-    known = len(texts) - column.missing
+    known = len(texts.cells) - column.missing
     are_few = 2 * len(others) <= len(unique)
     if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
     wrong = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
     if wrong is not None:
         expected = PLAIN if best is None else ways[best[1]]
-        raise ValueError(_expected_number(wrong, expected, len(others), texts, where, name) + hint)
+        raise ValueError(_expected_number(wrong, expected, len(others), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
     if known >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > known:
-        first = f"{unique[0][:40]!r} in {where(texts.index(unique[0]), name)}"
-        got = f"{len(unique)} texts in {known} rows, such as {first}"
+        got = f"{len(unique)} texts in {known} rows, such as {texts.place(unique[0])}"
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
     if len(unique) == known >= MIN_ROWS:
         return replace(column, role="id", reason="another text in each row")
     return _category(column, unique, "texts that repeat", hints)
 
 
-def _expected_number(
-    cell: str, notation: Notation, num_others: int, texts: list[str], where: Where, name: str
-) -> str:
+def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
     """The message about a cell that is no number, although most cells of its column are."""
-    row, form = texts.index(cell), looks_like(cell)
+    row, last, form = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
     is_word = form == "text" and not any(map(str.isdigit, cell))
-    is_outer = num_others < 2 and row in (0, len(texts) - 1) and is_word and len(texts) > 2
+    is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
     told = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {told}, " if is_outer else ""
-    expected = f"{notation}, or blank (missing), in {where(row, name)}, as in most rows"
+    where = texts.where(row, texts.name)
+    expected = f"{notation}, or blank (missing), in {where}, as in most rows"
     return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
 
 
-def _check_numbers(
-    name: str, notation: Notation, texts: list[str], unique: list[str], hints: Hints, where: Where
-) -> None:
+def _check_numbers(notation: Notation, texts: _Texts) -> None:
     """Refuses or warns of numbers that may be meant as something else."""
+    name, hints, unique = texts.name, texts.hints, texts.unique
     if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
-        rows = [row for row, cell in enumerate(texts) if "," in cell]
-        if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
-            got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
+        commas = [cell for cell in texts.cells if "," in cell]
+        if commas and 2 * len(commas) < sum(not is_blank(cell) for cell in texts.cells):
+            got = f"{texts.place(commas[0])}, perhaps with a decimal comma"
             hint = f"pass {argument('decimal', ',')}, or correct it"
             expected = "numbers with decimal points, as most cells are"
             raise ValueError(f"Expected {expected} (got {got}); {hint}")

@@ -46,6 +46,7 @@ _READERS = {
     "orc": "orc",
 }
 _ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # usual ones beside UTF-8
+_LIBSVM = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
 #: The beginnings of text that is no table, and what to do with it.
 _OTHER_TEXTS = {
     r"\s*<(?:!doctype|html|\?xml)": "a web page or XML; get the file itself",
@@ -61,7 +62,6 @@ class TextFile:
         delimiter (str, optional): The delimiter. (default: :obj:`None`, found in the header)
         encoding (str, optional): The encoding. (default: :obj:`None`, by the first bytes)
         header (Sequence[str], optional): The columns of a file without header.
-            (default: :obj:`None`)
         content (bytes, optional): The content, as it is. (default: :obj:`None`, that of the file)
     """
 
@@ -88,11 +88,10 @@ class TextFile:
             raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
         with self._named_if_damaged():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
-        suffixes = {*path.name.lower().split(".")[1:]}
-        is_json = text.lstrip()[:1] in ("[", "{") and not suffixes.isdisjoint(
-            ("json", "jsonl", "ndjson")
-        )
-        self.is_json = is_json or re.match(r"\s*(?:\[\s*)?\{\s*[\"}]", text) is not None
+        suffixes = path.name.lower().split(".")[1:]
+        is_named = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
+        start = r"\s*[\[{]" if is_named else r"\s*(?:\[\s*)?\{\s*[\"}]"
+        self.is_json = re.match(start, text) is not None
         lines = text.splitlines()
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
@@ -118,15 +117,12 @@ class TextFile:
     def records(self) -> Any:
         """The objects of a JSON file as a data frame."""
         with self._named_if_damaged(), self._text() as text:
-            try:
-                records = _records(text.read().removeprefix("\ufeff"))
-            except UnicodeDecodeError:
-                raise
-            except ValueError as error:
-                got = f"{error}"
-                raise ValueError(
-                    f"Expected '{self.path}' to be JSON of one table (got {got})"
-                ) from error
+            content = text.read().removeprefix("\ufeff")
+        try:
+            records = _records(content)
+        except ValueError as error:
+            expected = f"'{self.path}' to be JSON of one table"
+            raise ValueError(f"Expected {expected} (got {error})") from error
         return require("pandas", extra="data").DataFrame(records, dtype=object)
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[tuple[Any, int, Sequence[int]]]:
@@ -240,14 +236,9 @@ class TextFile:
 
     def _refuse_foreign(self, lines: list[str]) -> None:
         """Refuses text that is no table: web pages, ARFF, and the form of LibSVM."""
-        lines = [line for line in lines if line.strip()]
-        first = lines[0] if lines else ""
-        matches = (re.match(pattern, first, re.IGNORECASE) for pattern in _OTHER_TEXTS)
-        pairs = zip(matches, _OTHER_TEXTS.values(), strict=True)
-        other = next((described for match, described in pairs if match), None)
-        if looks_like_libsvm(lines):
-            form = "rows in the form of LibSVM, svmlight or XMC"
-            other = f"{form}; read it with tg_mlc.data.from_libsvm"
+        first = next((line for line in lines if line.strip()), "")
+        forms = (form for start, form in _OTHER_TEXTS.items() if re.match(start, first, re.I))
+        other = _LIBSVM if looks_like_libsvm(lines) else next(forms, None)
         if other is not None:
             raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
 
@@ -274,7 +265,7 @@ class TextFile:
             for number, line in enumerate(file, start=1):
                 where, content = f" in line {number}", line
                 decoder.decode(line)
-        readings: dict[str, str] = {}
+        readings = dict[str, str]()
         for name in _ENCODINGS:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
