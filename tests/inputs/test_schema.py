@@ -101,26 +101,22 @@ def test_hints_overrule():
 
 
 @pytest.mark.parametrize(
-    ("name", "cells", "role"),
+    ("cells", "role", "names"),
     [
-        ("", list("0123"), "id"),
-        ("Unnamed: 0", ["7", "3", "5"], "id"),
-        ("Unnamed: 0.1", list("0123"), "id"),
-        ("id", ["5"] * 12, "id"),
-        ("id", ["7", "3", "5"], "id"),
-        ("guid", ["x", "y", "z"], "id"),
-        ("household_id", TWELVE, "id"),
-        ("basketId", TWELVE, "id"),
-        ("No", TWELVE, "id"),
-        ("No", ["5"] * 12, "number"),
-        ("size", TWELVE, "number"),
-        ("paid", TWELVE, "number"),
-        ("grid", TWELVE, "number"),
+        (list("0123"), "id", ["", "Unnamed: 0.1"]),
+        (["7", "3", "5"], "id", ["Unnamed: 0", "id"]),
+        (["x", "y", "z"], "id", ["guid"]),
+        (["5"] * 12, "id", ["id"]),
+        (["5"] * 12, "number", ["No"]),
+        (TWELVE, "id", ["household_id", "basketId", "No"]),
+        (TWELVE, "number", ["size", "paid", "grid"]),
     ],
 )
-def test_columns_that_number_the_rows(name, cells, role):
-    [column] = infer(**{name: cells}).columns
-    assert column.role == role
+def test_columns_that_number_the_rows(cells, role, names):
+    assert [infer(**{name: cells}).columns[0].role for name in names] == [role] * len(names)
+
+
+def test_a_column_without_a_name_is_no_input():
     with pytest.raises(ValueError, match=r"a name for column 1 .*ignore=\[''\]"):
         infer(**{"": ["1", "1", "2"]})
 

@@ -211,7 +211,8 @@ class Arff(NamedTuple):
 
     def cells(self) -> list[np.ndarray]:
         """The cells of each attribute, as a table holds them."""
-        matrix: Any = self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
+        matrix: Any = self.matrix
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
         return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
@@ -275,8 +276,11 @@ class Arff(NamedTuple):
         hints = hints or Hints(of="arff")
         hints.check(self.names)
         labels = self.labels if labels is None else labels
-        roles: dict[str, Role] = dict.fromkeys(hints.ids, "id")
-        roles |= dict.fromkeys(hints.ignore, "ignored") | dict.fromkeys(labels, "label")
+        roles: dict[str, Role] = {
+            **dict.fromkeys(hints.ids, "id"),
+            **dict.fromkeys(hints.ignore, "ignored"),
+            **dict.fromkeys(labels, "label"),
+        }
         is_sparse = sp.issparse(self.matrix)
         matrix: Any = sp.csc_array(self.matrix) if is_sparse else self.matrix
         columns = []

@@ -594,8 +594,8 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
         got = f"{error}, such as {texts.place(unique[0])}"
-        expected = "cells that can be read in one way"
-        raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
+        told = f"Expected cells that can be read in one way (got {got})"
+        raise ValueError(f"{told}; {hint}") from error
     if notation is not None:
         _check_numbers(notation, texts)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"

@@ -150,11 +150,11 @@ class TextFile:
         if num_rows < min_rows:
             expected, got = (
                 "a header and at least one row",
-                f"{len(self.header)} columns and no row",
+                f"{len(self.header or ())} columns and no row",
             )
             raise ValueError(f"Expected {expected} in '{self.path}' (got {got})")
         if num_rows == 0:
-            yield pandas.DataFrame(columns=range(len(self.header))), 0, lines
+            yield pandas.DataFrame(columns=range(len(self.header or ()))), 0, lines
         elif frames:
             yield pandas.concat(frames, ignore_index=True), 0, lines
 
