@@ -110,8 +110,10 @@ def from_csv(
     _check_options(label_columns, label_separator, like)
     sources = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
     if len(columns) + (text_column is not None) + (feature_columns is not None) > 1:
-        names = "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
-        raise ValueError(f"Expected one of {names} (got several)")
+        options_of_inputs = (
+            "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
+        )
+        raise ValueError(f"Expected one of {options_of_inputs} (got several)")
     if columns and (train is not None or test is not None):
         got = f"them with '{next(iter(columns))}_column'"
         raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
