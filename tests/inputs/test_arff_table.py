@@ -24,6 +24,10 @@ def read(text, **options):
     return read_arff(text.encode(), **options)
 
 
+def dense(matrix):
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
 def test_dense_and_sparse_rows():
     table = read(DENSE)
     assert (table.names, table.relation, table.labels) == (["a", "b", "c d"], "r", [])
@@ -39,21 +43,15 @@ def test_dense_and_sparse_rows():
 SPARSE_ROWS = ["{0 1, 2 3}", "{ 0 1 ,2 3 }", "{2 3,0 1}", "{0\t1,2\t3}", "{0 '1',2 \"3\"}"]
 SPARSE_ROWS += ["{0 1.0,2 3e0}", "{0 1,2 3}\r", "{0 1,2 3} % why"]
 DENSE_ROWS = ["1,0,3", " 1 , 0 , 3 ", "1,\t0,3", "'1',\"0\",3", "1.,0,3e0", "1,0,3\r", "+1,0.0,3"]
-DENSE_ROWS += [
-    "1\t0\t3",
-    "1 0  3",
-    "'1'\t\"0\"\t3",
-    "1,\t0,\t3",
-    "1,0,3 % why",
-    "1\t0\t3\t% {x}, 'y",
-]
+DENSE_ROWS += ["1\t0\t3", "1 0  3", "'1'\t\"0\"\t3", "1,\t0,\t3"]
+DENSE_ROWS += ["1,0,3 % why", "1\t0\t3\t% {x}, 'y"]
 
 
 @pytest.mark.parametrize("row", [*SPARSE_ROWS, *DENSE_ROWS])
 def test_ways_to_write_a_row(row):
     matrix = read(HEADER + row).matrix
     assert sp.issparse(matrix) == row.startswith("{")
-    assert (matrix.toarray() if sp.issparse(matrix) else matrix).tolist() == [[1, 0, 3]]
+    assert dense(matrix).tolist() == [[1, 0, 3]]
 
 
 def test_comments_blank_lines_any_case_and_windows_lines():
@@ -105,9 +103,8 @@ def test_nominal_attributes_of_more_values_are_spread(rows):
     table = read(f"{attributes}@data\n{rows}\n")
     names, matrix = table.spread(["x", "city", "y"])
     assert names == ["x", "city=a", "city=b", "city=c d", "y"]
-    matrix = matrix.toarray() if sp.issparse(matrix) else matrix
     unknown = [2, np.nan, np.nan, np.nan, 1]
-    np.testing.assert_array_equal(matrix, [[1, 0, 1, 0, 0], unknown, [0, 1, 0, 0, 1]])
+    np.testing.assert_array_equal(dense(matrix), [[1, 0, 1, 0, 0], unknown, [0, 1, 0, 0, 1]])
     assert table.cells()[1].tolist() == ["b", None, "a"]
 
 
@@ -117,7 +114,7 @@ def test_nominal_attributes_of_more_values_are_spread(rows):
 def test_weights_of_rows_are_left_out_with_a_warning(row):
     with pytest.warns(UserWarning, match=r"weights of rows.*1 rows have one, the first on line 6"):
         matrix = read(HEADER + row).matrix
-    assert (matrix.toarray() if sp.issparse(matrix) else matrix).tolist() == [[1, 0, 3]]
+    assert dense(matrix).tolist() == [[1, 0, 3]]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +129,10 @@ def test_weights_of_rows_are_left_out_with_a_warning(row):
     ],
 )
 def test_dates_are_days_since_1970(form, text, days):
-    assert read(f"@attribute a date {form}\n@attribute b real\n@data\n{text},1\n?,1\n").matrix[
-        0
-    ].tolist() == [days, 1]
+    header = f"@attribute a date {form}\n@attribute b real\n@data\n"
+    assert read(f"{header}{text},1\n?,1\n").matrix[0].tolist() == [days, 1]
     with pytest.raises(ValueError, match=r"Expected a date as .* for attribute 'a' \(got 'soon'\)"):
-        read(f"@attribute a date {form}\n@attribute b real\n@data\nsoon,1\n")
-
-
-def test_dates_of_other_formats_are_refused_by_name():
+        read(f"{header}soon,1\n")
     message = r"attribute 'a' \(got one of type 'date' in the format 'w/yyyy'\); leave it"
     with pytest.raises(ValueError, match=message):
         read("@attribute a date 'w/yyyy'\n@data\n1/2024\n")
@@ -244,12 +237,10 @@ def test_malformed_rows_are_refused_with_their_line(rows, message):
         read(HEADER + rows)
 
 
-@pytest.mark.parametrize(
-    "content", ["é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."]
-)
-def test_other_encodings_are_refused(content):
-    with pytest.raises(ValueError, match=r"ARFF content, line 1: Expected text"):
-        read_arff(content)
+def test_other_encodings_are_refused():
+    for content in ("é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."):
+        with pytest.raises(ValueError, match=r"ARFF content, line 1: Expected text"):
+            read_arff(content)
     with pytest.raises(ValueError, match=r"line 6: Expected text in UTF-8 \(got the byte 0xe9\)"):
         read_arff(HEADER.encode() + "1,é,2".encode("latin1"))
 
@@ -268,7 +259,7 @@ def test_lines_are_counted_over_blocks(monkeypatch):
     assert matrix.tolist() == [[1, 0, 2]] * 50
     with pytest.raises(ValueError, match="line 156: "):
         read(HEADER + "1,0,2\n\n% c\n" * 50 + "1,0\n")
-    sparse = read(HEADER + "{0 3}\n{2 'x'}\n{}\n".replace("'x'", "'7'") * 50).matrix
+    sparse = read(HEADER + "{0 3}\n{2 '7'}\n{}\n" * 50).matrix
     assert sparse.toarray().tolist() == [[3, 0, 0], [0, 0, 7], [0, 0, 0]] * 50
 
 
@@ -279,6 +270,9 @@ def test_compressed_files(tmp_path, suffix, compress):
     path = tmp_path / f"table.arff{suffix}"
     path.write_bytes(compress(DENSE.encode()))
     assert read_arff(path).matrix.tolist() == read(DENSE).matrix.tolist()
+    path.write_bytes(compress(f"{HEADER}1,0\n".encode()))
+    with pytest.raises(ValueError, match=rf"^'.*table\.arff\{suffix}', line 6: "):
+        read_arff(path)
     path.write_bytes(compress(DENSE.encode())[:-9])
     with pytest.raises(ValueError, match=rf"Expected '.*table\.arff\{suffix}' to be whole"):
         read_arff(path)
@@ -291,16 +285,8 @@ def test_compressed_files(tmp_path, suffix, compress):
     assert peak < 2**24  # The codec xz keeps a window of 8 MiB.
 
 
-def test_messages_have_the_file(tmp_path):
-    (tmp_path / "bad.arff").write_text(f"{HEADER}1,0\n")
-    with pytest.raises(ValueError, match=r"^'.*bad\.arff', line 6: "):
-        read_arff(tmp_path / "bad.arff")
-    with pytest.raises(FileNotFoundError):
-        read_arff(tmp_path / "none.arff")
-
-
 def test_wide_sparse_tables_take_little_memory():
-    width, rows = 20_000, 2_000
+    width, rows = 5_000, 2_000
     header = "".join(f"@attribute a{i} numeric\n" for i in range(width))
     content = (header + "@data\n" + f"{{5 1,{width - 1} 2}}\n" * rows).encode()
     tracemalloc.start()
@@ -308,63 +294,44 @@ def test_wide_sparse_tables_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert matrix.shape == (rows, width)
-    assert peak < width * rows  # A dense one has four bytes for each entry.
+    assert peak < width * rows  # A dense one has eight bytes for each entry.
 
 
 LONG = 200_000
+TEXTS = ["{" + " " * LONG + "x", "'" * (LONG + 1), "1" * LONG + "x", "{0 " + "1" * LONG + "x}"]
+TEXTS += [" " * LONG + "'a", "{0 '" + "\\" * LONG + "\\}", "1," * LONG]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{" + " " * LONG + "x",
-        "'" * (LONG + 1),
-        "1" * LONG + "x",
-        "{0 " + "1" * LONG + "x}",
-        " " * LONG + "'a",
-        "{0 '" + "\\" * LONG + "\\}",
-        "1," * LONG,
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS)
 def test_long_lines_take_no_quadratic_time(text):
-    with pytest.raises(ValueError, match="line "):
-        read(HEADER + "1,1,'x" + text)
-    with pytest.raises(ValueError, match="line "):
-        read(HEADER + "{}\n" + text)
-    with pytest.raises(ValueError, match="line "):
-        read("@attribute " + text)
+    for before in (f"{HEADER}1,1,'x", HEADER + "{}\n", "@attribute "):
+        with pytest.raises(ValueError, match="line "):
+            read(before + text)
 
 
-numbers = st.one_of(
-    st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-1000, 1000), st.just(0)
-)
+floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
+numbers = st.one_of(floats, st.integers(-1000, 1000), st.just(0))
+rows_of = st.lists(st.tuples(numbers, st.integers(0, 1), numbers), min_size=1, max_size=8)
 
 
 @settings(max_examples=60)
-@given(
-    st.lists(st.tuples(numbers, st.sampled_from([0, 1]), numbers), min_size=1, max_size=8),
-    st.booleans(),
-)
+@given(rows_of, st.booleans())
 def test_what_is_written_is_read(rows, quoted):
     show = (lambda value: f"'{value}'") if quoted else str
     expected = np.array(rows, dtype=np.float32).tolist()
     dense = "\n".join(",".join(map(show, row)) for row in rows)
-    sparse = "\n".join(
-        "{" + ",".join(f"{i} {show(v)}" for i, v in enumerate(row) if v != 0) + "}" for row in rows
-    )
+    pairs = ([f"{i} {show(v)}" for i, v in enumerate(row) if v != 0] for row in rows)
+    sparse = "\n".join(f"{{{','.join(row)}}}" for row in pairs)
     assert read(HEADER + dense).matrix.tolist() == expected
     assert read(HEADER + sparse).matrix.toarray().tolist() == expected
 
 
-@settings(max_examples=400)
-@given(
-    st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode),
-    st.lists(
-        st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6)),
-        max_size=4,
-    ),
-    st.integers(0, 300),
-)
+contents = st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode)
+change = st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6))
+
+
+@settings(max_examples=200)
+@given(contents, st.lists(change, max_size=4), st.integers(0, 300))
 @example(SPARSE.encode(), [], 120)
 def test_mutated_files_are_read_or_refused(content, changes, end):
     for at, kept, new in changes:
@@ -401,13 +368,8 @@ def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
         assert abs(fast - slow).max() == 0
 
 
-def test_a_protein_name_is_refused_unless_dropped(real_file):
-    with pytest.raises(ValueError, match=r"one nominal with 662 values"):
-        read_arff(real_file("genbase/raw/genbase-test.arff.xz"))
-
-
 def test_rows_of_many_values_in_any_form():
-    width = 20_000
+    width = 5_000
     header = "".join(f"@attribute a{i} numeric\n" for i in range(width))
     row = "{" + ",".join(f"{i} '{i}'" for i in range(width)) + "}"
     assert read(f"{header}@data\n{row}").matrix.toarray().tolist() == [list(range(width))]

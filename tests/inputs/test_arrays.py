@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import DNADataset, from_csv
@@ -15,57 +16,53 @@ from tg_mlc.inputs.arrays import from_arrays
 Y = [[1, 0], [0, 1], [1, 1]]
 MATRIX = np.array([[0.0, 2.5, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
 WORDS = [["red", "apple", "red"], [], ["green", "apple"]]
-SPARSE = {"x": [[1, 2], [], [0]], "weight": [[2.5, 1.0], [], [1.0]]}
+
+
 TENSOR = torch.tensor(MATRIX)
-DENSE, NUMBERS = {"x": [[row] for row in MATRIX.tolist()]}, [[3, 1, 3], [], [0]]
-PAIRS = [["a", "b"], ["b", "c"], ["c", "a"]]
+SETS, WEIGHTS = [[1, 2], [], [0]], [[2.5, 1.0], [], [1.0]]
+PAIRS, NUMBERS = [["a", "b"], ["b", "c"], ["c", "a"]], [[3, 1, 3], [], [0]]
+DENSE, ZERO_ONE = "they make a dense matrix of numbers", "they are a matrix of the whole numbers 0"
+LISTED, COUNTED = "they are lists of words", "they are lists of whole numbers, not all of"
 
 
 @pytest.mark.parametrize(
-    ("inputs", "kind", "reason", "values"),
+    ("inputs", "kind", "reason", "x", "weights"),
     [
-        (MATRIX, "vector", "they make a dense matrix of numbers", DENSE),
-        (sp.csr_array(MATRIX), "bag", "they are a sparse matrix", SPARSE),
-        (sp.coo_matrix(MATRIX), "bag", "they are a sparse matrix", SPARSE),
-        (TENSOR.to_sparse(), "bag", "they are a sparse matrix", SPARSE),
-        (TENSOR.to_sparse_csr(), "bag", "they are a sparse matrix", SPARSE),
-        ((MATRIX > 0).astype(int), "bag", "they are a matrix of the whole numbers 0 and 1", None),
-        (WORDS, "sequence", "they are lists of words", {"x": [[2, 1, 2], [], [3, 1]]}),
-        (PAIRS, "sequence", "they are lists of words", {"x": [[1, 2], [2, 3], [3, 1]]}),
-        (NUMBERS, "sequence", "they are lists of whole numbers, not all of", {"x": NUMBERS}),
+        (MATRIX, "vector", DENSE, [[row] for row in MATRIX.tolist()], None),
+        (sp.csr_array(MATRIX), "bag", "they are a sparse matrix", SETS, WEIGHTS),
+        (sp.coo_matrix(MATRIX), "bag", "they are a sparse matrix", SETS, WEIGHTS),
+        (TENSOR.to_sparse(), "bag", "they are a sparse matrix", SETS, WEIGHTS),
+        (TENSOR.to_sparse_csr(), "bag", "they are a sparse matrix", SETS, WEIGHTS),
+        ((MATRIX > 0).astype(int), "bag", ZERO_ONE, SETS, None),
+        (WORDS, "sequence", LISTED, [[2, 1, 2], [], [3, 1]], None),
+        (PAIRS, "sequence", LISTED, [[1, 2], [2, 3], [3, 1]], None),
+        (NUMBERS, "sequence", COUNTED, NUMBERS, None),
     ],
 )
-def test_kinds_are_inferred_and_announced(inputs, kind, reason, values, capsys):
+def test_kinds_are_inferred_and_announced(inputs, kind, reason, x, weights, capsys):
     dataset = from_arrays(inputs, Y)
-    announced = f"Taking the inputs as kind='{kind}' because {reason}"
-    assert capsys.readouterr().out.startswith(announced)
+    assert f"Taking the inputs as kind='{kind}' because {reason}" in capsys.readouterr().out
     expected = kind, ["label_0", "label_1"], Y
     assert (dataset.kind, dataset.label_names, dataset.y.tolist()) == expected
-    keys = [key for key in ("x", "weight") if key in dataset[0]]
-    found = {key: [data[key].tolist() for data in dataset] for key in keys}
-    assert found == (values or {"x": SPARSE["x"]})
+    assert [data.x.tolist() for data in dataset] == x
+    assert ("weight" in dataset[0]) == (weights is not None)
+    assert weights is None or [data.weight.tolist() for data in dataset] == weights
     from_arrays(inputs, Y, kind=kind)
     assert capsys.readouterr().out == ""  # Nothing was inferred.
 
 
 def test_kinds_can_be_chosen():
     assert from_arrays((MATRIX > 0).astype(int), Y, kind="vector")[0].x.tolist() == [[0, 1, 1]]
-    names = ["u", "v", "w"]
-    assert from_arrays(sp.csr_array(MATRIX), Y, feature_names=names).feature_names == names
     assert from_arrays(MATRIX, Y, kind="bag")[0].weight.tolist() == [2.5, 1.0]
     assert from_arrays(sp.csr_array(MATRIX), Y, kind="vector")[0].x.tolist() == [[0, 2.5, 1]]
     bags = from_arrays(WORDS, Y, kind="bag")
     assert bags.feature_names == ["<unk>", "apple", "red", "green"]
     assert [data.x.tolist() for data in bags] == [[1, 2], [], [1, 3]]
     assert "weight" not in bags[0]
-
-
-def test_explicit_zeros_are_absent_words():
-    values = np.array([1.0, 0.0, 2.0, 3.0])
-    matrix = sp.csr_array((values, np.array([0, 1, 2, 2]), np.array([0, 2, 4])), shape=(2, 3))
-    dataset = from_arrays(matrix, Y[:2])
-    expected = [([0], [1.0]), ([2], [5.0])]
-    assert [(data.x.tolist(), data.weight.tolist()) for data in dataset] == expected
+    # Explicit zeros are absent words.
+    values, words, ptr = map(np.array, ([1.0, 0.0, 2.0, 3.0], [0, 1, 2, 2], [0, 2, 4]))
+    bags = from_arrays(sp.csr_array((values, words, ptr), shape=(2, 3)), Y[:2])
+    assert [(bag.x.tolist(), bag.weight.tolist()) for bag in bags] == [([0], [1]), ([2], [5])]
 
 
 def test_the_vocabulary_is_taken_from_training_rows_alone():
@@ -75,11 +72,11 @@ def test_the_vocabulary_is_taken_from_training_rows_alone():
     assert from_arrays(WORDS, Y, kind="bag", train=[0, 1])[2].x.tolist() == [2]
 
 
-@pytest.mark.parametrize("words", [["green", "blue"], ["<unk>", "green", "blue"]])
-def test_a_given_vocabulary(words):
-    dataset = from_arrays(WORDS, Y, feature_names=words)
-    assert dataset.feature_names == ["<unk>", "green", "blue"]
-    assert [data.x.tolist() for data in dataset] == [[0, 0, 0], [], [1, 0]]
+def test_a_given_vocabulary():
+    for words in (["green", "blue"], ["<unk>", "green", "blue"]):
+        dataset = from_arrays(WORDS, Y, feature_names=words)
+        assert dataset.feature_names == ["<unk>", "green", "blue"]
+        assert [data.x.tolist() for data in dataset] == [[0, 0, 0], [], [1, 0]]
 
 
 def test_numbers_of_words_are_taken_as_they_are():
@@ -167,29 +164,25 @@ def test_sparse_data_frames_are_bags():
     assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == expected
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        *(np.array(Y), sp.csr_array(np.array(Y)), np.array(Y, dtype=bool), [*map(tuple, Y)]),
-        *(torch.tensor(Y), torch.tensor(Y).to_sparse(), torch.tensor(Y).to_sparse_csr()),
-    ],
-    ids=["numpy", "sparse", "bool", "tuples", "torch", "torch sparse", "torch csr"],
-)
-def test_labels_in_every_form(labels):
-    assert from_arrays(MATRIX, labels).y.tolist() == Y
+def test_labels_in_every_form():
+    tensor = torch.tensor(Y)
+    forms = [np.array(Y), tensor, tensor.to_sparse(), tensor.to_sparse_csr(), tensor.bool().numpy()]
+    for labels in (*forms, sp.csr_array(np.array(Y)), list(map(tuple, Y))):
+        assert from_arrays(MATRIX, labels).y.tolist() == Y
 
 
-@pytest.mark.parametrize(
-    "missing", ["", "NA", "None", "null", r"\N", "?", "-", "N/A", None, float("nan")]
-)
+MISSING = ["", "NA", "None", "null", r"\N", "?", "-", "N/A", None, float("nan")]
+
+
 @pytest.mark.parametrize(
     ("no", "yes"), [("no", "yes"), ("False", "True"), ("0", "1"), ("0.0", "1.0"), (0, 1)]
 )
-def test_labels_are_spelled_as_in_files(missing, no, yes):
-    frame = pd.DataFrame({"a": [yes, no, yes], "b": [no, missing, yes]}, dtype=object)
-    for labels in (frame, frame.to_numpy()):
-        y = from_arrays(MATRIX, labels).y
-        assert torch.equal(y.nan_to_num(-1), torch.tensor([[1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]))
+def test_labels_are_spelled_as_in_files(no, yes):
+    for missing in MISSING:
+        frame = pd.DataFrame({"a": [yes, no, yes], "b": [no, missing, yes]}, dtype=object)
+        for labels in (frame, frame.to_numpy()):
+            y = from_arrays(MATRIX, labels).y.nan_to_num(-1)
+            assert y.tolist() == [[1, 0], [0, -1], [1, 1]], missing
 
 
 def test_labels_as_sets_of_names():
@@ -213,9 +206,9 @@ def test_a_column_of_lists_is_read_as_a_list():
     dataset = from_arrays(df["tokens"], df["tags"])
     assert [[dataset.feature_names[i] for i in data.x.tolist()] for data in dataset] == WORDS
     assert (dataset.label_names, dataset.y.tolist()) == (["a", "b"], [[0, 1], [1, 1], [0, 0]])
-    bags = from_arrays(df["tokens"].map(tuple).to_numpy(), df["tags"].to_numpy(), kind="bag")
-    arrays = from_arrays(df["tokens"].map(np.array), df["tags"].map(np.array), ["a", "b"])
-    assert (bags.kind, arrays.kind) == ("bag", "sequence")
+    tuples, arrays = df["tokens"].map(tuple).to_numpy(), df["tokens"].map(np.array)
+    assert from_arrays(tuples, df["tags"].to_numpy(), kind="bag").kind == "bag"
+    assert from_arrays(arrays, df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
 
 
 def test_frames_and_columns_of_polars():
@@ -309,14 +302,6 @@ def test_rows_of_frames_in_two_orders_are_refused():
     assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]
 
 
-def test_labels_that_are_not_those_of_like_are_told_so():
-    old = from_arrays(np.eye(3), np.eye(3), ["a", "b", "c"], kind="vector")
-    with pytest.raises(ValueError, match=r"'Y' of 3 columns.*'like' \(got 2\)"):
-        from_arrays(np.eye(3), np.eye(3)[:, :2], like=old)
-    with pytest.raises(ValueError, match=r"among the labels of 'like' \(got 'z' in row 0\)"):
-        from_arrays(np.eye(3)[:1], [{"z"}], like=old)
-
-
 def test_new_frames_are_told_by_the_names_of_their_columns():
     x = pd.DataFrame({"age": [1.5, 2.0, 3.0], "size": [10, 20, 30]})
     y = pd.DataFrame({"calm": [1, 0, None], "sad": [1, 1, 0]})
@@ -336,8 +321,8 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
 
 
 def test_frames_are_read_as_files_are(tmp_path):
-    columns = {"id": range(100, 124), "size": [i * i % 7 for i in range(24)], "a": [0, 1] * 12}
-    frame = pd.DataFrame(columns)
+    sizes = [i * i % 7 for i in range(24)]
+    frame = pd.DataFrame({"id": range(100, 124), "size": sizes, "a": [0, 1] * 12})
     frame.to_csv(tmp_path / "a.csv", index=False)
     of_file = from_csv(tmp_path / "a.csv", ["a"])
     of_frame = from_arrays(frame[["id", "size"]], frame[["a"]])
@@ -369,10 +354,9 @@ def test_masked_entries_are_unknown():
 )
 def test_new_frames_of_other_columns_are_refused(x, y, message):
     old = from_arrays(pd.DataFrame(np.ones((2, 2)), columns=["age", "size"]), Y[:2], ["a", "c"])
-    new = pd.DataFrame(np.ones((2, len(x))), columns=x)
-    labels = pd.DataFrame(np.ones((2, 2)), columns=[*y, "c"])
+    frames = [pd.DataFrame(np.ones((2, len(names))), columns=names) for names in (x, [*y, "c"])]
     with pytest.raises(ValueError, match=message):
-        from_arrays(new, labels, like=old)
+        from_arrays(*frames, like=old)
 
 
 def test_words_of_an_old_vocabulary_keep_their_numbers():
@@ -412,27 +396,22 @@ def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
         from_arrays([["u", "v"]], like=old)
 
 
-def test_samples_without_a_kind_are_nothing_to_be_like():
-    old = from_arrays(MATRIX, Y)
-    old.kind = old.num_inputs = None  # Molecules have neither.
-    with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
-        from_arrays([["u"]], like=old)
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("width", "arguments", "message"),
     [
-        ({"X": np.ones((1, 2))}, "labels 'Y', or 'like' or 'label_names'"),
-        ({"X": np.ones((1, 2)), "like": "dataset"}, r"'X' of 3 columns, as 'like' has \(got 2\)"),
-        ({"X": np.ones((1, 3)), "like": "dataset", "label_names": ["a", "b"]}, "'like' or names"),
-        ({"X": np.ones((1, 3)), "like": "dataset", "Y": [{"c"}]}, "'c'"),
+        (2, {}, r"'X' of 3 columns, as 'like' has \(got 2\)"),
+        (3, {"label_names": ["a", "b"]}, "'like' or names"),
+        (3, {"Y": [{"z"}]}, r"among the labels of 'like' \(got 'z' in row 0\)"),
+        (3, {"Y": np.ones((1, 3))}, r"'Y' of 2 columns.*'like' \(got 3\)"),
     ],
 )
-def test_what_is_not_like_the_old_samples_is_refused(arguments, message):
-    if "like" in arguments:
-        arguments["like"] = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
+def test_what_is_not_like_the_old_samples_is_refused(width, arguments, message):
+    old = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
     with pytest.raises(ValueError, match=message):
-        from_arrays(**arguments)
+        from_arrays(np.ones((1, width)), **arguments, like=old)
+    old.kind = old.num_inputs = None  # Molecules have neither.
+    with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
+        from_arrays(np.ones((1, 3)), like=old)
 
 
 def test_parts_make_an_official_split():
@@ -454,11 +433,15 @@ def test_samples_make_batches_and_can_be_transformed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"Y": None}, "labels 'Y', or 'like' or 'label_names'"),
         ({"Y": [[1, 0], [0, 2], [1, 1]]}, r"got 2 in row 1, column 1: label 'label_1'"),
         ({"Y": [[1, 0], [0, 1.0000001], [1, 1]]}, r"got 1.0000001 in row 1, column 1"),
         ({"Y": [["1", "0"], ["0", "1"], ["1", "0"]]}, r"\['0', '1'\] in all rows, as of vectors"),
         ({"Y": [["1", "0"], ["0", "0"], ["1", "0"]]}, r"1 \(got \['0', '0'\], as of a vector\)"),
-        ({"Y": sp.csr_array((3, 10**9))}, r"1,000,000,000 labels .*11.2 GiB"),
+        (
+            {"Y": sp.csr_array((3, 10**9))},
+            r"1,000,000,000 labels .*11.2 GiB.*choose another column",
+        ),
         ({"Y": [[1, 0], [0, "x"], [1, 1]]}, r"got \[1, 0\] in row 0"),
         ({"Y": np.array([[1, 0], [0, "x"]], dtype=object)}, r"got 'x' in row 1, column 1"),
         ({"Y": [[1, 0], [0], [1, 1]]}, r"or as a list of sets of label names"),
@@ -501,9 +484,9 @@ def test_what_does_not_fit_is_refused(arguments, message):
 @settings(max_examples=25)
 def test_every_kind_comes_back(data):
     num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
-    labels, entries = st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 0.5, 1.0, -3.0])
-    y = [[data.draw(labels), data.draw(labels)] for _ in range(num)]
-    matrix = np.array([[data.draw(entries) for _ in range(width)] for _ in range(num)])
+    y = data.draw(arrays(float, (num, 2), elements=st.sampled_from([0.0, 1.0]))).tolist()
+    weights = st.sampled_from([0.0, 0.5, 1.0, -3.0])
+    matrix = data.draw(arrays(float, (num, width), elements=weights))
     vectors = from_arrays(matrix, y, kind="vector")
     assert torch.cat([sample.x for sample in vectors]).tolist() == matrix.tolist()
     back = np.zeros_like(matrix)
@@ -530,13 +513,17 @@ def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
 @pytest.mark.parametrize(
     ("rows", "names", "y"),
     [
-        ([[1, 3], [0], [1, 10]], ["0", "1", "3", "10"], [[0, 1, 1, 0], [1, 0, 0, 0], [0, 1, 0, 1]]),
-        ([(2.0, 5.0), (), (5.0,)], ["2", "5"], [[1, 1], [0, 0], [0, 1]]),
+        (
+            [[1, 3], [0], [], [1, 10]],
+            "0 1 3 10",
+            [[0, 1, 1, 0], [1, 0, 0, 0], [0] * 4, [0, 1, 0, 1]],
+        ),
+        ([(2.0, 5.0), (), (5.0,)], "2 5", [[1, 1], [0, 0], [0, 1]]),
     ],
 )
 def test_lists_of_the_numbers_of_labels(rows, names, y):
     dataset = from_arrays(np.eye(len(rows), 3) / 2, rows)
-    assert (dataset.label_names, dataset.y.tolist()) == (names, y)
+    assert (dataset.label_names, dataset.y.tolist()) == (names.split(), y)
     unknown = from_arrays(np.eye(len(rows) + 1, 3) / 2, [*rows, None])
     assert unknown.y[-1].isnan().all()
 

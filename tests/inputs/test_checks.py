@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import from_arrays
 from tg_mlc.inputs.checks import check_lost
 
@@ -64,11 +65,9 @@ def test_labels_that_are_warned_of(Y, names, message):
 def test_a_last_row_that_may_sum_up_the_others(blank):
     y = np.array(Y, dtype=float)
     y[blank] = np.nan
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collected_warnings() as messages:
         samples(np.random.default_rng(0).random((30, 3)), y)
-    are_named = ["The last row has no label" in str(each.message) for each in caught]
-    assert are_named == [True] * (blank == [-1])
+    assert ["The last row has no label" in text for text in messages] == [True] * (blank == [-1])
 
 
 def test_rows_that_are_lost_are_counted():

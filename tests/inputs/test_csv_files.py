@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import gzip
-import lzma
 import warnings
 
 import pytest
@@ -14,49 +12,34 @@ TEXTS = 'body,topics,calm\n"Red, red apples",fruit;red,1\nGreen pears,fruit,0\nn
 AB = "a,b\n1,1\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_csv(text, name="table.csv"):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write_csv
-
-
-def test_columns_of_numbers(write):
-    dataset = from_csv(write(NUMBERS), ["sad", "calm"])
-    assert (dataset.kind, dataset.feature_names, dataset.label_names) == (
-        "vector",
-        ["age", "size"],
-        ["sad", "calm"],
-    )
+def test_columns_of_numbers(save):
+    dataset = from_csv(save(NUMBERS), ["sad", "calm"])
+    assert (dataset.kind, dataset.feature_names) == ("vector", ["age", "size"])
+    assert dataset.label_names == ["sad", "calm"]
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 2], [-1, 3], [2, 1000]]
     assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [-1, 0], [1, 1]]
-    chosen = from_csv(write(NUMBERS), ["calm"], ["size"], kind="bag")
+    chosen = from_csv(save(NUMBERS), ["calm"], ["size"], kind="bag")
     assert (chosen.kind, chosen.feature_names, chosen[0].weight.tolist()) == ("bag", ["size"], [2])
 
 
-def test_a_column_of_texts_and_one_of_names(write):
-    dataset = from_csv(write(TEXTS), "topics", text_column="body", label_separator=";")
+def test_a_column_of_texts_and_one_of_names(save):
+    dataset = from_csv(save(TEXTS), "topics", text_column="body", label_separator=";")
     assert (dataset.kind, dataset.label_names) == ("sequence", ["fruit", "red"])
     words = [" ".join(dataset.feature_names[i] for i in data.x) for data in dataset]
     assert words == ["red red apples", "green pears", "nothing"]
     assert dataset.y.tolist() == [[1, 1], [1, 0], [0, 0]]
 
 
-def test_a_missing_column_of_names_is_named(write):
-    path = write("size,topics\n1,red;calm\n2,red\n")
+def test_a_missing_column_of_names_is_named(save):
+    path = save("size,topics\n1,red;calm\n2,red\n")
     old = from_csv(path, "topics", label_separator=";")
-    with pytest.raises(
-        ValueError, match=r"Expected the columns \['topic'\] in .*is 'topics' meant"
-    ):
+    with pytest.raises(ValueError, match=r"the columns \['topic'\] in .*is 'topics' meant"):
         from_csv(path, "topic", label_separator=";", like=old)
 
 
-def test_a_column_of_texts_and_columns_of_labels(write):
+def test_a_column_of_texts_and_columns_of_labels(save):
     dataset = from_csv(
-        write(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
+        save(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
     )
     assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]
     assert dataset.y.isnan().tolist() == [[False], [False], [True]]
@@ -67,25 +50,16 @@ def test_other_delimiters_and_encodings(tmp_path):
     path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
     dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
     assert dataset.feature_names == ["größe"]
-    for encoding, got in (
-        ("utf-8", "the byte 0xf6 in line 1.*encoding='cp1252'"),
-        ("none", "LookupError"),
-    ):
+    byte = "the byte 0xf6 in line 1.*encoding='cp1252'"
+    for encoding, got in (("utf-8", byte), ("none", "LookupError")):
         with pytest.raises(ValueError, match=rf"file in {encoding} \(got {got}"):
             from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
-
-
-MANY = "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000))
 
 
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        (
-            "a,b\n1,2\n",
-            {},
-            r"label to be 0, 1 or blank .* row 0 \(line 2\), column 'b' of .*got '2'",
-        ),
+        ("a,b\n1,2\n", {}, r"to be 0, 1 or blank .* row 0 \(line 2\), column 'b' of .*got '2'"),
         ("a,b\n1,1\n\nx,1\n", {}, r"numbers, .*row 1 \(line 4\), column 'a' of .*got 'x'"),
         ("a,b\n1_000,1\n", {}, "numbers, .*'a'.*'1_000'"),
         ("a,b\n\u0663,1\n", {}, "numbers, .*'a'.*'\u0663'"),
@@ -102,12 +76,11 @@ MANY = "a,b\n" + "".join(f"0.5,{i}\n" for i in range(50_000))
         (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got several"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
         ("a;b\n1,5;1;2\n", {}, r"2 cells.*quote cells that contain ';'"),
-        (MANY, {"label_columns": "b", "label_separator": ";"}, r"50,000 labels of 50,000 samples"),
     ],
 )
-def test_malformed_tables_are_refused(write, text, arguments, message):
+def test_malformed_tables_are_refused(save, text, arguments, message):
     with pytest.raises(ValueError, match=message):
-        from_csv(write(text), **{"label_columns": ["b"], **arguments})
+        from_csv(save(text), **{"label_columns": ["b"], **arguments})
 
 
 def test_missing_files_and_folders(tmp_path):
@@ -116,34 +89,33 @@ def test_missing_files_and_folders(tmp_path):
             from_csv(path, ["a"])
 
 
-def test_cells_that_are_spelled_otherwise_change_no_other(write, monkeypatch):
-    path = write("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
+def test_cells_that_are_spelled_otherwise_change_no_other(save, monkeypatch):
+    path = save("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
     x = from_csv(path, ["calm"]).rows("x").nan_to_num(9)
     assert x.tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
     monkeypatch.setattr(Number, "parse", lambda self, cell: pytest.fail(f"{cell!r} was looked at"))
-    plain = write("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
+    plain = save("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
     x = from_csv(plain, ["calm"]).rows("x").nan_to_num(9)
     assert x.tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
 
 
-def test_numbers_are_those_of_python(write):
+def test_numbers_are_those_of_python(save):
     texts = ["0.1", "1e-320", "123456789.123456789", "9007199254740993", "2.2250738585072011e-308"]
-    path = write("x,calm\n" + "".join(f"{text},1\n" for text in [*texts, "+.5E+3"]))
+    path = save("x,calm\n" + "".join(f"{text},1\n" for text in [*texts, "+.5E+3"]))
     x = from_csv(path, ["calm"], kind="vector").rows("x").flatten().tolist()
     assert x == pytest.approx([*map(float, texts), 500], rel=1e-7)
 
 
-def test_missing_texts_have_no_words_and_are_counted(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("body,calm\na red apple,1\nNA,0\n,1\na pear,0\n")
+def test_missing_texts_have_no_words_and_are_counted(save):
+    path = save("body,calm\na red apple,1\nNA,0\n,1\na pear,0\n")
     with pytest.warns(UserWarning, match="2 cells of column 'body' have no text"):
         dataset = from_csv(path, ["calm"], text_column="body", kind="bag")
     assert [len(sample.x) for sample in dataset] == [3, 0, 0, 2]
 
 
-def test_new_files_have_the_columns_of_the_old_ones(write):
-    old = from_csv(write("tempo,loudness,calm,sad\n61.5,0.2,1,0\n140,0.9,0,\n"), ["calm", "sad"])
-    path = write("sad,mood,loudness,tempo\n1,low,.5,100\n", "new.csv")
+def test_new_files_have_the_columns_of_the_old_ones(save):
+    old = from_csv(save("tempo,loudness,calm,sad\n61.5,0.2,1,0\n140,0.9,0,\n"), ["calm", "sad"])
+    path = save("sad,mood,loudness,tempo\n1,low,.5,100\n", "new.csv")
     new = from_csv(path, like=old)
     assert (new.feature_names, new.label_names) == (["tempo", "loudness"], ["calm", "sad"])
     assert (new[0].x.tolist(), new.y.nan_to_num(-1).tolist()) == ([[100, 0.5]], [[-1, 1]])
@@ -151,60 +123,45 @@ def test_new_files_have_the_columns_of_the_old_ones(write):
         from_csv(path, ["sad"], like=old)
 
 
-def test_new_texts_have_the_words_of_the_old_ones(write):
+def test_new_texts_have_the_words_of_the_old_ones(save):
     options = {"label_columns": "topics", "label_separator": ";", "text_column": "body"}
-    old = from_csv(
-        write('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n'), **options
-    )
-    path = write("topics,body\nmetal,Gold rose\n,Wheat\n", "new.csv")
+    path = save('body,topics\n"Wheat, and corn!",grain;trade\nGold fell,metal\n')
+    old = from_csv(path, **options)
+    path = save("topics,body\nmetal,Gold rose\n,Wheat\n", "new.csv")
     unknown = from_csv(path, text_column="body", like=old)
     assert [old.feature_names[i] for i in unknown[0].x] == ["gold", "<unk>"]
     assert unknown.y.isnan().all()
     known = from_csv(path, **options, like=old)
-    assert (known.label_names, known.y.tolist()) == (
-        ["grain", "metal", "trade"],
-        [[0, 1, 0], [0, 0, 0]],
-    )
+    assert known.label_names == ["grain", "metal", "trade"]
+    assert known.y.tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
-def test_values_that_are_no_numbers_become_columns(write):
-    dataset = from_csv(
-        write("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n"), ["calm"]
-    )
+def test_values_that_are_no_numbers_become_columns(save):
+    path = save("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n")
+    dataset = from_csv(path, ["calm"])
     assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
     assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
     with pytest.warns(UserWarning, match="'mood' has values that training did not have.*'wild'"):
-        new = from_csv(write("mood,tempo\nslow,70\nwild,\n"), like=dataset)
+        new = from_csv(save("mood,tempo\nslow,70\nwild,\n"), like=dataset)
     assert new.rows("x").nan_to_num(-1).tolist() == [[70, 0, 1], [-1, 0, 0]]
     with pytest.raises(ValueError, match=r"Expected the columns \['mood'\] in"):
-        from_csv(write("tempo\n70\n"), like=dataset)
+        from_csv(save("tempo\n70\n"), like=dataset)
 
 
-def test_columns_that_name_samples_are_left_out(write):
-    path = write("name,size,calm\n" + "\n".join(f"song{i},{i % 3},{i % 2}" for i in range(20)))
+def test_columns_that_name_samples_are_left_out(save):
+    path = save("name,size,calm\n" + "\n".join(f"song{i},{i % 3},{i % 2}" for i in range(20)))
     dataset = from_csv(path, ["calm"])
     assert (dataset.feature_names, dataset.schema.columns[0].role) == (["size"], "id")
     assert from_csv(path, ["calm"], ["name"]).num_inputs == 20  # who names it wants it
 
 
-def test_columns_that_may_be_the_inputs_are_named(write):
-    text = "note,size,calm\n" + "\n".join(
-        f"a song of number {i},{i % 3},{i % 2}" for i in range(20)
-    )
-    with pytest.warns(
-        UserWarning,
-        match=r"Column 'note' is left out, but .* pass text_column='note'; if .* ignore=\['note'\]",
-    ):
-        from_csv(write(text), ["calm"])
+def test_columns_that_may_be_the_inputs_are_named(save):
+    rows = (f"a song of number {i},{i % 3},{i % 2}\n" for i in range(20))
+    path = save("note,size,calm\n" + "".join(rows))
+    message = r"'note' is left out, but .* pass text_column='note'; if .* ignore=\['note'\]"
+    with pytest.warns(UserWarning, match=message):
+        from_csv(path, ["calm"])
     for told in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            from_csv(write(text), ["calm"], **told)
-
-
-@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
-def test_compressed_files(tmp_path, suffix, opener):
-    path = tmp_path / f"table.csv{suffix}"
-    with opener(path, "wt") as file:
-        file.write(NUMBERS)
-    assert from_csv(path, ["calm", "sad"]).num_inputs == 2
+            from_csv(path, ["calm"], **told)

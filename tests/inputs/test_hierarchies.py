@@ -29,9 +29,8 @@ def test_labels_above_apply_and_those_below_do_not(parents):
 
 
 def test_listed_labels_leave_out_those_above():
-    dataset = with_hierarchy(
-        samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]]), PAIRS, listed=True
-    )
+    dataset = samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]])
+    dataset = with_hierarchy(dataset, PAIRS, listed=True)
     assert dataset.y[[0, 2]].tolist() == [[1, 1, 1, 0], [1, 0, 0, 1]]
     assert dataset.y[1].isnan().all()
 
@@ -96,9 +95,8 @@ def test_cells_of_an_arff_file_are_a_table(tmp_path):
 
 def test_a_file_of_parents(tmp_path):
     (tmp_path / "a.csv").write_text("size,animal,dog,poodle\n1.5,,,1\n2.5,0,,\n3.5,1,0,\n")
-    (tmp_path / "p.obo").write_text(
-        "[Term]\nid: animal\n\n[Term]\nid: dog\nis_a: animal\n[Term]\nid: poodle\nis_a: dog\n"
-    )
+    terms = "animal\n", "dog\nis_a: animal\n", "poodle\nis_a: dog\n"
+    (tmp_path / "p.obo").write_text("".join(f"[Term]\nid: {term}\n" for term in terms))
     options = FileOptions(hierarchy=tmp_path / "p.obo")
     dataset = Vectors.from_csv(tmp_path / "a.csv", ["size"], ["animal", "dog", "poodle"], options)
     assert torch.equal(dataset.y, torch.tensor([[1.0, 1, 1], [0, 0, 0], [1, 0, 0]]))

@@ -9,45 +9,28 @@ from tg_mlc.data import from_libsvm
 from tg_mlc.inputs.text_files import looks_like_libsvm
 
 ROWS = "2,7 1:0.5 3:1\n7 2:-4\n 1:0.25 # no label\n2\n"
+SIZES = "3 4 3\n2 1:5\n\n0,1 3:1\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "labels", "inputs", "x", "y"),
+    ("text", "zero_based", "labels", "inputs", "x", "y"),
     [
-        (
-            ROWS,
-            {},
-            "27",
-            "123",
-            [[0.5, 0, 1], [0, -4, 0], [0.25, 0, 0], [0] * 3],
-            [[1, 1], [0, 1], [0, 0], [1, 0]],
-        ),
-        (
-            ROWS,
-            {"zero_based": True},
-            "27",
-            "0123",
-            [[0, 0.5, 0, 1], [0, 0, -4, 0]],
-            [[1, 1], [0, 1]],
-        ),
-        ("1 0:2 1:3\n0.0 1:1\n\n", {}, "01", "01", [[2, 3], [0, 1]], [[0, 1], [1, 0]]),
-        (
-            "3 4 3\n2 1:5\n\n0,1 3:1\n",
-            {},
-            "012",
-            "0123",
-            [[0, 5, 0, 0], [0] * 4, [0, 0, 0, 1]],
-            [[0, 0, 1], [0] * 3, [1, 1, 0]],
-        ),
-        ("2 2 2\n2 1:5\n\n", {"zero_based": False}, "12", "12", [[5, 0], [0, 0]], [[0, 1], [0, 0]]),
+        (ROWS, None, "27", "123", [[0.5, 0, 1], [0, -4, 0], [0.25, 0, 0], [0] * 3], "11 01 00 10"),
+        (ROWS, True, "27", "0123", [[0, 0.5, 0, 1], [0, 0, -4, 0]], "11 01"),
+        ("1 0:2 1:3\n0.0 1:1\n\n", None, "01", "01", [[2, 3], [0, 1]], "01 10"),
+        (SIZES, None, "012", "0123", [[0, 5, 0, 0], [0] * 4, [0, 0, 0, 1]], "001 000 110"),
+        ("2 2 2\n2 1:5\n\n", False, "12", "12", [[5, 0], [0, 0]], "01 00"),
     ],
 )
-def test_labels_and_inputs_have_their_numbers_as_names(write, text, options, labels, inputs, x, y):
-    dataset = from_libsvm(write("a.txt", text), kind="vector", **options)
+def test_labels_and_inputs_have_their_numbers_as_names(
+    write, text, zero_based, labels, inputs, x, y
+):
+    dataset = from_libsvm(write("a.txt", text), kind="vector", zero_based=zero_based)
     assert (dataset.label_names, dataset.feature_names) == (list(labels), list(inputs))
     assert dataset.schema.feature_names == list(inputs)
-    assert (dataset.x[: len(x)].tolist(), dataset.y[: len(y)].tolist()) == (x, y)
-    bag = from_libsvm(write("a.txt", text), **options)[0]
+    assert dataset.x[: len(x)].tolist() == x
+    assert dataset.y[: len(x)].tolist() == [list(map(int, row)) for row in y.split()]
+    bag = from_libsvm(write("a.txt", text), zero_based=zero_based)[0]
     expected = bag.weight.tolist() if "weight" in bag else [1] * len(bag.x)
     assert [x[0][i] for i in bag.x.tolist()] == expected
 
@@ -59,6 +42,9 @@ def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_pat
     assert dataset.official_split(val_fraction=0.25).test.tolist() == [4]
     with pytest.raises(ValueError, match="the same sizes"):
         from_libsvm(write("a.txt", "1 2 3\n1 0:1\n"), tmp_path / "b.gz")
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"0 2 3\n"))
+    dataset = from_libsvm(write("a.txt", "1 2 3\n1 0:1\n"), tmp_path / "b.gz", kind="vector")
+    assert (dataset.num_labels, dataset.x.shape) == (3, (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -87,33 +73,16 @@ def test_other_lines_are_refused_by_number(write, text, options, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("1 1:1\n\n2 1:1\n", [(1,), (2,)]),
-        ("1 qid:1 1:1\n", [(1,)]),
-        ("1.5 1:1\n", [(1.5,)]),
-        ("-1 1:1\n", [(-1,)]),
-        ("1 1:nan\n", [(1,)]),
-    ],
+    "text", ["1 1:1\n\n2 1:1\n", "1 qid:1 1:1\n", "1.5 1:1\n", "-1 1:1\n", "1 1:nan\n"]
 )
-def test_what_scikit_learn_reads_silently_is_refused(write, text, labels):
+def test_what_scikit_learn_reads_silently_is_refused(write, text):
     path = write("a.txt", text)
-    assert load_svmlight_file(str(path), multilabel=True)[1] == labels
+    assert load_svmlight_file(str(path), multilabel=True)[1]
     with pytest.raises(ValueError, match=r"in line [12] of"):
         from_libsvm(path)
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (ROWS.splitlines(), True),
-        (["4 5 4", "1,3 0:0.5"], True),
-        (["0:1"], True),
-        (["a,b", "1,2"], False),
-        (["1,2", "3,4"], False),
-        (["time", "10:30"], False),
-        ([], False),
-    ],
-)
-def test_the_form_is_told_by_its_first_lines(lines, expected):
-    assert looks_like_libsvm(lines) is expected
+def test_the_form_is_told_by_its_first_lines():
+    assert all(map(looks_like_libsvm, (ROWS.splitlines(), ["4 5 4", "1,3 0:0.5"], ["0:1"])))
+    others = ["a,b", "1,2"], ["1,2", "3,4"], ["time", "10:30"], []
+    assert not any(map(looks_like_libsvm, others))

@@ -16,23 +16,17 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.data.dataset import joined
 from tg_mlc.inputs import DNA, Embeddings, Vectors, Words
 
-FRAME = pd.DataFrame(
-    {
-        "age": [30, 41, 52, 63] * 3,
-        "price": ["1.200,5", "3,25", "12,75", "0,5"] * 3,
-        "day": pd.to_datetime(["2024-01-05", "2024-02-01", "2024-03-31", "2023-12-24"] * 3),
-        "member": ["yes", "no", "yes", "no"] * 3,
-        "colour": ["red", "blue", "green", "red"] * 3,
-        "code": pd.Categorical(["1", "2", "3", "1"] * 3),
-    }
-)
+FRAME = pd.DataFrame({"age": [30, 41, 52, 63], "price": ["1.200,5", "3,25", "12,75", "0,5"]})
+FRAME["day"] = pd.to_datetime(["2024-01-05", "2024-02-01", "2024-03-31", "2023-12-24"])
+FRAME["member"], FRAME["colour"] = ["yes", "no"] * 2, ["red", "blue", "green", "red"]
+FRAME["code"] = pd.Categorical(["1", "2", "3", "1"])
+FRAME = pd.concat([FRAME] * 3, ignore_index=True)
 Y = np.eye(12, 2)
 ROWS = FRAME.to_dict("records")
 TABLE = fitted(Vectors(), from_arrays(FRAME, Y, ["a", "b"], kind="vector"))
-NAMED = fitted(
-    Vectors(), from_arrays(np.arange(24.0).reshape(12, 2), Y, ["a", "b"], ["u", "v"], kind="vector")
-)
-PLAIN = fitted(Vectors(), from_arrays(np.arange(24.0).reshape(12, 2), Y, ["a", "b"], kind="vector"))
+X = np.arange(24.0).reshape(12, 2)
+NAMED = fitted(Vectors(), from_arrays(X, Y, ["a", "b"], ["u", "v"], kind="vector"))
+PLAIN = fitted(Vectors(), from_arrays(X, Y, ["a", "b"], kind="vector"))
 DOCUMENTS = [["old", "doll"], ["red", "apple"], ["old", "old", "red"]] * 4
 FORMS = ("bag", "sequence")
 WORDS = {form: fitted(Words(), from_arrays(DOCUMENTS, Y, ["a", "b"], kind=form)) for form in FORMS}
@@ -72,15 +66,10 @@ def test_rows_of_a_frame_are_read_as_the_frame():
         ({"colour": "BLUE"}, "colour=blue", 1),
         ({"code": 2}, "code=2", 1),
         ({"code": 2.0}, "code=2", 1),
-        ({"Age ": 41, "age": None}, None, "Expected every column|Expected one column 'age'"),
     ],
 )
 def test_cells_are_read_by_their_own_types(cells, column, expected):
     rows = [{**ROWS[0], **cells}, {**ROWS[1], "age": "33", "price": 7, "day": "2024-01-01"}]
-    if column is None:
-        with pytest.raises(ValueError, match=expected):
-            TABLE.transform(rows)
-        return
     place = TABLE.feature_names.index(column)
     for order in (slice(None), slice(None, None, -1)):
         x = TABLE.transform(rows[order]).rows("x")[order.step or 0]
@@ -120,9 +109,6 @@ def test_columns_that_training_did_not_have_are_ignored_as_those_of_frames():
     more = [{"id": 7, **row, "note": "x"} for row in ROWS]
     np.testing.assert_array_equal(TABLE.transform(more).rows("x"), expected)
     assert NAMED.transform([{"w": 3, "v": 2, "u": 1}])[0].x.tolist() == [[1, 2]]
-
-
-def test_a_frame_has_no_column_twice():
     with pytest.raises(ValueError, match="Expected one column 'age'"):
         TABLE.transform(FRAME.assign(AGE=1))
 

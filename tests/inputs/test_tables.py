@@ -22,19 +22,7 @@ from tg_mlc.inputs import tables
 from tg_mlc.inputs.schema import Hints
 from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table
 
-#: A version of pandas that reads rows in parts with its slow engine, and the installed one.
-ENGINES = ("2.3.3", pd.__version__)
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".GZ": gzip.compress, ".xz": lzma.compress}
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content, name="table.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 def rows(table):
@@ -60,10 +48,8 @@ def rows(table):
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 100])
-@pytest.mark.parametrize("version", ENGINES)
-def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size, version):
+def test_cells_are_those_of_the_module_csv(save, monkeypatch, text, size):
     monkeypatch.setattr(tables, "_BLOCK", size)
-    monkeypatch.setattr(pd, "__version__", version)
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     header, *records = [(cells, reader.line_num) for cells in reader]
     records = [
@@ -71,40 +57,36 @@ def test_cells_are_those_of_the_module_csv(write, monkeypatch, text, size, versi
         for cells, line in records
         if cells or (len(header[0]) == 1 and line < 5)
     ]
-    whole = read_table(write(text), min_rows=0)
-    blocks = list(read_blocks(write(text), min_rows=0))
+    whole = read_table(save(text), min_rows=0)
+    blocks = list(read_blocks(save(text), min_rows=0))
     assert whole.header == [name.strip() for name in header[0]]
     assert rows(whole) == [cells for cells, _ in records]
     assert rows(whole) == [row for block in blocks for row in rows(block)]
-    assert whole.lines == [line for _, line in records]
-    assert whole.lines == [line for block in blocks for line in block.lines]
+    assert list(whole.lines) == [line for _, line in records]
+    assert list(whole.lines) == [line for block in blocks for line in block.lines]
     sizes = list(map(len, blocks))
     assert [block.first for block in blocks] == [sum(sizes[:i]) for i in range(len(blocks))]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " ", "§"])
-def test_other_delimiters(write, delimiter):
-    path = write("a,b\n1,2\n\n3,4\n".replace(",", delimiter))
+def test_other_delimiters(save, delimiter):
+    path = save("a,b\n1,2\n\n3,4\n".replace(",", delimiter))
     assert rows(read_table(path, delimiter)) == [["1", "2"], ["3", "4"]]
     with pytest.raises(ValueError, match=r"Expected 2 cells.* row 2 \(line 5\)"):
-        read_table(write("a,b\n1,2\n\n3,4\n5".replace(",", delimiter)), delimiter)
+        read_table(save("a,b\n1,2\n\n3,4\n5".replace(",", delimiter)), delimiter)
+    for wrong in ("", delimiter * 2, "\n", '"'):
+        with pytest.raises(ValueError, match=r"Expected 'delimiter' .*\(got "):
+            read_table(path, wrong)
 
 
-@pytest.mark.parametrize("delimiter", ["", "::", "\n", '"'])
-def test_delimiters_that_are_refused(write, delimiter):
-    with pytest.raises(ValueError, match=r"Expected 'delimiter' .*\(got "):
-        read_table(write("a,b\n1,2\n"), delimiter)
-
-
-def test_a_file_without_a_header(write):
-    assert rows(read_table(write("1,2\n3,4\n"), header=[" a", "b"])) == [["1", "2"], ["3", "4"]]
+def test_a_file_without_a_header(save):
+    assert rows(read_table(save("1,2\n3,4\n"), header=[" a", "b"])) == [["1", "2"], ["3", "4"]]
     with pytest.raises(ValueError, match=r"Expected 1 cells.*row 2 \(line 4\).*\(got 2\)"):
-        read_table(write("a\n1\n\n2,3\n"))
+        read_table(save("a\n1\n\n2,3\n"))
     for names in (["a"], ["a", "b", "c"]):
-        with pytest.raises(
-            ValueError, match=rf"Expected {len(names)} cells.*row 0 \(line 1\).*\(got 2\)"
-        ):
-            read_table(write("1,2\n3,4\n"), header=names)
+        message = rf"Expected {len(names)} cells.*row 0 \(line 1\).*\(got 2\)"
+        with pytest.raises(ValueError, match=message):
+            read_table(save("1,2\n3,4\n"), header=names)
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -113,20 +95,15 @@ def test_a_file_without_a_header(write):
     [
         ("1", r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 1\)"),
         ("1,", None),
-        (
-            "1,2,3",
-            r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 3\); quote cells that contain ','",
-        ),
+        ("1,2,3", r"2 cells.*row 3 \(line 6\) of .*\(got 3\); quote cells that contain ','"),
         (" ", r"Expected 2 cells.*row 3 \(line 6\) of .*\(got 1\)"),
         ('1,"2', "a quote not closed"),
         ("1,\xe9", r"the byte 0xe9 in line 6\); .*encoding='cp1252'"),
     ],
 )
-@pytest.mark.parametrize("version", ENGINES)
-def test_rows_that_do_not_fit_are_named(write, monkeypatch, row, message, size, version):
+def test_rows_that_do_not_fit_are_named(save, monkeypatch, row, message, size):
     monkeypatch.setattr(tables, "_BLOCK", size)
-    monkeypatch.setattr(pd, "__version__", version)
-    path = write(b"a,b\n1,2\n\n3,\n5,6\n" + row.encode("latin-1"))
+    path = save(b"a,b\n1,2\n\n3,\n5,6\n" + row.encode("latin-1"))
     if message is None:
         assert len(read_table(path)) == sum(map(len, read_blocks(path))) == 4
         return
@@ -135,22 +112,17 @@ def test_rows_that_do_not_fit_are_named(write, monkeypatch, row, message, size, 
             read(path)
 
 
-@pytest.mark.parametrize("version", ENGINES)
-def test_long_cells_of_a_part(write, monkeypatch, version):
-    monkeypatch.setattr(pd, "__version__", version)
-    table = next(iter(read_blocks(write(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))))
-    assert [len(text) for text in table.texts("body")] == [220_000, 5]
-
-
-def test_long_cells(write):
+@pytest.mark.parametrize("read", [read_table, lambda path: next(iter(read_blocks(path)))])
+def test_long_cells(save, read):
     before = csv.field_size_limit()
-    table = read_table(write(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))
-    assert ([len(text) for text in table.texts("body")], table.lines) == ([220_000, 5], [2, 3])
+    table = read(save(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))
+    assert [len(text) for text in table.texts("body")] == [220_000, 5]
+    assert list(table.lines) == [2, 3]
     assert csv.field_size_limit() == before
 
 
-def test_many_rows_in_a_small_file_take_little_memory(write):
-    path = write(gzip.compress(b"a,b\n" + b"1,0\n" * 50_000), "rows.csv.gz")
+def test_many_rows_in_a_small_file_take_little_memory(save):
+    path = save(gzip.compress(b"a,b\n" + b"1,0\n" * 50_000), "rows.csv.gz")
     read_table(path)  # imports pandas
     tracemalloc.start()
     table = read_table(path)
@@ -176,23 +148,23 @@ for blank in ("", " ", "nan", "NaN", "NULL"):
 
 @pytest.mark.parametrize(("text", "columns", "smiles", "y", "names"), MOLECULES)
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_molecules_and_labels(write, text, columns, smiles, y, names, suffix):
-    path = write(COMPRESS[suffix](text.encode()), f"table.csv{suffix}")
+def test_molecules_and_labels(save, text, columns, smiles, y, names, suffix):
+    path = save(COMPRESS[suffix](text.encode()), f"table.csv{suffix}")
     found, labels, label_names = read_molecules(path, "smiles", columns)
     assert (found, labels.nan_to_num(-1).tolist(), label_names) == (smiles, y, names)
     assert labels.shape == (len(smiles), len(names))
 
 
-@pytest.mark.parametrize("wrong", ["2", "-1", "0.5", "maybe", "inf"])
-def test_cells_that_are_no_labels_are_named(write, wrong):
-    path = write(f"smiles,a,b\nCC,1,0\n\nCO,1,{wrong}\n")
-    with pytest.raises(ValueError, match=rf"row 1 \(line 4\), column 'b' of .*got '{wrong}'"):
-        read_molecules(path, "smiles")
+WRONG = r"row 1 \(line 4\), column 'b' of .*got '{}'"
 
 
 @pytest.mark.parametrize(
     ("text", "labels", "message"),
     [
+        *(
+            (f"smiles,a,b\nCC,1,0\n\nCO,1,{cell}\n", None, WRONG.format(cell))
+            for cell in ("2", "-1", "0.5", "maybe", "inf")
+        ),
         ("smiles,a\nCC,1,0\n", None, r"2 cells.*row 0 \(line 2\).*got 3"),
         ("smiles,a\nCC\n", None, "got 1"),
         ("smiles,a,a\nCC,1,0\n", None, r"\['a'\] more than once"),
@@ -205,9 +177,9 @@ def test_cells_that_are_no_labels_are_named(write, wrong):
         ("", None, r"got the columns \[\]"),
     ],
 )
-def test_tables_of_molecules_that_are_refused(write, text, labels, message):
+def test_tables_of_molecules_that_are_refused(save, text, labels, message):
     with pytest.raises(ValueError, match=message):
-        read_molecules(write(text), "smiles", labels)
+        read_molecules(save(text), "smiles", labels)
 
 
 WHOLE = b"smiles,a\n" + b"CC,1\n" * 1000
@@ -221,9 +193,9 @@ WHOLE = b"smiles,a\n" + b"CC,1\n" * 1000
         ("none.csv.gz", WHOLE, "to be whole .*Not a gzip"),
     ],
 )
-def test_truncated_and_mislabelled_files(write, name, content, message):
+def test_truncated_and_mislabelled_files(save, name, content, message):
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
-        read_molecules(write(content, name), "smiles")
+        read_molecules(save(content, name), "smiles")
 
 
 @settings(max_examples=150)
@@ -273,12 +245,10 @@ def write_format(path):
     return path
 
 
-FORMATS = (
-    "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat a.txt json.txt a.xlsx"
-)
+FORMATS = "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat a.txt json.txt"
 
 
-@pytest.mark.parametrize("name", [*FORMATS.split()])
+@pytest.mark.parametrize("name", [*FORMATS.split(), "a.xlsx"])
 def test_every_format_gives_the_same(tmp_path, name):
     if name == "a.xlsx":
         pytest.importorskip("openpyxl")
@@ -299,12 +269,9 @@ def test_every_format_gives_the_same(tmp_path, name):
     ],
 )
 def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, message):
+    frames = {name: pd.DataFrame(rows) for name, rows in sheets.items()}
     monkeypatch.setitem(sys.modules, "openpyxl", ModuleType("openpyxl"))
-    monkeypatch.setattr(
-        pd,
-        "read_excel",
-        lambda *_, **__: {name: pd.DataFrame(rows) for name, rows in sheets.items()},
-    )
+    monkeypatch.setattr(pd, "read_excel", lambda *_, **__: frames)
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         archive.writestr("xl/workbook.xml", "")
     if message is None:
@@ -327,17 +294,9 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.csv", b"My songs,,\nsize,calm,sad\n1,0,1\n", "the title 'My songs'.*delete"),
         ("a.csv", b"My songs\nsize,calm\n1,0\n", "'My songs' is a title or a comment"),
-        (
-            "a.csv",
-            "name,calm\n\u0434\u0430,1\n".encode("cp1251"),
-            "line 2.*'cp1251' for '\u0434\u0430",
-        ),
+        ("a.csv", "name,calm\nда,1\n".encode("cp1251"), "line 2.*'cp1251' for 'да"),
         ("a.csv", "name,calm\n\u4eba\u6c11,1\n".encode("gbk"), "'gb18030' for '\u4eba\u6c11,1'"),
-        (
-            "a.json",
-            b'{"size": [1, 2], "calm": [0, 1]}',
-            r"one object of .* under \['size', 'calm'\]",
-        ),
+        ("a.json", b'{"size": [1], "calm": [0]}', r"one object of .* under \['size', 'calm'\]"),
         ("a.jsonl", b'{"size": 1}\n{"size": 2}\n{"size" 3}\n', "line 3: Expecting ':'"),
         ("a.csv", b"<!DOCTYPE html><p>", "a web page"),
         ("a.csv", b"@relation x\n@attribute a numeric\n", "from_arff"),
@@ -349,11 +308,11 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.parquet", b"PAR1 nothing", "to be a parquet file"),
     ],
 )
-def test_other_files_are_named(write, name, content, message):
+def test_other_files_are_named(save, name, content, message):
     if content.startswith(b"PAR1"):
         pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match=message):
-        read_table(write(content, name))
+        read_table(save(content, name))
 
 
 def test_addresses_and_archives_are_refused(tmp_path):
@@ -362,18 +321,13 @@ def test_addresses_and_archives_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.csv", "a,b\n")
         archive.writestr("b.csv", "a,b\n")
-    with pytest.raises(
-        ValueError, match=r"one file in the zip archive .*'a.csv', 'b.csv'.*unpack it"
-    ):
+    with pytest.raises(ValueError, match=r"one file .* archive .*'a.csv', 'b.csv'.*unpack it"):
         read_table(tmp_path / "a.zip")
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding"),
-    [("größe,b\né,1\n", code) for code in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")],
-)
-def test_encodings_that_the_first_bytes_tell(write, text, encoding):
-    table = read_table(write(text.encode(encoding)))
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_encodings_that_the_first_bytes_tell(save, encoding):
+    table = read_table(save("größe,b\né,1\n".encode(encoding)))
     assert (table.header, rows(table)) == (["größe", "b"], [["é", "1"]])
 
 
@@ -389,35 +343,35 @@ def test_encodings_that_the_first_bytes_tell(write, text, encoding):
         ('"sep=|"\na,x|b\n1|2\n', ["a,x", "b"]),
     ],
 )
-def test_the_delimiter_is_found(write, text, header):
-    table = read_table(write(text))
+def test_the_delimiter_is_found(save, text, header):
+    table = read_table(save(text))
     assert table.header == header
-    assert table.lines == [len(text.splitlines())]
+    assert list(table.lines) == [len(text.splitlines())]
 
 
-def test_what_spreadsheets_add_is_left_out(write):
-    table = read_table(write("\n\nsize,calm,,\n1,0,,\n2,1,,\n"))
+def test_what_spreadsheets_add_is_left_out(save):
+    table = read_table(save("\n\nsize,calm,,\n1,0,,\n2,1,,\n"))
     assert table.schema([], ["calm"], Hints()).feature_names == ["size"]
-    assert table.lines == [4, 5]
-    table = read_table(write("size,calm,,\n1,0,,\n2,1,x,\n"))
+    assert list(table.lines) == [4, 5]
+    table = read_table(save("size,calm,,\n1,0,,\n2,1,x,\n"))
     with pytest.raises(ValueError, match="more than once"):
         table.schema([], ["calm"], Hints())
 
 
-def test_quotes_that_are_not_closed(write):
+def test_quotes_that_are_not_closed(save):
     with pytest.raises(ValueError, match="a quote not closed"):
-        read_table(write('a,b\n"x,1\ny,2\n"z",3\n'))
+        read_table(save('a,b\n"x,1\ny,2\n"z",3\n'))
     with pytest.warns(UserWarning, match="quoted cell that begins in line 2.*whole rows"):
-        assert len(read_table(write('a,b\n"x,1\ny,2\nz",3\n'))) == 1
+        assert len(read_table(save('a,b\n"x,1\ny,2\nz",3\n'))) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(read_table(write('a,b\n"one line\nand another",1\n'))) == 1
+        assert len(read_table(save('a,b\n"one line\nand another",1\n'))) == 1
 
 
-def test_blank_lines_of_one_column_are_rows(write, monkeypatch: pytest.MonkeyPatch):
-    table = read_table(write("body\nx\n\ny\n\n\n"))
-    assert (table.texts("body"), table.lines) == (["x", "", "y"], [2, 3, 4])
-    path = write("body\nx\n" + "\n" * 20 + "y\n" + "\n" * 20)
+def test_blank_lines_of_one_column_are_rows(save, monkeypatch: pytest.MonkeyPatch):
+    table = read_table(save("body\nx\n\ny\n\n\n"))
+    assert (table.texts("body"), list(table.lines)) == (["x", "", "y"], [2, 3, 4])
+    path = save("body\nx\n" + "\n" * 20 + "y\n" + "\n" * 20)
     monkeypatch.setattr(tables, "_BLOCK", 4)
     assert sum(map(len, read_blocks(path))) == 22
 
@@ -468,8 +422,8 @@ def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
 
 
 @pytest.mark.parametrize("separator", [",", "|", "\t", "\n", "\u3001"])
-def test_another_separator_is_named(write, separator):
-    table = read_table(write(f'body;topics\nx;"food{separator}red"\ny;food\n'))
+def test_another_separator_is_named(save, separator):
+    table = read_table(save(f'body;topics\nx;"food{separator}red"\ny;food\n'))
     with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(separator))}"):
         table.label_sets("topics", ";")
     with pytest.raises(ValueError, match="'label_separator' between"):
@@ -477,8 +431,8 @@ def test_another_separator_is_named(write, separator):
     assert table.label_sets("topics", separator) == [{"food", "red"}, {"food"}]
 
 
-def test_the_cure_of_a_cell_without_separator_is_right(write):
-    table = read_table(write("body;topics\nx;16 0\ny;3\n"))
+def test_the_cure_of_a_cell_without_separator_is_right(save):
+    table = read_table(save("body;topics\nx;16 0\ny;3\n"))
     with pytest.raises(ValueError, match=r"';' if each cell is one name.*' ' if spaces"):
         table.label_sets("topics", None)
     assert table.label_sets("topics", ";") == [{"16 0"}, {"3"}]
@@ -488,53 +442,45 @@ def test_the_cure_of_a_cell_without_separator_is_right(write):
 
 
 @pytest.mark.parametrize("word", ["none", "N/A", "-"])
-def test_words_that_may_mean_no_label_are_warned_of(write, word):
-    table = read_table(write(f"body;topics\nx;rock,pop\ny;{word}\nz;\nw;{word}\nv;NaN\n", "utf-8"))
-    with pytest.warns(
-        UserWarning,
-        match=f"2 cells of column 'topics', such as '{word}' in row 1 .*leave them blank",
-    ):
+def test_words_that_may_mean_no_label_are_warned_of(save, word):
+    table = read_table(save(f"body;topics\nx;rock,pop\ny;{word}\nz;\nw;{word}\nv;NaN\n", "utf-8"))
+    message = f"2 cells of column 'topics', such as '{word}' in row 1 .*leave them blank"
+    with pytest.warns(UserWarning, match=message):
         assert table.label_sets("topics", ",") == [{"rock", "pop"}, None, set(), None, None]
 
 
-def test_lists_need_no_separator(write):
-    table = read_table(write("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
+def test_lists_need_no_separator(save):
+    table = read_table(save("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
     assert table.targets("topics", None)[1] == ["food", "red"]
     assert table.targets(["topics"], None)[1] == ["food", "red"]
     with pytest.raises(ValueError, match="name a column of lists of names alone"):
         table.targets(["topics", "body"], None)
 
 
-@pytest.mark.parametrize(
-    ("header", "hint"),
-    [
-        ("a:calm", "delimiter=':'"),
-        ("a calm", "delimiter=' '"),
-        ("1,0", "lack a line"),
-        ("clam,a", "'clam'"),
-    ],
-)
-def test_what_a_missing_column_may_mean(write, header, hint):
+HINTS = {"a:calm": "delimiter=':'", "a calm": "delimiter=' '"}
+HINTS |= {"1,0": "lack a line", "clam,a": "is 'clam' meant"}
+
+
+@pytest.mark.parametrize(("header", "hint"), HINTS.items())
+def test_what_a_missing_column_may_mean(save, header, hint):
     with pytest.raises(ValueError, match=hint):
-        read_table(write(f"{header}\n{header}\n")).schema([], ["calm"], Hints())
+        read_table(save(f"{header}\n{header}\n")).schema([], ["calm"], Hints())
 
 
-def test_paths_have_ancestors(write):
-    table = read_table(write("body,topics\nx,A/B/C\ny,E\nz,NA\n"))
+def test_paths_have_ancestors(save):
+    table = read_table(save("body,topics\nx,A/B/C\ny,E\nz,NA\n"))
     assert table.targets(["topics"], ";")[1] == ["A/B/C", "E"]
     y, names = table.targets(["topics"], ";", "/")
     assert names == ["A", "A/B", "A/B/C", "E"]
     np.testing.assert_array_equal(y, [[1, 1, 1, 0], [0, 0, 0, 1], [np.nan] * 4])
 
 
-def test_names_that_are_paths_above_others_ask_for_a_choice(write):
-    table = read_table(write("body,topics\nx,A/B/C\ny,A/B\n"))
-    with pytest.raises(
-        ValueError, match=r"got 'A/B/C', .*column 'topics'.*label_paths='/' to add all ancestors"
-    ):
+def test_names_that_are_paths_above_others_ask_for_a_choice(save):
+    table = read_table(save("body,topics\nx,A/B/C\ny,A/B\n"))
+    with pytest.raises(ValueError, match=r"got 'A/B/C', .*'topics'.*label_paths='/' to add all"):
         table.targets(["topics"], ";")
     assert table.targets(["topics"], ";", "")[1] == ["A/B", "A/B/C"]
-    table = read_table(write("body,topics\nx,A > B\ny,A\n"))
+    table = read_table(save("body,topics\nx,A > B\ny,A\n"))
     with pytest.raises(ValueError, match="label_paths='>'"):
         table.targets(["topics"], ";")
     assert table.targets(["topics"], ";", ">")[1] == ["A", "A > B"]
@@ -544,10 +490,9 @@ def test_names_that_are_paths_above_others_ask_for_a_choice(write):
     ("names", "is_path"),
     [("A/B/C A/B/D A/C/E B/E", True), ("A/B C/D", False), ("A/B A/C D", False)],
 )
-def test_names_that_look_like_paths_are_warned_of(write, names, is_path):
-    table = read_table(
-        write("body;topics\n" + "".join(f"x;['{name}']\n" for name in names.split()))
-    )
+def test_names_that_look_like_paths_are_warned_of(save, names, is_path):
+    rows = "".join(f"x;['{name}']\n" for name in names.split())
+    table = read_table(save(f"body;topics\n{rows}"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = table.targets("topics", None)[1]
@@ -555,8 +500,9 @@ def test_names_that_look_like_paths_are_warned_of(write, names, is_path):
     assert ["label_paths='/'" in str(each.message) for each in caught] == [True] * is_path
 
 
-def test_labels_in_words(write):
-    table = read_table(write("a,b,c\nTRUE,yes,1\nfalse,N,-\nNA,?,0\n"))
+def test_labels_in_words(save):
+    table = read_table(save("a,b,c\nTRUE,yes,1\nfalse,N,-\nNA,?,0\n"))
+    nan = np.nan
     np.testing.assert_array_equal(
-        table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, np.nan], [np.nan, np.nan, 0]]
+        table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, nan], [nan, nan, 0]]
     )

@@ -23,6 +23,7 @@ from tg_mlc._files import MAX_BYTES, read_unpacked
 from tg_mlc._names import few, shorten
 from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
 from tg_mlc._options import argument
+from tg_mlc._warnings import warn
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inputs.cells import clean, texts_of
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Truth, looks_like
@@ -108,8 +109,7 @@ class Attribute:
     @property
     def is_plain(self) -> bool:
         """Whether its values are written as the numbers they are."""
-        is_number = self.values is None or set(self.values) == {"0", "1"}
-        return not (self.text or self.date) and is_number
+        return not (self.text or self.date) and self.values in (None, {"0": 0.0, "1": 1.0})
 
     @property
     def notation(self) -> Notation:
@@ -153,19 +153,16 @@ class Attribute:
     def cells(self, numbers: np.ndarray) -> np.ndarray:
         """The cells of its column in a table: texts, also of dates, or numbers."""
         if self.date:
-            dates = [
-                None
-                if np.isnan(days)
-                else _EPOCH + timedelta(milliseconds=round(days * 86_400_000))
-                for days in numbers.tolist()
-            ]
-            return np.array([date and date.strftime(self.date) for date in [*dates, None]])[:-1]
+            cells = np.full(len(numbers), None)
+            for row in np.flatnonzero(~np.isnan(numbers)):
+                moment = _EPOCH + timedelta(milliseconds=round(numbers[row] * 86_400_000))
+                cells[row] = moment.strftime(self.date)
+            return cells
         are_words = len(self.values or ()) == 2 and None in map(parse_number, self.values or ())
         if self.text or self.is_spread or are_words:
-            texts: dict[float, Any] = {number: text for text, number in (self.values or {}).items()}
+            texts = {number: text for text, number in (self.values or {}).items()}
             texts |= {0.0: ""} if self.text or self.paths is not None else {}
-            cells = [texts.get(number) for number in numbers.tolist()]
-            return np.array([*cells, None], dtype=object)[:-1]
+            return np.array(list(map(texts.get, numbers.tolist())), dtype=object)
         return numbers.astype(np.int64) if (numbers % 1 == 0).all() else numbers
 
     def number(self, text: str) -> float:
@@ -175,7 +172,8 @@ class Attribute:
         if self.values is not None and text in self.values:
             return self.values[text]
         if self.paths is not None:
-            wrong = next((path for path in _paths_in(text) if path not in self.paths), None)
+            paths = map(str.strip, text.split("@"))
+            wrong = next((path for path in paths if path not in self.paths), None)
             if wrong is not None:
                 expected = f"a path of attribute '{self.name}', or several with '@' between them"
                 raise ValueError(f"Expected {expected} (got {shorten(wrong)!r})")
@@ -244,9 +242,9 @@ class Arff(NamedTuple):
         list names, unless these are paths.
         """
         names = [labels] if isinstance(labels, str) else labels
-        attributes = [attribute for attribute in self.attributes if attribute.name in names]
-        has_paths = any(attribute.paths is not None for attribute in attributes)
-        return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
+        attributes = [one for one in self.attributes if one.name in names]
+        has_paths = any(one.paths is not None for one in attributes)
+        return has_paths or not (lists_names or any(one.text for one in attributes))
 
     def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
         """Labels :math:`(N, L)`, NaN where unknown, and their names."""
@@ -272,11 +270,8 @@ class Arff(NamedTuple):
         *,
         strict: bool = True,
     ) -> Schema:
-        """The schema: the header decides what attributes are, and cells decide for texts.
-
-        Labels are by default those of the file, and inputs all other attributes; if inputs are
-        specified, none is left out. Unless :obj:`strict`, texts that cannot be read are noted
-        instead of refused.
+        """The schema: the header decides what attributes are, and cells decide for texts. Specified
+        inputs are not left out. Unless :obj:`strict`, texts that cannot be read are only noted.
         """
         hints = hints or Hints(of="arff")
         hints.check(self.names)
@@ -308,8 +303,8 @@ class Arff(NamedTuple):
             elif attribute.text or name in hints.categorical:
                 numbers = matrix[:, [index]].toarray()[:, 0] if is_sparse else cells
                 texts = {name: attribute.cells(numbers)}
-                rules = replace(hints, ignore=(), ids=(), schema=None)
-                rules = replace(rules, categorical=[name] if name in hints.categorical else ())
+                named = [name] if name in hints.categorical else ()
+                rules = replace(hints, ignore=(), ids=(), schema=None, categorical=named)
                 chosen = bool(inputs)
                 [column] = Schema.infer(texts, {}, rules, chosen=chosen, strict=strict).columns
             elif attribute.is_spread:
@@ -344,17 +339,16 @@ def read_arff(
 ) -> Arff:
     """Reads an ARFF file, or its content, whose sparse rows stay sparse.
 
-    Numeric attributes stay as they are, and dates are days since 1970. Nominal attributes of one or
-    two values are 0 and 1 by their meaning if they are spelled as in ``{NO,YES}``, ``{-1,1}`` or
-    ``{pos,neg}``; any other ones are numbered by the order of the header. ``?`` is NaN. Cells stand
-    between commas, or tabs or spaces in rows without commas; ``%`` after a space begins a comment.
-    Attributes that share a name are read as ``name``, ``name.1``, ..., labels first.
+    Dates are days since 1970, and ``?`` is NaN. Nominal attributes of one or two values are 0 and 1
+    by their meaning if they are spelled as in ``{NO,YES}``, ``{-1,1}`` or ``{pos,neg}``; any other
+    ones are numbered by the order of the header. Cells stand between commas, or tabs or spaces in
+    rows without commas; ``%`` after a space begins a comment. Attributes that share a name are read
+    as ``name``, ``name.1``, ..., labels first.
 
-    :obj:`drop` names attributes to leave out, or is :obj:`"text"`: strings, dates of unusual
-    formats, and nominal attributes of more than 100 values, which are refused otherwise unless
-    :obj:`keep_text`. :obj:`labels` are named, or counted among all attributes (negative: from the
-    last); the default is the number that MEKA writes into the relation, or the ``hierarchical``
-    attributes of Clus.
+    :obj:`drop` names attributes, or is :obj:`"text"`: strings, dates of unusual formats, and
+    nominal attributes of more than 100 values, which are refused unless :obj:`keep_text`.
+    :obj:`labels` are named, or counted (negative: from the last); by default as MEKA writes into
+    the relation, or the ``hierarchical`` attributes of Clus.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     title = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
@@ -469,10 +463,6 @@ def _read_values(attribute: Attribute, text: str) -> None:
         attribute.values = {value: float(value.lower() in _ONE) for value in values}
 
 
-def _paths_in(text: str) -> list[str]:
-    return [path.strip() for path in text.split("@")]
-
-
 def _read_paths(text: str) -> dict[str, list[str]]:
     """Each path with the paths just above it. If any begins with ``root/``, all are pairs of a
     parent and its child.
@@ -498,7 +488,7 @@ def _read_paths(text: str) -> dict[str, list[str]]:
         cycle = " -> ".join(error.args[1])
         raise ValueError(f"Expected a hierarchy without cycles (got {cycle})") from None
     paths.pop("root", None)
-    return {path: [parent for parent in above if parent] for path, above in paths.items()}
+    return {path: list(filter(None, above)) for path, above in paths.items()}
 
 
 def _find_labels(
@@ -542,8 +532,8 @@ def _name_apart(attributes: Sequence[Attribute], labels: Sequence[Attribute]) ->
             renamed.append(f"'{attribute.name}' (line {attribute.line})")
         used.add(attribute.name)
     if renamed:
-        message = f"Attributes that share a name with another one are read as {few(renamed, 5)}"
-        warnings.warn(message, stacklevel=5)
+        told = "Attributes that share a name with another one are read as"
+        warn(f"{told} {few(renamed, 5)}", stacklevel=5)
 
 
 def _dropped(
@@ -553,8 +543,7 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
-    names = {attribute.name for attribute in attributes}
-    unknown = [] if isinstance(drop, str) else sorted(set(drop) - names)
+    unknown = [] if isinstance(drop, str) else sorted(set(drop) - {one.name for one in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
         raise ValueError(f"header: Expected 'drop' to be {expected} (got {got})")
@@ -588,9 +577,8 @@ def _read_rows(
     is_sparse: bool | None = None
     blocks, weights, first_line = list[Any](), list[int](), line
     # Sparse rows leave out the first value of an attribute, which may not mean 0.
-    nominal = {i: attributes[i].values or {} for i in kept if attributes[i].values}
-    first_values = {i: next(iter(values)) for i, values in nominal.items()}
-    omitted = {i: text for i, text in first_values.items() if nominal[i][text] != 0}
+    first_values = {i: next(iter((attributes[i].values or {"": 0.0}).items())) for i in kept}
+    omitted = {i: text for i, (text, number) in first_values.items() if number != 0}
     while start < len(content):  # Whole lines of about the same size are read together.
         end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
         lines = content[start:end].split(b"\n")
@@ -613,8 +601,7 @@ def _read_rows(
         raise ValueError(f"line {first_line}: Expected {expected} ({got})")
     if weights:
         got = f"{len(weights)} rows have one, the first on line {weights[0]}"
-        message = f"Left out the weights of rows, because samples have none ({got})"
-        warnings.warn(message, stacklevel=4)
+        warn(f"Left out the weights of rows, because samples have none ({got})", stacklevel=4)
     parts = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     if not is_sparse:
         return parts[0]
@@ -649,7 +636,10 @@ def _read_cells(
                 text = text[:at].rstrip().removesuffix(",").rstrip()
                 weights.append(number)
             if omitted is None:
-                dense = _dense_cells(text, len(attributes))
+                dense = _split_cells(text, len(attributes))
+                if len(dense) != len(attributes):
+                    expected = f"{len(attributes)} values, one for each attribute"
+                    raise ValueError(f"Expected {expected} (got {len(dense)}; is it cut off?)")
                 values += [read(dense[i]) for i, read in zip(kept, readers, strict=True)]
                 counts.append(len(kept))
                 continue
@@ -671,14 +661,10 @@ def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray,
     if text.translate(None, _PLAIN_DENSE):
         return None
     values = _parse_numbers(text, ",")
-    if (
-        values is None
-        or values.size != len(rows) * width
-        or any(row.count(b",") != width - 1 for row in rows)
-    ):
+    if values is None or any(row.count(b",") != width - 1 for row in rows):
         return None
-    values = values.reshape(len(rows), width)
-    return (values,) if _fit(values, is_nominal) else None
+    values = values.reshape(-1, width) if values.size == len(rows) * width else values
+    return (values,) if values.ndim == 2 and _fit(values, is_nominal) else None
 
 
 def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -703,14 +689,6 @@ def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray
 def _fit(values: np.ndarray, is_nominal: np.ndarray) -> bool:
     fits = ~is_nominal | (values == 0) | (values == 1)
     return bool((fits & (np.abs(values) <= _LARGEST)).all())
-
-
-def _dense_cells(text: str, width: int) -> list[str]:
-    cells = _split_cells(text, width)
-    if len(cells) != width:
-        expected = f"{width} values, one for each attribute"
-        raise ValueError(f"Expected {expected} (got {len(cells)}; is it cut off?)")
-    return cells
 
 
 def _sparse_cells(row: str, width: int) -> dict[int, str]:
@@ -770,9 +748,7 @@ def _unquote(text: str) -> str:
     if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
         return text
     # A name with a line break could not be kept in a list of lines.
-    return re.sub(
-        r"\\(.)", lambda match: " " if match[1] in "nrt" else match[1], text[1:-1], flags=re.DOTALL
-    )
+    return re.sub(r"(?s)\\(.)", lambda match: " " if match[1] in "nrt" else match[1], text[1:-1])
 
 
 def _decode(line: bytes) -> str:
@@ -782,9 +758,8 @@ def _decode(line: bytes) -> str:
     except UnicodeDecodeError as error:
         likely = "utf-16" if line[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
         hint = f"pass its encoding, such as {argument('encoding', likely)}, or it is no text at all"
-        expected = "text in UTF-8"
         got = f"the byte {line[error.start]:#04x}"
-        raise ValueError(f"Expected {expected} (got {got}); {hint}") from None
+        raise ValueError(f"Expected text in UTF-8 (got {got}); {hint}") from None
     if "\0" in text:
         raise ValueError("Expected text (got a zero byte)")
     return _COMMENT.sub(lambda match: match[1] or "", text).strip() if "%" in text else text

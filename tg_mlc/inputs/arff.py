@@ -53,23 +53,21 @@ def from_arff(
     Args:
         train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
             .xz).
-        test (str or Path, optional): The test samples, those of the official split. (default:
-            :obj:`None`)
+        test (str or Path, optional): The test samples, those of the official split.
         labels (str or Path or list of str or int, optional): The attributes that are labels:
             Mulan's XML file, their names, or how many stand first (or, negative, last) among all
             attributes of the file. One of more than two values becomes a label for each of them,
             ``name=value``; one of Clus' type ``hierarchical`` a label for each path but roots,
             which applies with all paths below it, and the data set has their :obj:`label_graph`.
-            (default: :obj:`None`, the number that MEKA and mldr write after ``-C`` into the
-            relation, or the hierarchical attributes)
+            (default: the number that MEKA and mldr write after ``-C`` into the relation, or the
+            hierarchical attributes)
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or
-            :obj:`"vector"`. (default: :obj:`None`, a bag if no value is unknown, and the rows are
-            sparse or all values 0 and 1; the choice is printed)
+            :obj:`"vector"`. (default: a bag if no value is unknown, and the rows are sparse or all
+            values 0 and 1; the choice is printed)
         drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that
-            are no numbers. Dates are numbers, of days since 1970. (default: :obj:`()`)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        encoding (str, optional): How characters are stored, such as :obj:`"latin1"`. (default:
-            UTF-8)
+            are no numbers. Dates are numbers, of days since 1970.
+        transform (callable, optional): Applied to a sample at every access.
+        encoding (str, optional): How characters are stored. (default: UTF-8)
 
     Warns:
         UserWarning: If rows have weights, which are left out, a label has one value in all samples,
@@ -142,13 +140,10 @@ def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
             raise ValueError(f"Expected distinct labels (got '{repeated}' twice)")
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
-    parents = {child: parent for parent in labels for child in parent}
-    pairs = [
-        (child.get("name", ""), parents[child].get("name", ""))
-        for child in labels
-        if child in parents
-    ]
-    return LabelFile(names, pairs)
+    parents = {
+        child.get("name", ""): parent.get("name", "") for parent in labels for child in parent
+    }
+    return LabelFile(names, [(name, parents[name]) for name in names if name in parents])
 
 
 def make_records(
@@ -198,7 +193,7 @@ def _check_same(train: Arff, test: Arff) -> None:
     for first, second in ((one, of_test[one.name]) for one in train.attributes):
         orders = [list(one.values or ()) if one.is_ordered else None for one in (first, second)]
         if orders[0] != orders[1]:
-            written = ["values of known meaning" if one is None else str(one) for one in orders]
+            written = [str(one or "values of known meaning") for one in orders]
             got = f"{written[0]} in the training and {written[1]} in the test file"
             expected = f"values of attribute '{first.name}' in the same order, which numbers them,"
             raise ValueError(f"Expected {expected} (got {got}); make their headers alike")

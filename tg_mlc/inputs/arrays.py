@@ -50,24 +50,23 @@ def from_arrays(
             (default: the columns of a data frame, the sorted names that occur in sets, else
             ``label_0``, ``label_1``, ...)
         feature_names (list of str, optional): Names of the columns of :obj:`X`, as
-            :obj:`label_names` are of labels, or the vocabulary of its words. Words outside of the
-            vocabulary become its word 0, ``<unk>``, in a sequence, and are left out of a bag.
-            (default: the columns of a data frame, or the words that occur, the most frequent first)
+            :obj:`label_names` are of labels, or the vocabulary of its words, outside of which words
+            become its word 0, ``<unk>``, in a sequence, and are left out of a bag. (default: the
+            columns of a data frame, or the words that occur, the most frequent first)
         kind (str, optional): The kind of input: :obj:`"bag"` (words with weights, in no order; for
             lists of words, which ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several
             vectors), or :obj:`"sequence"` (words in order). (default: inferred where it can be, and
             the choice printed)
         train (array, optional): Rows of the training part, or a mask; they alone give the
-            vocabulary. (default: :obj:`None`)
+            vocabulary.
         test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`,
-            the data set has an ``official_split()``. (default: :obj:`None`)
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
-        like (MultiLabelDataset, optional): The samples that a model was trained on: gives new
-            samples the same labels, words (or columns) and kind, which the model receives as
-            numbers. Columns of a data frame are matched by name and may come in any order; those of
-            other matrices are matched by position. Words that are not among the old ones become
-            ``<unk>`` in a sequence, which is refused where the old ones have no ``<unk>``, and are
-            left out of a bag, which has no place for them. (default: :obj:`None`)
+            the data set has an ``official_split()``.
+        transform (callable, optional): Applied to a sample at every access.
+        like (MultiLabelDataset, optional): The samples that a model was trained on, whose labels,
+            words (or columns) and kind the new samples get. Columns of a data frame are matched by
+            name and may come in any order; those of other matrices by position. Words that are not
+            among the old ones become ``<unk>`` in a sequence, which is refused where the old ones
+            have no ``<unk>``, and are left out of a bag.
 
     Returns:
         A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and
@@ -76,9 +75,8 @@ def from_arrays(
     Raises:
         ValueError: If numbers of rows differ, data frames share rows but not all of them in one
             order, a label is none of 0, 1 and NaN, a list of names is a vector, the labels would
-            take more than 8 GiB, an input cannot be of its kind or may be of two, or rows or names
-            do not fit; the message names row and column. Or if nothing tells the labels, or samples
-            cannot be like the old ones.
+            take more than 8 GiB, an input cannot be of its kind or may be of two, rows or names do
+            not fit, nothing tells the labels, or samples cannot be like the old ones.
     """
     check_same_rows(X, Y)
     num_inputs = None
@@ -107,10 +105,9 @@ def from_arrays(
         raise ValueError(f"Expected {expected} (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = _rows(train, len(y), "train"), _rows(test, len(y), "test")
     parts = predefined_split(train_rows, (), test_rows, len(y))
-    schema = None if like is None else like.schema
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
-    is_old = num_inputs is not None
+    is_old, schema = like is not None, None if like is None else like.schema
     X, feature_names, schema = read_frame(X, feature_names, kind, is_old=is_old, schema=schema)
     kind = kind or infer_kind(X)
     dataset = kind_named(kind).samples(
@@ -125,7 +122,7 @@ def from_arrays(
         transform=transform,
     )
     dataset.schema = schema
-    if num_inputs is None:
+    if like is None:
         check_samples(dataset)
     return dataset
 

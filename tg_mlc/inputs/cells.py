@@ -30,10 +30,8 @@ def clean(text: str) -> str:
 
 def texts_of(cells: np.ndarray) -> list[str]:
     """The texts of cells, blank where missing."""
-    return [
-        "" if is_missing(cell) else cell if type(cell) is str else str(cell)
-        for cell in cells.tolist()
-    ]
+    values = cells.tolist()
+    return [v if type(v) is str else "" if is_missing(v) else str(v) for v in values]
 
 
 def array_of(column: Any) -> np.ndarray:
@@ -53,20 +51,9 @@ def numbers_of(
     where: Where = WHERE,
     refused: dict[int, str] | None = None,
 ) -> np.ndarray:
-    """Returns the numbers of a column, NaN where unknown.
-
-    A cell whose type fits the notation is taken by its value, any other one by its text.
-
-    Args:
-        name (str): The name of the column.
-        notation (Notation): How its texts are written.
-        cells (numpy.ndarray): The cells, of any type.
-        where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
-        refused (dict, optional): Takes the reasons, by row, of cells that cannot be read.
-            (default: :obj:`None`, they are an error)
-
-    Raises:
-        ValueError: If a cell cannot be read.
+    """The numbers of a column, NaN where unknown: the value of a cell whose type fits the
+    notation, and of any other one its text. Cells that cannot be read raise, or add their reasons
+    by row to :obj:`refused`.
     """
     numbers, misread = _parse(notation, cells)
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
@@ -115,10 +102,8 @@ def single_cells(
 
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
-    """Returns a column of 0 and 1 for each value of a category, all 0 where the cell is unknown.
-
-    A cell equals a value exactly, else without regard to case. A number equals the only value that
-    spells it.
+    """Columns of 0 and 1 for the values of a category, all 0 where the cell is unknown. A cell
+    equals a value exactly, else without regard to case; a number equals the only one it spells.
     """
     texts = [clean(text) for text in texts_of(cells)]
     numeric = [_is_number(cell) for cell in cells.tolist()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 
 from tg_mlc._names import few
 from tg_mlc._options import argument
+from tg_mlc._warnings import warn
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
@@ -35,13 +35,13 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     constant = [f"'{name}'" for name, ones, total in counts if ones in (0, total)]
     if constant and len(y) > 1:
         rows = "Labels with one value in all rows, which nothing can be learned of"
-        _warn(f"{rows}: {few(constant)}")
+        warn(f"{rows}: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
         cure = "If it sums up the others, delete it"
-        _warn(f"The last row has no label, and all others have some. {cure}")
+        warn(f"The last row has no label, and all others have some. {cure}")
     if alike := [group for group in by_spelling(names).values() if len(group) > 1]:
         differ = "Labels whose names differ in case or spaces alone, taken as different"
-        _warn(f"{differ}: {alike[:5]}")
+        warn(f"{differ}: {alike[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
@@ -52,16 +52,8 @@ def check_samples(dataset: MultiLabelDataset) -> None:
 def check_lost(
     refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float
 ) -> None:
-    """Warns of rows that cannot be read.
-
-    Args:
-        refused (dict): The reasons by row.
-        num_rows (int): The number of all rows.
-        where (callable): Names the place of a row.
-        max_lost (float): The largest fraction of rows that may be skipped.
-
-    Raises:
-        ValueError: If more rows are refused, and more than :obj:`ALWAYS_LOST`.
+    """Warns of rows that cannot be read, with the reasons of the first. Raises if they are more
+    than the fraction :obj:`max_lost` of all rows, and than :obj:`ALWAYS_LOST`.
     """
     if not refused:
         return
@@ -74,7 +66,7 @@ def check_lost(
         enough = -(-1000 * len(refused) // num_rows) / 1000
         hint = f"mend them, or pass {argument('max_lost', enough)}"
         raise ValueError(f"Expected {expected} (got more: {lost}); {hint}")
-    _warn(lost)
+    warn(lost)
 
 
 def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
@@ -109,8 +101,4 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
         perfect = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
         if perfect.size:
             told = f"Input '{inputs[perfect[0]]}' alone tells label '{name}' almost perfectly"
-            _warn(f"{told}. If it is made of the label, or known only after it, leave it out")
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=3)
+            warn(f"{told}. If it is made of the label, or known only after it, leave it out")

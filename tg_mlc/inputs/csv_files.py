@@ -64,8 +64,7 @@ def from_csv(
     percentages, prices, dates, times and yes or no become one column each, NaN where unknown; a
     column of up to 100 values that are no numbers, such as ``red`` in the column ``colour``,
     becomes a column of 0 and 1 for each, ``colour=red``, all of them 0 where the cell is unknown.
-    An index, and names of rows, are left out. The attribute ``schema`` of the data set has what was
-    decided.
+    An index, and names of rows, are left out; the attribute ``schema`` has what was decided.
 
     Args:
         path (str or Path): The file.
@@ -77,15 +76,13 @@ def from_csv(
             labels that the file has; other labels are unknown)
         feature_columns (list of str, optional): The columns of inputs. (default: those of
             :obj:`like`, else all but the labels, the index and names of rows)
-        text_column (str, optional): The column of texts, instead of numbers. (default: :obj:`None`)
+        text_column (str, optional): The column of texts, instead of numbers.
         smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
-            instead of numbers; rows that cannot be read are skipped, unless they are more than a
-            tenth. (default: :obj:`None`)
-        label_separator (str, optional): The mark between names of labels. (default: :obj:`None`)
+            instead of numbers; rows that cannot be read are skipped, up to a tenth.
+        label_separator (str, optional): The mark between names of labels.
         label_paths (str, optional): The mark between the parts of names of labels that are paths,
             such as the slash in ``science/physics``: a sample with it has ``science``, too, and the
-            data set the :obj:`label_graph` of their hierarchy; empty for other names. (default:
-            :obj:`None`)
+            data set the :obj:`label_graph` of their hierarchy; empty for other names.
         kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default:
             :func:`tg_mlc.inputs.words.tokenize`)
@@ -95,35 +92,39 @@ def from_csv(
             else UTF-8)
         decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells
             have one)
-        ignore (list of str, optional): Columns to leave out. (default: :obj:`()`)
+        ignore (list of str, optional): Columns to leave out.
         categorical (list of str, optional): Columns whose numbers are names of categories.
-            (default: :obj:`()`)
-        train (array, optional): As in :func:`from_arrays`; rows are counted from 0 without the
-            header.
-        test (array, optional): As in :func:`from_arrays`.
-        transform (callable, optional): Applied to a sample at every access. (default: :obj:`None`)
+        train, test (array, optional): As in :func:`from_arrays`; rows are counted from 0 without
+            the header.
+        transform (callable, optional): Applied to a sample at every access.
         like (MultiLabelDataset, optional): As in :func:`from_arrays`; columns are matched by name,
-            without regard to case and outer spaces. (default: :obj:`None`)
+            without regard to case and outer spaces.
 
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell is not what its
             column holds; the message names line and column.
         ImportError: If pandas is not installed (extra ``data``).
     """
-    _check_options(label_columns, label_separator, like)
     options = {"smiles": smiles_column, "inchi": inchi_column, "dna": dna_column}
-    columns = _chosen(options, text_column, feature_columns)
+    columns = {option: column for option, column in options.items() if column is not None}
+    _check_options(label_columns, label_separator, like)
+    sources = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
+    if len(columns) + (text_column is not None) + (feature_columns is not None) > 1:
+        options_of_inputs = (
+            "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
+        )
+        raise ValueError(f"Expected one of {options_of_inputs} (got several)")
+    if columns and (train is not None or test is not None):
+        got = f"them with '{next(iter(columns))}_column'"
+        raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
     table = read_table(path, delimiter, encoding)
-    used = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
-    used += [*ignore, *categorical]
-    labels = _label_columns(label_columns, table.header, used, like)
-    if label_columns is not None and not isinstance(label_columns, str):
-        label_columns = labels
+    used = [*sources, *ignore, *categorical]
+    label_columns = _label_columns(label_columns, table.header, used, like)
+    labels = [label_columns] if isinstance(label_columns, str) else label_columns
     if columns:
         separator = label_separator or (";" if isinstance(label_columns, str) else None)
         reading = FileOptions(separator, label_paths, delimiter, encoding)
-        _refuse_parts(train, test, columns)
-        samples = _read_cells(table, columns, labels, reading, like)
+        samples = _read_cells(table, columns, label_columns, reading, like)
         samples.transform = transform
         return samples
     hints = Hints(ignore, categorical, decimal=decimal)
@@ -132,42 +133,21 @@ def from_csv(
     if text_column is not None:
         schema = table.schema([text_column], labels, hints, "text")
         X = [tokenizer(text) for text in table.documents(text_column)]
-    elif like is None:
-        schema = table.schema(list(feature_columns or ()), labels, hints)
-        if feature_columns is None:
-            warn_of_claimed(schema, table.cells(), hints.ignore)
-        cells = table.cells([column.name for column in schema.inputs])
-        X, names = schema.matrix(cells, table.place), schema.feature_names
     else:
-        old = list(feature_columns or like.feature_names or ())
-        schema = like.schema or Schema.of_names(old, table.header)
-        found = match_names([column.name for column in schema.inputs], table.header, f"'{path}'")
-        X = schema.matrix(table.cells(found), table.place)
-    Y: Any
+        X, schema = _read_columns(table, labels, list(feature_columns or ()), hints, like)
+        names = schema.feature_names if like is None else None
     label_names: list[str] | None = None
     if like is None:
-        Y, label_names = table.targets(label_columns or (), label_separator, label_paths)
-    elif isinstance(label_columns, str):
-        Y = table.label_sets(labels[0], label_separator)
+        y, label_names = table.targets(label_columns, label_separator, label_paths)
     else:
-        Y = _old_labels(table, labels, like)
-    dataset = from_arrays(X, Y, label_names, names, kind, train, test, transform, like=like)
+        y = _old_labels(table, label_columns, label_separator, like)
+    dataset = from_arrays(X, y, label_names, names, kind, train, test, transform, like=like)
     dataset.schema, dataset.tokenizer = schema, "words" if tokenizer is tokenize else "other"
-    if like is None:
-        schema.announce()
-        parents = table.hierarchy(label_columns or (), dataset.label_names, label_paths)
-        if parents is not None:
-            return with_hierarchy(dataset, parents, listed=True)
-    return dataset
-
-
-def _chosen(options: Mapping[str, str | None], *others: Any) -> dict[str, str]:
-    """The option that names a column of inputs, and the column, if there is any."""
-    columns = {option: column for option, column in options.items() if column is not None}
-    if len(columns) + sum(each is not None for each in others) > 1:
-        names = "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
-        raise ValueError(f"Expected one of {names} (got several)")
-    return columns
+    if like is not None:
+        return dataset
+    schema.announce()
+    parents = table.hierarchy(label_columns, dataset.label_names, label_paths)
+    return dataset if parents is None else with_hierarchy(dataset, parents, listed=True)
 
 
 def _label_columns(
@@ -175,43 +155,60 @@ def _label_columns(
     header: Sequence[str],
     used: Sequence[str],
     like: MultiLabelDataset | None,
-) -> list[str]:
+) -> list[str] | str:
     if isinstance(labels, str):
-        return [labels]
+        return labels
     if labels is not None:
         return find_labels(labels, header, used)
     return [name for name in (() if like is None else like.label_names) if name in header]
 
 
-def _refuse_parts(train: Any, test: Any, columns: Mapping[str, str]) -> None:
-    if train is not None or test is not None:
-        got = f"them with '{next(iter(columns))}_column'"
-        raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
+def _read_columns(
+    table: Table,
+    labels: list[str],
+    columns: list[str],
+    hints: Hints,
+    like: MultiLabelDataset | None,
+) -> tuple[np.ndarray, Schema]:
+    """Reads columns of a table as a matrix, by the schema of an old data set or an inferred one."""
+    if like is None:
+        schema = table.schema(columns, labels, hints)
+        if not columns:
+            warn_of_claimed(schema, table.cells(), hints.ignore)
+        names = [column.name for column in schema.inputs]
+    else:
+        schema = like.schema or Schema.of_names(columns or like.feature_names or (), table.header)
+        old = [column.name for column in schema.inputs]
+        names = match_names(old, table.header, f"'{table.path}'")
+    return schema.matrix(table.cells(names), table.place), schema
 
 
 def _read_cells(
     table: Table,
     columns: Mapping[str, str],
-    labels: Sequence[str],
+    labels: list[str] | str,
     options: FileOptions,
     like: MultiLabelDataset | None,
 ) -> MultiLabelDataset:
     """Reads a column whose cells are inputs of a kind, by the option that names it."""
     [(option, column)] = columns.items()
     if like is None:
-        return kinds_by_columns()[option].from_csv(table.path, [column], labels, options)
+        names = [labels] if isinstance(labels, str) else labels
+        return kinds_by_columns()[option].from_csv(table.path, [column], names, options)
     kind: Any = components_of(like)
     samples: MultiLabelDataset = kind.transform(table.documents(column))
-    if options.label_separator is None:
-        y = _old_labels(table, labels, like)
-    else:
-        names = table.label_sets(labels[0], options.label_separator)
-        y, _ = read_labels(names, like.label_names)
+    y = _old_labels(table, labels, options.label_separator, like)
     return with_attribute(samples, "y", torch.from_numpy(y).float())
 
 
-def _old_labels(table: Table, labels: Sequence[str], like: MultiLabelDataset) -> np.ndarray:
+def _old_labels(
+    table: Table, labels: list[str] | str, separator: str | None, like: MultiLabelDataset
+) -> np.ndarray:
     """The labels of an old data set, which are unknown without a column in the table."""
+    if isinstance(labels, str):
+        return read_labels(table.label_sets(labels, separator), like.label_names, like.num_labels)[
+            0
+        ]
     y = np.full((len(table), like.num_labels), np.nan, dtype=np.float32)
     y[:, [like.label_names.index(name) for name in labels]] = table.labels(labels)
     return y

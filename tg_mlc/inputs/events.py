@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tg_mlc._numbers import MISSING
 from tg_mlc._optional import require
+from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import AmbiguousError
 from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
@@ -26,10 +27,7 @@ MAX_DAYS = 150_000  # In the year 2380; what is more is a date as 202401 or 2024
 @dataclass(frozen=True, eq=False, repr=False)
 class EventSequences:
     """Sequences of label sets: each entity has events in the order of time, and each event has
-    labels with amounts.
-
-    The events of entity :obj:`i` are those from ``ptr[i]`` to ``ptr[i + 1]``, which is not among
-    them.
+    labels with amounts. The events of entity :obj:`i` are ``ptr[i]`` to ``ptr[i + 1] - 1``.
 
     Shapes:
         - **ptr:** :math:`(N + 1)` for :math:`N` entities
@@ -84,13 +82,11 @@ class EventSequences:
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         if not keep.all():
             few = f"{int((~keep).sum()):,} of {self.num_entities:,} entities"
-            message = f"{few} have fewer than {num_events} events and are left out"
-            warnings.warn(message, stacklevel=2)
+            warn(f"{few} have fewer than {num_events} events and are left out")
         events = keep.repeat_interleave(lengths)
         ptr = torch.cat([self.ptr[:1], lengths[keep].cumsum(0)])
-        entities = [name for name, kept in zip(self.entities, keep.tolist(), strict=True) if kept]
-        rows, time = events.numpy(), self.time[events]
-        y, amount = self.y[rows], self.amount[rows]
+        entities, time = list(compress(self.entities, keep.tolist())), self.time[events]
+        y, amount = self.y[events.numpy()], self.amount[events.numpy()]
         return EventSequences(entities, ptr, time, y, amount, self.label_names)
 
     def with_next(self) -> EventSequences:
@@ -167,9 +163,9 @@ def from_events(
         raise ValueError(f"Expected {expected} (got time={times}, time_format={time_format!r})")
     used = [name for name in (entity, *times, label, amount) if name is not None]
     cells = _EventTable(table, used, columns, delimiter, encoding)
-    entities, entity_of = (
-        (["all"], np.zeros(len(cells), dtype=np.int64)) if entity is None else cells.names(entity)
-    )
+    entities, entity_of = ["all"], np.zeros(len(cells), dtype=np.int64)
+    if entity is not None:
+        entities, entity_of = cells.names(entity)
     label_names, label_of = cells.names(label)
     days = cells.days(time, time_format) if isinstance(time, str) else cells.months(*times)
     amounts = np.ones(len(cells)) if amount is None else cells.amounts(amount)
@@ -214,19 +210,16 @@ class _EventTable:
         self._csv: Table | None = None
         if is_path:
             self._csv = read_table(table, delimiter, encoding, header=columns)
-            check_columns(used, self._csv.header, self.source)
-            frame, header = self._csv.frame, self._csv.header
-            table = {name: frame[header.index(name)].reset_index(drop=True) for name in used}
+            table = self._csv.frame.reset_index(drop=True).set_axis(self._csv.header, axis=1)
         elif columns is not None:
             expected = "'columns' only for a CSV file without header"
             raise ValueError(f"Expected {expected} (got them for {self.source})")
-        else:
-            if not hasattr(table, "columns"):
-                expected = "a data frame, or the path of a file"
-                raise ValueError(f"Expected {expected} (got {type(table).__name__})")
-            check_columns(used, list(table.columns), self.source)
-            if len(table) == 0:
-                raise ValueError(f"Expected at least one row in {self.source} (got none)")
+        elif not hasattr(table, "columns"):
+            expected = "a data frame, or the path of a file"
+            raise ValueError(f"Expected {expected} (got {type(table).__name__})")
+        check_columns(used, list(table.columns), self.source)
+        if len(table) == 0:
+            raise ValueError(f"Expected at least one row in {self.source} (got none)")
         self.columns = {name: self._pandas.Series(table[name]) for name in used}
         for name, cells in self.columns.items():
             if cells.dtype == object:
@@ -317,6 +310,5 @@ class _EventTable:
             row = int(np.argmax(is_wrong))
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
-            raise ValueError(
-                f"Expected {expected} in {self._place(row, column)} (got {got[:80]}){hint}"
-            )
+            where = self._place(row, column)
+            raise ValueError(f"Expected {expected} in {where} (got {got[:80]}){hint}")

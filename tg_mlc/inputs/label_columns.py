@@ -22,16 +22,8 @@ def has_patterns(labels: Sequence[str] | str) -> bool:
 
 
 def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[str]) -> list[str]:
-    """Returns the columns of labels of a table.
-
-    Args:
-        labels (Sequence[str]): Names, patterns such as ``NR-*``, or ``rest``. A column of exactly
-            this name comes first.
-        header (Sequence[str]): The columns of the table.
-        used (Collection[str]): The columns that others than labels use.
-
-    Raises:
-        ValueError: If a pattern matches no column, or nothing says which columns are inputs.
+    """Returns the columns of labels among those of a header that nothing else uses: by their exact
+    names, by patterns such as ``NR-*``, or ``rest``.
     """
     columns = list[str]()
     for label in labels:

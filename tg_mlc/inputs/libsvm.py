@@ -53,13 +53,11 @@ def from_libsvm(
         path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
             .xz).
         test (str or Path, optional): The test samples of the official split.
-            (default: :obj:`None`)
         kind (str, optional): The kind of inputs: :obj:`"bag"` (weighted words) or :obj:`"vector"`.
             (default: :obj:`"bag"`)
         zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: at 0 if the
             first line tells sizes, or an input has the number 0)
         transform (callable, optional): Applied to a sample at every access.
-            (default: :obj:`None`)
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -115,6 +113,11 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
     while lines and not sizes and not lines[-1].strip():
         lines.pop()
     first = 0 if zero_based or (zero_based is None and sizes) else 1
+    max_input, max_label = _MAX_INDEX, 10**9
+    if sizes:
+        max_input, max_label = (int(sizes[i]) + first - 1 for i in (2, 3))
+    min_input = first if sizes or zero_based is not None else 0
+    limits = {"inputs": (min_input, max_input), "labels": (first if sizes else 0, max_label)}
     rows, first_line = (lines[1:], 2) if sizes else (lines, 1)
     for number, line in enumerate(rows, first_line):
         match = LIBSVM_LINE.fullmatch(line.rstrip())
@@ -127,32 +130,25 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         if any(after <= before for before, after in pairwise(indices)):
             expected = f"increasing numbers of inputs in {where}"
             raise ValueError(f"Expected {expected} (got {indices[:8]})")
+        labels = [int(float(label)) for label in (match[1] or "").split(",") if label]
+        for noun, values in (("inputs", indices), ("labels", labels)):
+            lowest, highest = limits[noun]
+            wrong = next((value for value in values if not lowest <= value <= highest), None)
+            if wrong is not None:
+                is_near = wrong in (lowest - 1, highest + 1)
+                hint = (
+                    "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
+                )
+                expected = f"{noun} from {lowest} to {highest}"
+                raise ValueError(f"Expected {expected} (got {wrong} in {where}); {hint}")
     if sizes and len(rows) != int(sizes[1]):
         expected = f"{sizes[1]} samples in '{path}', as its first line says"
         raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")
+    known = (int(sizes[2]), int(sizes[3])) if sizes else None
     if not rows:
-        return _Part(None, [], sp.csr_array((0, 0)))
+        return _Part(known, [], sp.csr_array((0, 0)))
     # Blank lines, which scikit-learn skips, are samples after a line of sizes.
     content = "\n".join(line if line.strip() else f"{first}:0" for line in rows).encode()
     load = require("sklearn.datasets", extra="data").load_svmlight_file
     x, y = load(BytesIO(content), multilabel=True, zero_based=True)
-    x, labels = sp.csr_array(x), [list(map(int, row)) for row in y]
-    max_input, max_label = _MAX_INDEX, 10**9
-    if sizes:
-        max_input, max_label = (int(sizes[i]) + first - 1 for i in (2, 3))
-    min_input, min_label = first if sizes or zero_based is not None else 0, first if sizes else 0
-    input_rows, label_rows = np.diff(x.indptr), list(map(len, labels))
-    for noun, counts, values, limits in (
-        ("inputs", input_rows, x.indices, (min_input, max_input)),
-        ("labels", label_rows, np.array([*chain(*labels)], dtype=int), (min_label, max_label)),
-    ):
-        outside = np.flatnonzero((values < limits[0]) | (values > limits[1]))
-        if outside.size:
-            row = int(np.repeat(np.arange(len(rows)), counts)[outside[0]])
-            expected = f"{noun} from {limits[0]} to {limits[1]}"
-            value = int(values[outside[0]])
-            got = f"got {value} in line {row + first_line} of '{path}'"
-            is_near = value in (limits[0] - 1, limits[1] + 1)
-            hint = "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
-            raise ValueError(f"Expected {expected} ({got}); {hint}")
-    return _Part((int(sizes[2]), int(sizes[3])) if sizes else None, labels, x)
+    return _Part(known, [list(map(int, row)) for row in y], sp.csr_array(x))

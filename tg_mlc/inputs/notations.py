@@ -98,9 +98,8 @@ class Number(Notation):
         whole = written["digits"]
         if not _pattern(self.decimal, self.thousands).fullmatch(whole):
             return None
-        number = float(
-            whole.replace(self.thousands, "").replace(self.decimal, ".") + (written["power"] or "")
-        )
+        plain = whole.replace(self.thousands, "").replace(self.decimal, ".")
+        number = float(plain + (written["power"] or ""))
         is_negative = "-" in (written["sign"], written["minus"])
         return (-number if is_negative else number) if math.isfinite(number) else None
 
@@ -223,16 +222,9 @@ class AmbiguousError(ValueError):
 def find_notation(
     cells: Collection[str], decimal: str | None = None, delimiter: str | None = None
 ) -> Notation | None:
-    """Finds the only notation in which all cells can be read as numbers; None if there is none.
-
-    Args:
-        cells (Collection[str]): The different cells, without outer spaces and blank ones.
-        decimal (str, optional): The decimal mark, if it is known. (default: :obj:`None`)
-        delimiter (str, optional): The delimiter of cells; a comma in a cell stands between
-            thousands if it is one. (default: :obj:`None`)
-
-    Raises:
-        AmbiguousError: If there are two notations.
+    """Finds the only notation in which all different cells can be read as numbers; None if there is
+    none. Raises AmbiguousError if there are two, unless a known decimal mark decides, or the
+    delimiter, which stands within numbers only between thousands.
     """
     if decimal in (None, ".") and plain_numbers(cells) is not None:
         return PLAIN
@@ -326,9 +318,8 @@ def _refuse_ambiguous(
         decimals = Number(",", "", notation.unit)
         if all(decimals.parse(cell) is not None for cell in cells):
             hint = f"pass {argument('decimal', ',')} or {argument('decimal', '.')}"
-            raise AmbiguousError(
-                f"commas that may stand before decimals or between thousands; {hint}"
-            )
+            told = "commas that may stand before decimals or between thousands"
+            raise AmbiguousError(f"{told}; {hint}")
 
 
 @cache

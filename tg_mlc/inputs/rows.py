@@ -11,7 +11,7 @@ import numpy as np
 from tg_mlc._numbers import as_array, as_list, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc.inputs.cells import LARGEST, array_of, clean
-from tg_mlc.inputs.schema import Column, Schema, match_names, repeated
+from tg_mlc.inputs.schema import Column, Schema, check_unique, match_names
 
 #: A matrix with a row for each input, and why some of the inputs cannot be read, by row.
 ReadRows = tuple[np.ndarray, dict[int, str]]
@@ -32,11 +32,8 @@ def as_frame(raw: Any) -> Any:
 
 
 def take_column(raw: Any, columns: Sequence[str]) -> Any:
-    """Takes one cell of each row, None where it is missing; other inputs unchanged.
-
-    Args:
-        raw (Any): A data frame, or a list of inputs, which may be rows by the names of columns.
-        columns (Sequence[str]): The column of training, if it is known; else the only one is taken.
+    """Takes one cell of each row, None where it is missing: that of the column of training if it is
+    known, else of the only one. Other inputs than rows unchanged.
     """
     if hasattr(raw, "columns"):
         name = _find(columns, list(raw.columns))
@@ -83,11 +80,7 @@ def _text(cell: Any) -> Any:
 
 
 def only_cell(row: Any, noun: str) -> Any:
-    """Returns the only cell of a row by names of columns; any other input unchanged.
-
-    Raises:
-        ValueError: If the row has more cells, or none.
-    """
+    """Returns the only cell of a row by names of columns; any other input unchanged."""
     if not isinstance(row, Mapping):
         return row
     if len(row) != 1:
@@ -103,14 +96,8 @@ def read_rows(
     *,
     ordered: bool = False,
 ) -> ReadRows:
-    """Reads rows by names of columns, and rows of cells in the order of columns.
-
-    Args:
-        rows (Sequence): Dictionaries or lists of cells.
-        width (int): The number of columns of the matrix.
-        schema_of (callable): Returns the schema of rows by the names of their columns.
-        ordered (bool, optional): Whether columns are taken in their order, because training had no
-            names. (default: :obj:`False`)
+    """Reads rows by names of columns, whose schema depends on them, and rows of cells in the order
+    of columns. If :obj:`ordered`, names are taken in their order, because training had none.
     """
     if (values := _matrix_of(rows, width)) is not None:
         return values, {}
@@ -137,9 +124,7 @@ def read_rows(
                 names = [clean(str(column)) for column in columns]
                 schema = schema_of(names)
                 cells = [[rows[index][column] for column in columns] for index in indices]
-                if several := repeated(names):
-                    got = f"{several[:5]} more than once"
-                    raise ValueError(f"Expected every column to be used once (got {got})")
+                check_unique(names)
             by_column = map(list, zip(*cells, strict=True))
             table = dict(zip(names, by_column, strict=True))
             values = schema.matrix(table, refused=reasons)

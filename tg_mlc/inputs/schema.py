@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ import numpy as np
 from tg_mlc._names import few
 from tg_mlc._numbers import TRUTHS, is_blank, parse_number
 from tg_mlc._options import argument, check_choice
+from tg_mlc._warnings import warn
 from tg_mlc.inputs.cells import (
     LARGEST,
     WHERE,
@@ -147,10 +148,7 @@ class Hints:
 
 @dataclass
 class Schema:
-    """The columns of a table.
-
-    It is inferred once from training rows, saved with a model, and holds for new rows.
-    """
+    """The columns of a table, inferred once from training rows and saved with a model."""
 
     columns: list[Column]
 
@@ -165,17 +163,10 @@ class Schema:
         chosen: bool = False,
         strict: bool = True,
     ) -> Schema:
-        """Decides what each column is.
+        """Decides what each column of a table is, beside the roles that are known.
 
-        Args:
-            table (dict): Arrays of cells by the names of columns.
-            roles (dict): The roles that are known, such as those of labels.
-            hints (Hints, optional): A person's choices. (default: :obj:`None`)
-            where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
-            chosen (bool, optional): If set to :obj:`True`, a person has chosen the columns of
-                inputs, and none is left out. (default: :obj:`False`)
-            strict (bool, optional): If set to :obj:`False`, a column that cannot be read gets the
-                role "refused" instead of an error. (default: :obj:`True`)
+        Inputs that a person has :obj:`chosen` are not left out. Unless :obj:`strict`, a column that
+        cannot be read gets the role "refused" instead of an error.
         """
         hints = hints or Hints()
         hints.check(list(table))
@@ -244,17 +235,9 @@ class Schema:
     def matrix(
         self, table: Any, where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
-        """Returns the columns of a table, found by name, as a matrix of numbers: NaN where unknown,
-        and 0 in all columns of a category.
-
-        Args:
-            table (dict or DataFrame): Arrays or lists of cells by the names of columns.
-            where (callable, optional): Names the place of a cell. (default: :obj:`WHERE`)
-            refused (dict, optional): Takes the reasons, by row, of cells that cannot be read.
-                (default: :obj:`None`, they are an error)
-
-        Raises:
-            ValueError: If a column is missing or there twice, or a cell cannot be read.
+        """Columns of a data frame, or of arrays or lists by name, as a matrix of numbers: NaN where
+        unknown, and 0 in all columns of a category. Cells that cannot be read raise, or add their
+        reasons by row to :obj:`refused`.
         """
         inputs, is_frame = self.inputs, hasattr(table, "columns")
         names = list(map(clean, map(str, table.columns))) if is_frame else list(table)
@@ -286,10 +269,9 @@ class Schema:
     def summary(self) -> list[str]:
         """The columns in a few lines, for people."""
         left = [f"'{c.name}' ({c.reason})" for c in self.columns if c.role in ("id", "ignored")]
-        odd = [c for c in self.inputs if c.role == "category" or c.numbers != PLAIN]
         plain = [c.name for c in self.inputs if c.role == "number" and c.numbers == PLAIN]
         codes = [f"'{c.name}'" for c in self.inputs if c.reason == _CODES]
-        read = [f"'{c.name}' ({c.notes})" for c in odd]
+        read = [f"'{c.name}' ({c.notes})" for c in self.inputs if c.name not in plain]
         lines = [f"Columns of numbers: {few(plain, 8)}."] if plain else []
         lines += [f"Columns read as categories or otherwise: {few(read, 8)}."] if read else []
         lines += [f"Left out: {few(left, 8)}."] if left else []
@@ -357,36 +339,25 @@ def match_names(
     source: str = "",
     others: Collection[str] | None = None,
 ) -> list[str]:
-    """Returns the columns of a new table that have the names of old ones, or else differ in case
-    and spaces alone.
+    """The columns of a new table with the names of old ones, which may differ in case and spaces.
 
-    Args:
-        wanted (Sequence[str]): The names of the old columns.
-        names (Sequence[str]): The names of the new columns.
-        source (str, optional): The new table, for messages. (default: :obj:`""`)
-        others (Collection[str], optional): All names of the old table. A wanted column must then
-            not be there under a second spelling that the old table did not have.
-            (default: :obj:`None`, the exact spelling wins)
-
-    Raises:
-        ValueError: If a column is missing, or several are spelled like one.
+    The exact spelling wins, unless :obj:`others` are all columns of the old table: then a column
+    must not be there in a second spelling that the old table did not have.
     """
     known = set(names)
     is_exact = known.issuperset(wanted)
     if is_exact and len(names) == len(wanted):
         return list(wanted)
     matches, missing = list[str](), list[str]()
-    folded = by_spelling(names) if others is not None or not is_exact else {}
+    groups = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
-        alike = folded.get(_folded(name), [])
+        alike = groups.get(folded(name), [])
         if others is not None:
             alike = [each for each in alike if each == name or each not in others]
         elif name in known:
             alike = [name]
-        if len(alike) > 1 and len({*alike}) == 1:
-            got = f"{[name]} more than once"
-            raise ValueError(f"Expected every column to be used once (got {got})")
         if len(alike) > 1:
+            check_unique(alike)
             got = f"{alike[:5]}, which differ in case or spaces alone"
             raise ValueError(f"Expected one column {name!r} (got {got})")
         matches += alike
@@ -403,11 +374,12 @@ def by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
     """Groups names that differ in case and spaces alone."""
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(_folded(name), []).append(name)
+        groups.setdefault(folded(name), []).append(name)
     return groups
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name without regard to case and spaces."""
     return " ".join(name.split()).casefold()
 
 
@@ -443,19 +415,9 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
 
 
 def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """The cells of a data frame, of pandas or polars, by the names of columns without outer spaces.
-
-    Args:
-        frame (DataFrame): The data frame.
-        wanted (Collection[str], optional): The columns to take. (default: :obj:`None`, all)
-
-    Raises:
-        ValueError: If all columns are taken, and two have the same name.
-    """
+    """The cells of all or some columns of a data frame, of pandas or polars, by cleaned names."""
     names = [clean(str(name)) for name in frame.columns]
-    if wanted is None and (several := repeated(names)):
-        got = f"{several[:5]} more than once"
-        raise ValueError(f"Expected every column to be used once (got {got})")
+    check_unique(names if wanted is None else ())
     pairs = zip(names, frame.columns, strict=True)
     chosen = None if wanted is None else {*wanted}
     return {name: array_of(frame[own]) for name, own in pairs if chosen is None or name in chosen}
@@ -464,6 +426,13 @@ def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Refuses columns of one name."""
+    if several := repeated(names):
+        got = f"{several[:5]} more than once"
+        raise ValueError(f"Expected every column to be used once (got {got})")
 
 
 def _facts(cells: Sequence[str]) -> dict[str, Any]:
@@ -484,17 +453,18 @@ def _infer(
         first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
         column.example = "".join(map(str, first))
         is_named = name in hints.categorical
-        texts = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
+        written = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
+        texts = _Texts(name, written, hints, where)
     else:
-        texts = _single_texts(name, cells, where, hints)
-        column = Column(name, "number", **_facts(texts))
-    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
+        texts = _Texts.of(name, cells, hints, where)
+        column = Column(name, "number", **_facts(texts.cells))
+    unique = texts.unique
     if name in hints.categorical:
         return _category(column, unique, "as specified", hints)
     if column.missing == len(cells):
         return replace(column, role="ignored", reason="has no value")
     if not has_types:
-        column = _read_texts(column, texts, unique, hints, where)
+        column = _read_texts(column, texts)
     values = numbers_of(name, column.numbers, cells, where) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
         if column.role == "id" or (values is not None and _differ(values)):
@@ -511,36 +481,48 @@ def _infer(
 
 
 def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
-    """Reads a column of texts that are numbers, dates or times.
-
-    Returns:
-        tuple: The form of :class:`~tg_mlc.inputs.notations.Notation` of all texts, and the numbers.
-
-    Raises:
-        ValueError: If the texts have no form in common; its cause is an
-            :class:`~tg_mlc.inputs.notations.AmbiguousError` if they have two.
+    """The form of a column of texts that are numbers, dates or times, and the numbers. Texts
+    without a common form are an error, with an :class:`AmbiguousError` as its cause if they have
+    two.
     """
-    hints = Hints()
-    texts = _single_texts(name, cells, where, hints)
-    unique = list(dict.fromkeys(cell for cell in texts if not is_blank(cell)))
-    column = _read_texts(Column(name, "number", **_facts(texts)), texts, unique, hints, where)
+    texts = _Texts.of(name, cells, Hints(), where)
+    column = _read_texts(Column(name, "number", **_facts(texts.cells)), texts)
     if column.role != "number" or column.notation is None:
         raise ValueError(f"Expected numbers in column '{name}' (got texts)")
     return column.numbers.form, numbers_of(name, column.numbers, cells, where)
 
 
-def _single_texts(name: str, cells: np.ndarray, where: Where, hints: Hints) -> list[str]:
-    """The texts of a column. A minus sign counts as missing if all other cells hold digits."""
-    try:
-        cells = single_cells(name, cells, where)
-    except ValueError as error:
-        raise ValueError(f"{error}; {hints.drop(name)}") from None
-    texts = [clean(cell) for cell in texts_of(cells)]
-    others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
-    has_digits = all(any(map(str.isdigit, cell)) for cell in others)
-    if others and "-" in texts and (has_digits or others in map(set, TRUTHS)):
-        return ["" if cell == "-" else cell for cell in texts]
-    return texts
+@dataclass(frozen=True)
+class _Texts:
+    """The cells of a column as texts, and what is known of them."""
+
+    name: str
+    cells: list[str]
+    hints: Hints
+    where: Where
+
+    @classmethod
+    def of(cls, name: str, cells: np.ndarray, hints: Hints, where: Where) -> _Texts:
+        """The texts of cells. A minus sign counts as missing if all other cells hold digits."""
+        try:
+            cells = single_cells(name, cells, where)
+        except ValueError as error:
+            raise ValueError(f"{error}; {hints.drop(name)}") from None
+        texts = [clean(cell) for cell in texts_of(cells)]
+        others = {cell.lower() for cell in texts if cell != "-" and not is_blank(cell)}
+        has_digits = all(any(map(str.isdigit, cell)) for cell in others)
+        if others and "-" in texts and (has_digits or others in map(set, TRUTHS)):
+            texts = ["" if cell == "-" else cell for cell in texts]
+        return cls(name, texts, hints, where)
+
+    @cached_property
+    def unique(self) -> list[str]:
+        """The different cells that are not blank."""
+        return list(dict.fromkeys(cell for cell in self.cells if not is_blank(cell)))
+
+    def place(self, cell: str) -> str:
+        """The place of the first such cell, with the cell."""
+        return f"{cell[:40]!r} in {self.where(self.cells.index(cell), self.name)}"
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
@@ -548,25 +530,20 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
         told = f"Column '{name}' has the name of one that divides or weighs the rows"
-        _warn(f"{told}. If it does, {drop}")
+        warn(f"{told}. If it does, {drop}")
     if values is None:
         return column
     if (reason := why_id(name, values)) is not None:
         return replace(column, role="id", reason=reason)
     is_number = isinstance(column.numbers, Number)
     if is_number and len(values) >= MIN_ROWS and (np.diff(values) == 1).all():
-        _warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {drop}")
+        warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {drop}")
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
         told = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
-        _warn(f"{told}. If it says that nothing is known, leave these cells blank")
-    is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10
-    if (
-        is_few
-        and column.numbers == PLAIN
-        and (known % 1 == 0).all()
-        and np.ptp(known) >= len(known)
-    ):
+        warn(f"{told}. If it says that nothing is known, leave these cells blank")
+    is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and np.ptp(known) >= len(known)
+    if is_few and column.numbers == PLAIN and (known % 1 == 0).all():
         column.reason = _CODES
     return column
 
@@ -598,18 +575,16 @@ def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
         told = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
         hint = f"{hints.as_names(column.name)}; otherwise, subtract the smallest"
-        _warn(f"{told}, such as {pair}. If they are names, {hint}")
+        warn(f"{told}, such as {pair}. If they are names, {hint}")
 
 
 def _differ(values: np.ndarray) -> bool:
     return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
 
 
-def _read_texts(
-    column: Column, texts: list[str], unique: list[str], hints: Hints, where: Where
-) -> Column:
+def _read_texts(column: Column, texts: _Texts) -> Column:
     """Decides whether texts are numbers, categories, or names of rows."""
-    name = column.name
+    name, hints, unique = texts.name, texts.hints, texts.unique
     names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
     hint = names + hints.drop(name)
     has_zeros = any(len(cell) > 1 and cell[0] == "0" for cell in unique)
@@ -618,59 +593,55 @@ def _read_texts(
     try:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
-        got = f"{error}, such as {unique[0]!r} in {where(texts.index(unique[0]), name)}"
-        raise ValueError(
-            f"Expected cells that can be read in one way (got {got}); {hint}"
-        ) from error
+        got = f"{error}, such as {texts.place(unique[0])}"
+        told = f"Expected cells that can be read in one way (got {got})"
+        raise ValueError(f"{told}; {hint}") from error
     if notation is not None:
-        _check_numbers(name, notation, texts, unique, hints, where)
+        _check_numbers(notation, texts)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
     ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
     misfits = [[cell for cell in unique if way.parse(cell) is None] for way in ways]
     best = min(zip(map(len, misfits), range(len(ways)), strict=True), default=None)
     others = [] if best is None else misfits[best[1]]
-    known = len(texts) - column.missing
+    known = len(texts.cells) - column.missing
     are_few = 2 * len(others) <= len(unique)
     if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
     wrong = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
     if wrong is not None:
         expected = PLAIN if best is None else ways[best[1]]
-        raise ValueError(_expected_number(wrong, expected, len(others), texts, where, name) + hint)
+        raise ValueError(_expected_number(wrong, expected, len(others), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
     if known >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > known:
-        first = f"{unique[0][:40]!r} in {where(texts.index(unique[0]), name)}"
-        got = f"{len(unique)} texts in {known} rows, such as {first}"
+        got = f"{len(unique)} texts in {known} rows, such as {texts.place(unique[0])}"
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
     if len(unique) == known >= MIN_ROWS:
         return replace(column, role="id", reason="another text in each row")
     return _category(column, unique, "texts that repeat", hints)
 
 
-def _expected_number(
-    cell: str, notation: Notation, num_others: int, texts: list[str], where: Where, name: str
-) -> str:
+def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
     """The message about a cell that is no number, although most cells of its column are."""
-    row, form = texts.index(cell), looks_like(cell)
+    row, last, form = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
     is_word = form == "text" and not any(map(str.isdigit, cell))
-    is_outer = num_others < 2 and row in (0, len(texts) - 1) and is_word and len(texts) > 2
+    is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
     told = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {told}, " if is_outer else ""
-    expected = f"{notation}, or blank (missing), in {where(row, name)}, as in most rows"
+    where = texts.where(row, texts.name)
+    expected = f"{notation}, or blank (missing), in {where}, as in most rows"
     return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
 
 
-def _check_numbers(
-    name: str, notation: Notation, texts: list[str], unique: list[str], hints: Hints, where: Where
-) -> None:
+def _check_numbers(notation: Notation, texts: _Texts) -> None:
     """Refuses or warns of numbers that may be meant as something else."""
+    name, hints, unique = texts.name, texts.hints, texts.unique
     if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
-        rows = [row for row, cell in enumerate(texts) if "," in cell]
-        if rows and 2 * len(rows) < sum(not is_blank(cell) for cell in texts):
-            got = f"{texts[rows[0]]!r} in {where(rows[0], name)}, perhaps with a decimal comma"
+        commas = [cell for cell in texts.cells if "," in cell]
+        if commas and 2 * len(commas) < sum(not is_blank(cell) for cell in texts.cells):
+            got = f"{texts.place(commas[0])}, perhaps with a decimal comma"
             hint = f"pass {argument('decimal', ',')}, or correct it"
             expected = "numbers with decimal points, as most cells are"
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
@@ -681,14 +652,14 @@ def _check_numbers(
     if hints.delimiter == ";" and len(unique) > 2 and all_match(r"[1-9][0-9]{0,2}\.[0-9]{3}"):
         told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
         hint = f"If the dots stand between thousands, pass {argument('decimal', ',')}"
-        _warn(f"{told}, taken as decimals. {hint}")
+        warn(f"{told}, taken as decimals. {hint}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
         told = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
-        _warn(f"{told}. If they are names, {hints.as_names(name)}")
+        warn(f"{told}. If they are names, {hints.as_names(name)}")
     if unique and all_match("(?:19|20)[0-9]{6}"):
         told = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
-        _warn(f"{told}. If they are dates, write 2024-01-31")
+        warn(f"{told}. If they are dates, write 2024-01-31")
 
 
 def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
@@ -697,14 +668,8 @@ def _category(column: Column, values: Collection[str], reason: str, hints: Hints
         expected = f"numbers, or at most {MAX_VALUES} different values, in column '{name}'"
         got = f"{len(values)}, such as {min(values)[:40]!r}"
         raise ValueError(f"Expected {expected} (got {got}); {hints.drop(name)}")
-    folded: dict[str, list[str]] = {}
-    for value in sorted(values):
-        folded.setdefault(value.casefold(), []).append(value)
-    if alike := [group for group in folded.values() if len(group) > 1]:
+    groups = (list(group) for _, group in groupby(sorted(values, key=str.casefold), str.casefold))
+    if alike := sorted(sorted(group) for group in groups if len(group) > 1):
         told = f"Column '{name}' has values that differ in case alone, taken as different"
-        _warn(f"{told}: {alike[:5]}")
+        warn(f"{told}: {alike[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=2)

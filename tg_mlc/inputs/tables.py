@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from tg_mlc._names import shorten
 from tg_mlc._numbers import is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc._options import argument
+from tg_mlc._warnings import warn
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.label_columns import find_labels
-from tg_mlc.inputs.schema import Column, Hints, Role, Schema, match_names, repeated
+from tg_mlc.inputs.schema import Column, Hints, Role, Schema, folded, match_names, repeated
 from tg_mlc.inputs.smiles import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
 
@@ -62,21 +63,16 @@ class Table:
     header: list[str]
     frame: Any  #: the cells in columns by their number
     first: int = 0  #: the number of the first of these rows in the file
-    _find_lines: Callable[[], list[int]] | None = None
+    lines: Sequence[int] = ()  #: the line of a text file on which each row ends
     delimiter: str | None = None
     arff: Arff | None = None  #: the header, if the file is ARFF
 
     def __len__(self) -> int:
         return len(self.frame)
 
-    @cached_property
-    def lines(self) -> list[int]:
-        """The line of the file on which each row ends."""
-        return [] if self._find_lines is None else self._find_lines()
-
     def where(self, row: int) -> str:
         """The place of a row in the file."""
-        line = f" (line {self.lines[row]})" if self._find_lines is not None else ""
+        line = f" (line {self.lines[row]})" if self.lines else ""
         return f"row {self.first + row}{line}"
 
     def place(self, row: int, column: str) -> str:
@@ -103,24 +99,16 @@ class Table:
         return array_of(self.frame[index])
 
     def inputs(self, columns: Sequence[str] = (), *, single: bool = False) -> Any:
-        """The raw inputs of a model in these rows.
-
-        Args:
-            columns (Sequence[str], optional): The columns of training.
-                (default: :obj:`()`, all columns)
-            single (bool, optional): Whether an input is one cell. (default: :obj:`False`)
-
-        Raises:
-            ValueError: If a column is missing.
+        """The raw inputs of a model in these rows: the columns of training, by default all of them,
+        or the cells of the :obj:`single` one.
         """
         names = match_names(columns, self.header, f"'{self.path}'")
         if single and names:
             return self.documents(names[0])
         # A second spelling of a column is for the schema to refuse.
-        spellings = {name.casefold() for name in map(_one_space, columns or self._named())}
-        wanted = [i for i, n in enumerate(self.header) if _one_space(n).casefold() in spellings]
-        frame = self.frame[wanted]
-        return frame.set_axis([self.header[index] for index in wanted], axis=1)
+        spellings = set(map(folded, columns or self._named()))
+        wanted = [i for i, name in enumerate(self.header) if folded(name) in spellings]
+        return self.frame[wanted].set_axis([self.header[index] for index in wanted], axis=1)
 
     def texts(self, column: str) -> list[str]:
         """The cells of a column as texts, blank where missing."""
@@ -155,14 +143,8 @@ class Table:
     def schema(
         self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None
     ) -> Schema:
-        """The schema of the columns.
-
-        Args:
-            columns (Sequence[str]): The columns of inputs that a person has chosen; all if empty.
-            labels (Sequence[str]): The columns of labels.
-            hints (Hints): A person's choices.
-            text (str, optional): The role of the only column of inputs, if it is no column of a
-                matrix. (default: :obj:`None`)
+        """The schema of the columns, with the inputs that a person has chosen, if there are any,
+        and the role of the only one, if it is no column of a matrix.
         """
         inputs = columns or [name for name in self._named() if name not in labels]
         self.require(labels, inputs, may_lack_labels=True)
@@ -180,7 +162,7 @@ class Table:
         texts = [each for each in schema.columns if each.role == "text" and each.name in columns]
         if texts and (missing := texts[0].missing):
             told = f"{missing} cells of column '{columns[0]}' have no text"
-            warnings.warn(f"{told}, and become samples without words", stacklevel=2)
+            warn(f"{told}, and become samples without words")
         if text is None and not schema.inputs:
             others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
             got = f"none: {', '.join(others)}"
@@ -251,11 +233,9 @@ class Table:
             example = f"{sum(is_word)} cells of column '{column}', such as {cells[row]!r}"
             told = f"{example} in {self.where(row)}, say that labels are unknown"
             hint = "If they mean that there is no label, leave them blank"
-            warnings.warn(f"{told}. {hint}", stacklevel=2)
-        places = (partial(self.place, row, column) for row in range(len(cells)))
-        return [
-            parse_names(cell, separator, where) for cell, where in zip(cells, places, strict=True)
-        ]
+            warn(f"{told}. {hint}")
+        places = [partial(self.place, row, column) for row in range(len(cells))]
+        return list(map(parse_names, cells, repeat(separator), places))
 
     def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
         """Refuses a separator that no cell has, where cells have another usual one, or none."""
@@ -277,10 +257,6 @@ class Table:
         where = f"column '{column}' of '{self.path}'"
         got = f"cells such as {example[:60]!r}"
         raise ValueError(f"Expected {expected} the names of labels in {where} (got {got}); {hint}")
-
-
-def _one_space(name: str) -> str:
-    return " ".join(name.split())
 
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
@@ -324,8 +300,8 @@ def _literal_names(text: str) -> Iterable[Any] | None:
 
 
 def _judge_paths(names: set[str], where: str) -> None:
-    """Refuses names of which some are paths above others, because their meaning is for a person to
-    decide, and warns of names that are all paths and share the parts above them.
+    """Refuses names of which some are paths above others, whose meaning a person has to decide, and
+    warns of names that are all paths and share the parts above them.
     """
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
@@ -341,7 +317,7 @@ def _judge_paths(names: set[str], where: str) -> None:
             told = (
                 f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
-            warnings.warn(f"{told}. If they are paths, {hint}", stacklevel=2)
+            warn(f"{told}. If they are paths, {hint}")
 
 
 def ancestors(name: str, mark: str) -> list[str]:
@@ -371,18 +347,16 @@ def read_table(
     min_rows: int = 1,
     header: Sequence[str] | None = None,
 ) -> Table:
-    """Reads a file of text (perhaps compressed), Parquet, Excel, ARFF or JSON.
+    """Reads a file of text, Parquet, Excel, ARFF, SDF or JSON.
 
     Args:
         path (str or Path): The file. A text has at most 4 GiB; a compressed one, at most 64 MiB or
             1,000 times its own size, whichever is more.
         delimiter (str, optional): The delimiter. (default: :obj:`None`, that of a first line
             ``sep=``, else the one of ``,``, ``;``, tab and ``|`` that occurs most in the header)
-        encoding (str, optional): The encoding. (default: :obj:`None`, by the first bytes, else
-            UTF-8)
+        encoding (str, optional): The encoding. (default: by the first bytes, else UTF-8)
         min_rows (int, optional): The smallest number of rows. (default: :obj:`1`)
         header (Sequence[str], optional): The columns of a text file without header.
-            (default: :obj:`None`)
     """
     return next(read_blocks(path, delimiter, encoding, min_rows, header, whole=True))
 
@@ -390,20 +364,14 @@ def read_table(
 def read_text(
     content: bytes, name: str, delimiter: str | None = None, encoding: str | None = None
 ) -> Table:
-    """Reads the content of a text file as :func:`read_table` does, uncompressed.
-
-    Args:
-        content (bytes): The content.
-        name (str): Its name in messages.
-        delimiter, encoding (str, optional): As of :func:`read_table`. (default: :obj:`None`)
-    """
+    """Reads the content of a text file, with its name in messages, as :func:`read_table` does."""
     _refuse_foreign(content[: 2**12], name)
     file = TextFile(Path(name), delimiter, encoding, content=content)
     if file.is_json:
         hint = "send it as 'application/json'"
         raise ValueError(f"Expected CSV in '{name}' (got JSON); {hint}")
-    header, frame, first, find_lines = next(file.blocks(1, None))
-    return Table(file.path, header, frame, first, find_lines, file.delimiter)
+    frame, first, lines = next(file.blocks(1, None))
+    return Table(file.path, file.header or [], frame, first, lines, file.delimiter)
 
 
 def read_molecules(
@@ -418,8 +386,7 @@ def read_molecules(
         got = f"the string '{label_columns}'"
         raise ValueError(f"Expected 'label_columns' to be a list of names (got {got})")
     table = read_table(path, delimiter, encoding, min_rows=0)
-    others = [name for name in table.header if name != smiles_column]
-    names = others
+    names = [name for name in table.header if name != smiles_column]
     if label_columns is not None:
         names = find_labels(label_columns, table.header, [smiles_column])
     table.require(names, [smiles_column])
@@ -449,8 +416,8 @@ def read_blocks(
     if frame is None:
         file = TextFile(path, delimiter, encoding, header)
         if not file.is_json:
-            for names, frame, first, find in file.blocks(min_rows, size):
-                yield Table(path, names, frame, first, find, file.delimiter)
+            for frame, first, lines in file.blocks(min_rows, size):
+                yield Table(path, file.header or [], frame, first, lines, file.delimiter)
             return
         frame = file.records()
     if header is not None:
@@ -498,11 +465,8 @@ def _typed(path: Path) -> Any:
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
         if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
             require("openpyxl", extra="excel")
-            pandas, options = (
-                require("pandas", extra="excel"),
-                {"dtype": object, "na_filter": False},
-            )
-            sheets = pandas.read_excel(path, sheet_name=None, **options)
+            pandas = require("pandas", extra="excel")
+            sheets = pandas.read_excel(path, sheet_name=None, dtype=object, na_filter=False)
             sheets = {name: sheet for name, sheet in sheets.items() if sheet.size}
             if len(sheets) != 1:
                 got = f"one sheet with a table is needed, not {list(sheets)}"

@@ -8,12 +8,12 @@ import io
 import json
 import re
 import zipfile
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from itertools import chain, islice, repeat
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER
@@ -24,6 +24,7 @@ from tg_mlc.inputs.cells import clean
 
 DELIMITERS = (",", ";", "\t", "|")  #: the delimiters that are looked for
 _LONGEST = 2**31 - 1  # characters of a cell, for the module csv
+_CHUNK = 2**12  # rows of a whole file that are read at once
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 # The marks of 32 bits come first, because those of 16 bits begin alike.
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -45,6 +46,7 @@ _READERS = {
     "orc": "orc",
 }
 _ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # usual ones beside UTF-8
+_LIBSVM = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
 #: The beginnings of text that is no table, and what to do with it.
 _OTHER_TEXTS = {
     r"\s*<(?:!doctype|html|\?xml)": "a web page or XML; get the file itself",
@@ -52,27 +54,14 @@ _OTHER_TEXTS = {
 }
 
 
-class Block(NamedTuple):
-    """Some rows of a text file."""
-
-    header: list[str]
-    frame: Any  #: the cells as texts, in columns by their number
-    first: int  #: the number of the first row in the file
-    find_lines: Any  #: returns the line of the file on which each row ends
-
-
 class TextFile:
     """A text file, or the content of one, with delimiters between cells.
-
-    pandas divides it into cells. The module csv reads it once more where pandas leaves open how
-    many cells a record has, on which line it ends, and whether a quote was closed.
 
     Args:
         path (Path): The file, or a name for its content in messages.
         delimiter (str, optional): The delimiter. (default: :obj:`None`, found in the header)
         encoding (str, optional): The encoding. (default: :obj:`None`, by the first bytes)
         header (Sequence[str], optional): The columns of a file without header.
-            (default: :obj:`None`)
         content (bytes, optional): The content, as it is. (default: :obj:`None`, that of the file)
     """
 
@@ -99,15 +88,13 @@ class TextFile:
             raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
         with self._named_if_damaged():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
-        suffixes = {*path.name.lower().split(".")[1:]}
-        is_json = text.lstrip()[:1] in ("[", "{") and not suffixes.isdisjoint(
-            ("json", "jsonl", "ndjson")
-        )
-        self.is_json = is_json or re.match(r"\s*(?:\[\s*)?\{\s*[\"}]", text) is not None
+        suffixes = path.name.lower().split(".")[1:]
+        is_named = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
+        start = r"\s*[\[{]" if is_named else r"\s*(?:\[\s*)?\{\s*[\"}]"
+        self.is_json = re.match(start, text) is not None
         lines = text.splitlines()
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
-        self._num_read, self._records = 0, self._read()
 
     def _find_header(self, lines: list[str], delimiter: str | None) -> None:
         """Finds the delimiter, and the number of lines above the header."""
@@ -130,54 +117,75 @@ class TextFile:
     def records(self) -> Any:
         """The objects of a JSON file as a data frame."""
         with self._named_if_damaged(), self._text() as text:
-            try:
-                records = _records(text.read().removeprefix("\ufeff"))
-            except UnicodeDecodeError:
-                raise
-            except ValueError as error:
-                got = f"{error}"
-                raise ValueError(
-                    f"Expected '{self.path}' to be JSON of one table (got {got})"
-                ) from error
+            content = text.read().removeprefix("\ufeff")
+        try:
+            records = _records(content)
+        except ValueError as error:
+            expected = f"'{self.path}' to be JSON of one table"
+            raise ValueError(f"Expected {expected} (got {error})") from error
         return require("pandas", extra="data").DataFrame(records, dtype=object)
 
-    def blocks(self, min_rows: int, size: int | None) -> Iterator[Block]:
-        """The rows of the file, some at a time, or all together; at least one block."""
-        header, num_records, num_rows = self.header, 0, 0
-        with self._named_if_damaged():
-            self._check_quotes()
-            for records in _without_last_blanks(self._frames(size)):
-                frame, start, num_records = records, num_records, num_records + len(records)
-                if header is None:
-                    header = [clean(name) for name in frame.iloc[0]]
-                    frame, start = frame.iloc[1:], start + 1
-                    self._check_header(header)
-                # pandas takes a row with too few cells, and a blank line, for one with blank cells.
-                if len(header) != frame.shape[1] or not all(frame.iloc[:, -1].tolist()):
-                    widths = [width for _, width in self._take(start, num_records)]
-                    if not {0, len(header)}.issuperset(widths):
-                        self._refuse_ragged()
-                    if len(header) > 1:  # In a file of one column, a blank line is a blank cell.
-                        frame = frame[[width > 0 for width in widths]]
-                if len(frame):
-                    is_single = len(header) == 1
-                    find = partial(self._lines, start, num_records, keep_blank=is_single)
-                    yield Block(header, frame, num_rows, find)
+    def blocks(self, min_rows: int, size: int | None) -> Iterator[tuple[Any, int, Sequence[int]]]:
+        """Some rows at a time, or all together: data frames of texts, the number of their first
+        row in the file, and the line on which each row ends. At least one block.
+        """
+        pandas, num_rows = require("pandas", extra="data"), 0
+        frames, lines = list[Any](), array("q")
+        with self._named_if_damaged(), self._text() as text:
+            reader = csv.reader(text, delimiter=self.delimiter, strict=True)
+            if self.header is None:
+                self.header = self._read_header(reader)
+            rows = self._rows(reader, self.header)
+            while block := _take(rows, size or _CHUNK):
+                ends, cells = zip(*block, strict=True)
+                # Equal cells share one text, because categories would take much memory.
+                columns = [list(map({}.setdefault, c, c)) for c in zip(*cells, strict=True)]
+                frame = pandas.DataFrame(dict(enumerate(columns)), dtype=object)
+                if size is not None:
+                    yield frame, num_rows, ends
+                else:
+                    frames.append(frame)
+                    lines.extend(ends)
                 num_rows += len(frame)
-        header = header or []
         if num_rows < min_rows:
-            expected, got = "a header and at least one row", f"{len(header)} columns and no row"
+            expected, got = (
+                "a header and at least one row",
+                f"{len(self.header or ())} columns and no row",
+            )
             raise ValueError(f"Expected {expected} in '{self.path}' (got {got})")
         if num_rows == 0:
-            frame = require("pandas", extra="data").DataFrame(columns=range(len(header)))
-            yield Block(header, frame, 0, list)
+            yield pandas.DataFrame(columns=range(len(self.header or ()))), 0, lines
+        elif frames:
+            yield pandas.concat(frames, ignore_index=True), 0, lines
 
-    def _check_header(self, header: list[str]) -> None:
+    def _read_header(self, reader: Iterator[list[str]]) -> list[str]:
+        with _long_cells():
+            header = [clean(name) for name in next(reader, [])]
         titles = [name for name in header if name]
         if len(header) > 2 and len(titles) == 1:
             expected, got = f"names of columns in '{self.path}'", f"the title {titles[0]!r}"
             hint = "delete what stands above the line with the names of columns"
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
+        return header
+
+    def _rows(self, reader: Any, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+        """The rows, each with the line on which it ends. In a file of one column, a blank line
+        before others is a row.
+        """
+        num_rows, blank, is_warned = 0, list[int](), False
+        line = reader.line_num + self.skips
+        for cells in reader:
+            begin, line = line + 1, reader.line_num + self.skips
+            if not cells:
+                blank += [line] if len(header) == 1 else []
+                continue
+            if len(cells) != len(header):
+                self._refuse_row(num_rows + len(blank), line, cells, header)
+            if line > begin and len(cells) > 1 and not is_warned:
+                is_warned = self._warn_if_swallowing(cells, begin)
+            yield from ((number, [""]) for number in blank)
+            yield line, cells
+            num_rows, blank = num_rows + len(blank) + 1, []
 
     def _open(self) -> io.BufferedReader:
         if self.content is not None:
@@ -204,102 +212,42 @@ class TextFile:
             text.readline()
         return text
 
-    def _frames(self, size: int | None) -> Iterator[Any]:
-        """The records as data frames of texts, the header and blank lines among them."""
-        pandas = require("pandas", extra="data")
-        # Before pandas 3, the fast engine drops surplus cells of the first of some records.
-        is_exact = size is None or int(pandas.__version__.split(".")[0]) >= 3
-        engine: Any = "c" if is_exact and self.delimiter.isascii() else "python"
-        with self._text() as text, suppress(pandas.errors.EmptyDataError, StopIteration):
-            with _long_cells():  # pandas reads the first record here.
-                frames = pandas.read_csv(
-                    text,
-                    sep=self.delimiter,
-                    engine=engine,
-                    header=None,  # pandas would change names that occur twice.
-                    dtype=object,
-                    na_filter=False,  # A cell "nan" may be a word.
-                    skip_blank_lines=False,  # A line of spaces may be a cell.
-                    iterator=True,
-                )
-            for number in chain([None if size is None else size + 1], repeat(size)):
-                with _long_cells():
-                    frame = frames.get_chunk(number)
-                # The engine "python" has missing cells in blank lines.
-                yield frame if engine == "c" else frame.fillna("")
-
-    def _take(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The line on which each of these records ends, and its number of cells."""
-        if start < self._num_read:
-            self._num_read, self._records = 0, self._read()
-        records = islice(self._records, start - self._num_read, stop - self._num_read)
-        ends = [(line, len(cells)) for line, cells in records]
-        self._num_read = stop
-        return ends
-
-    def _lines(self, start: int, stop: int, *, keep_blank: bool) -> list[int]:
-        return [line for line, width in self._take(start, stop) if width or keep_blank]
-
-    def _check_quotes(self) -> None:
-        """Refuses a quoted cell that goes on after its closing quote, and warns of one that holds
-        whole rows.
-        """
-        with self._open() as file:
-            if not any(b'"' in block for block in iter(lambda: file.read(2**20), b"")):
-                return
-        begin, swallowing = self.skips + 1, 0
-        for line, cells in self._read(strict=True):
-            several = next((cell for cell in cells if "\n" in cell), None)
-            if several is not None and len(cells) > 1:
-                inner = several.splitlines()[1:-1]
-                is_whole = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
-                swallowing = swallowing or begin * is_whole
-            begin = line + 1
-        if swallowing:
-            told = f"A quoted cell that begins in line {swallowing} of '{self.path}' holds what"
+    def _warn_if_swallowing(self, cells: list[str], line: int) -> bool:
+        """Warns of a quoted cell of several lines that holds whole rows."""
+        inner = next(cell for cell in cells if len(cell.splitlines()) > 1).splitlines()[1:-1]
+        is_swallowing = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
+        if is_swallowing:
+            told = f"A quoted cell that begins in line {line} of '{self.path}' holds what"
             warn(f"{told} look like whole rows, as if its quote were closed too late")
+        return is_swallowing
 
-    def _refuse_ragged(self) -> None:
-        """Names the first row that has not as many cells as the header."""
-        records = self._read()
-        names = list(next(records, (0, ()))[1]) if self.header is None else self.header
-        rows = ((line, cells or [""]) for line, cells in records if cells or len(names) == 1)
-        for row, (line, cells) in enumerate(rows):
-            if len(cells) == len(names):
-                continue
-            other = f"pass another {argument('delimiter')}"
-            hint = f"quote cells that contain '{self.delimiter}', or {other}"
-            if len(cells) == len(names) + 1 and row == 0:
-                hint += ", or name the first column, if the file has names of rows"
-                hint += " without a name for them, as of R"
-            if len(names) == 1:
-                hint = f"if {names[0][:40]!r} is a title or a comment, delete it"
-            expected = f"{len(names)} cells, as in the header,"
-            where = f"row {row} (line {line}) of '{self.path}'"
-            raise ValueError(f"Expected {expected} in {where} (got {len(cells)}); {hint}")
+    def _refuse_row(self, row: int, line: int, cells: list[str], header: list[str]) -> None:
+        """Refuses a row that has not as many cells as the header."""
+        other = f"pass another {argument('delimiter')}"
+        hint = f"quote cells that contain '{self.delimiter}', or {other}"
+        if len(cells) == len(header) + 1 and row == 0:
+            hint += ", or name the first column, if the file has names of rows"
+            hint += " without a name for them, as of R"
+        if len(header) == 1:
+            hint = f"if {header[0][:40]!r} is a title or a comment, delete it"
+        expected = f"{len(header)} cells, as in the header,"
+        where = f"row {row} (line {line}) of '{self.path}'"
+        raise ValueError(f"Expected {expected} in {where} (got {len(cells)}); {hint}")
 
     def _refuse_foreign(self, lines: list[str]) -> None:
         """Refuses text that is no table: web pages, ARFF, and the form of LibSVM."""
-        lines = [line for line in lines if line.strip()]
-        first = lines[0] if lines else ""
-        matches = (re.match(pattern, first, re.IGNORECASE) for pattern in _OTHER_TEXTS)
-        pairs = zip(matches, _OTHER_TEXTS.values(), strict=True)
-        other = next((described for match, described in pairs if match), None)
-        if looks_like_libsvm(lines):
-            form = "rows in the form of LibSVM, svmlight or XMC"
-            other = f"{form}; read it with tg_mlc.data.from_libsvm"
+        first = next((line for line in lines if line.strip()), "")
+        forms = (form for start, form in _OTHER_TEXTS.items() if re.match(start, first, re.I))
+        other = _LIBSVM if looks_like_libsvm(lines) else next(forms, None)
         if other is not None:
             raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
 
     @contextmanager
     def _named_if_damaged(self) -> Iterator[None]:
         """Names the file, and the line if it can be found, in errors of a damaged file."""
-        refused = require("pandas.errors", extra="data").ParserError
         try:
             yield
-        except (UnicodeError, LookupError, csv.Error, refused) as error:
-            if isinstance(error, refused) and "EOF inside string" not in str(error):
-                self._refuse_ragged()
+        except (UnicodeError, LookupError, csv.Error) as error:
             encoding = self.encoding.replace("utf-8-sig", "UTF-8")
             if isinstance(error, UnicodeDecodeError):
                 self._refuse_encoding(error, encoding)
@@ -317,7 +265,7 @@ class TextFile:
             for number, line in enumerate(file, start=1):
                 where, content = f" in line {number}", line
                 decoder.decode(line)
-        readings: dict[str, str] = {}
+        readings = dict[str, str]()
         for name in _ENCODINGS:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
@@ -329,17 +277,6 @@ class TextFile:
         got = f"the byte {error.object[error.start]:#x}{where}"
         hint = f"pass how its characters are stored, such as {choices}"
         raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
-
-    def _read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-        """The records, each with the line on which it ends."""
-        with self._text() as text:
-            reader = csv.reader(text, delimiter=self.delimiter, strict=strict)
-            while True:
-                with _long_cells():
-                    cells = next(reader, None)
-                if cells is None:
-                    return
-                yield reader.line_num + self.skips, cells
 
 
 def looks_like_libsvm(first_lines: Iterable[str]) -> bool:
@@ -400,17 +337,6 @@ def _long_cells() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def _without_last_blanks(frames: Iterator[Any]) -> Iterator[Any]:
-    """Records without the blank lines at the end of a file of one column."""
-    # A frame, and the blank ones after it, whose lines are rows only if another one follows.
-    pending: list[Any] = []
-    for frame in frames:
-        if pending and (frame.shape[1] > 1 or any(frame.iloc[:, 0].tolist())):
-            yield from pending
-            pending = []
-        pending.append(frame)
-    if pending:
-        last, num_rows = pending[0], len(pending[0])
-        while last.shape[1] == 1 and num_rows and last.iloc[num_rows - 1, 0] == "":
-            num_rows -= 1
-        yield last.iloc[:num_rows]
+def _take(rows: Iterator[tuple[int, list[str]]], size: int) -> list[tuple[int, list[str]]]:
+    with _long_cells():
+        return list(islice(rows, size))
