@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tg_mlc
 from tg_mlc.data import from_arrays
@@ -45,6 +48,21 @@ def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path: 
         endurance.refused(without_a_message, tmp_path)
     with pytest.raises(KeyError):
         endurance.refused(of_another_kind, tmp_path)
+
+
+def test_a_round_can_be_repeated_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[int] = []
+    written: dict[str, Any] = {}
+    monkeypatch.setattr(endurance, "Place", lambda folder: None)
+    monkeypatch.setitem(endurance.ROUNDS, "files", lambda seed, place: rounds.append(seed))
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    monkeypatch.setattr(endurance, "write_results", lambda _, content, **__: written.update(content))
+    monkeypatch.setattr(sys, "argv", [*"endurance --seed 7 --rounds 2 --only files".split()])
+    with pytest.raises(SystemExit) as ended:
+        endurance.main()
+    assert not ended.value.code
+    assert rounds == [7, 8]
+    assert (written["rounds"], written["failed"], written["first_seed"]) == ({"files": 2}, [], 7)
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def test_page_says_what_beats_what() -> None:
     assert "abacus" in page
 
 
-def test_page_says_where_nothing_beats_frequency() -> None:
+def test_page_says_which_rows_beat_frequency() -> None:
     differences = {
         FREQUENCY: {
             TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]},
@@ -113,6 +113,10 @@ def test_page_says_where_nothing_beats_frequency() -> None:
     assert "a negative control" in page
     assert "**No row is significantly better than label frequency in micro ROC-AUC.**" in page
     assert "All 1 other rows are significantly better than label frequency in NDCG at 10." in page
+    differences[FREQUENCY][ALONE] = {"roc_auc_micro": [0.02, 0.01, 0.03]}
+    page = lanet.page({"groceries": result(*rows, differences=differences, data="groceries")})
+    some = "Significantly better than label frequency in micro ROC-AUC: short: memory alone"
+    assert f"- {some}; no other row is." in page
 
 
 def test_page_is_there_before_any_result() -> None:

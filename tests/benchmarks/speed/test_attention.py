@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -50,7 +49,7 @@ from benchmarks.speed.regimes import (
     regimes,
     spread,
 )
-from tg_mlc.ops import graph_attention
+from tg_mlc.ops import Blocks, graph_attention
 
 
 def test_random_graph_has_distinct_columns_and_the_degrees_asked_for() -> None:
@@ -105,11 +104,17 @@ def test_relative_rms() -> None:
     assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
 
 
-def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
-    right = Candidate(SDPA, sdpa)
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our candidate disagrees with the reference, and another one fails."""
+    ours = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
-    monkeypatch.setattr(implementations, "candidates", lambda: [wrong, right, broken])
+    candidates = [ours, Candidate(SDPA, sdpa), broken]
+    monkeypatch.setattr(implementations, "candidates", lambda: candidates)
+
+
+@pytest.mark.usefixtures("wrong")
+def test_a_candidate_that_disagrees_gets_no_ratio() -> None:
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     regime = regimes("DENSITY", quick=True)[-1]
     row = attention.compare(regime, attention.Settings(1, "cpu", "float32", 1, quick=True), limits)
@@ -126,6 +131,18 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     assert f"- Left out: {OURS} on name: disagrees; broken on name: failed." in lines
 
 
+@pytest.mark.usefixtures("wrong", "own_runs")
+def test_a_run_names_its_file_and_what_disagrees(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    assert attention.main("R4", quick=True, threads=1) == 1
+    *_, path, problems = capsys.readouterr().out.splitlines()
+    assert path.startswith("Wrote ")
+    assert path.endswith("attention-cpu.json")
+    assert problems == f"Wrong: {OURS} on R4 disagrees"
+
+
 def test_large_candidates_are_left_out() -> None:
     regime = find("R3", quick=True)
     pattern = regime.make()
@@ -139,13 +156,19 @@ def test_large_candidates_are_left_out() -> None:
     )
 
 
-def test_transformer_conv_without_projections_is_the_literal_path() -> None:
-    regime = find("R4", quick=True)
+@pytest.mark.parametrize("name", ["R1", "R3", "R4"])
+def test_all_candidates_agree(name: str) -> None:
+    regime = find(name, quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime)
-    expected = reference(inputs, pattern)
-    for prepare in (implementations.transformer_conv, implementations.literal):
-        assert max(errors(prepare(pattern), inputs, expected).values()) < 1e-5
+    expected, names = reference(inputs, pattern), set()
+    for candidate in implementations.candidates():
+        if candidate.refuse(inputs, pattern, memory=1e9) is None:
+            found = errors(candidate.prepare(pattern), inputs, expected)
+            assert agrees(found, torch.float32), candidate.name
+            names.add(candidate.name)
+    one_by_one = {"SDPA, one by one"} if isinstance(pattern, Blocks) else set()
+    assert {LITERAL, "TransformerConv", SDPA, OURS} | one_by_one <= names
 
 
 def test_work_counts_products_and_tensors() -> None:
@@ -234,16 +257,6 @@ def test_failed_measurement_of_memory_says_why(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("sys.executable", "false")
     monkeypatch.setattr("benchmarks.speed.measure.CLEAR", Path(__file__))
     assert peaks_of("benchmarks.speed.implementations:memory_jobs") == "exit status 1"
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch_sparse") is None, reason="needs torch-sparse")
-def test_torch_sparse_agrees() -> None:
-    for name in ("R1", "R3"):
-        regime = find(name, quick=True)
-        pattern = regime.make()
-        inputs = draw(pattern, regime)
-        found = errors(implementations.torch_sparse(pattern), inputs, reference(inputs, pattern))
-        assert agrees(found, torch.float32)
 
 
 @pytest.mark.slow
