@@ -128,7 +128,6 @@ def check_replacement(replace: bool, **reduced: object) -> None:
     Raises:
         SystemExit: If an option that reduces a run is given.
     """
-    given = [name for name, value in reduced.items() if value]
     given = [f"--{name}" for name, value in reduced.items() if value]
     if replace and given:
         raise SystemExit(

@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=sys.maxsize, help="at most so many rounds")
     seed_help = "seed of the first round; the next ones count up"
     parser.add_argument("--seed", type=int, default=0, help=seed_help)
+    parser.add_argument("--only", choices=ROUNDS, help="one kind of round")
     parser.add_argument("--replace", action="store_true", help="write among the tracked results")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -90,14 +90,6 @@ def _plain(settings: Described) -> Described:
     return plain
 
 
-def _plain(settings: Described) -> Described:
-    """The same as JSON keeps it."""
-    plain: Described = json.loads(
-        json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value)))
-    )
-    return plain
-
-
 def _graph(dataset: NextSetDataset) -> LabelGraph:
     return fully_connected(dataset.label_names)
 

@@ -313,13 +313,13 @@ def _against_frequency(result: Result) -> Iterator[str]:
     for metric in ("roc_auc_micro", "NDCG@10"):
         known = {title: values[metric] for title, values in rows.items() if values.get(metric)}
         better = [title for title, (_, low, _) in known.items() if low > 0]
-        comparison = f"significantly better than label frequency in {NAMED[metric]}"
+        comparison = f"better than label frequency in {NAMED[metric]}"
         if known and not better:
-            yield f"**No row is {comparison}.**"
+            yield f"**No row is significantly {comparison}.**"
         elif known and len(better) < len(known):
-            yield f"{comparison.capitalize()}: {'; '.join(better)}; no other row is."
+            yield f"Significantly {comparison}: {'; '.join(better)}; no other row is."
         elif known:
-            yield f"All {len(known)} other rows are {comparison}."
+            yield f"All {len(known)} other rows are significantly {comparison}."
 
 
 def _compared(

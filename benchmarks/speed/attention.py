@@ -95,7 +95,9 @@ def main(
     path, problems = write_results(name, content, replace=replace), wrong(rows)
     result = read_file(path)
     scaling = tables.growth(result) if "scaling" in result else []
-    print("\n".join(["", *tables.attention(result), "", *scaling]))
+    print("\n".join(["", *tables.attention(result), "", *scaling, f"Wrote {path}"]))
+    if problems:
+        print(f"Wrong: {'; '.join(problems)}")
     return int(bool(problems))
 
 

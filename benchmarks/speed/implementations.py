@@ -254,7 +254,8 @@ def sdpa_one_by_one(pattern: Pattern) -> Attend:
         outs = []
         for sample in zip(*parts, strict=True):
             q, k, v = (x.transpose(0, 1) for x in sample)
-            outs.append(F.scaled_dot_product_attention(q, k, v))
+            outs.append(F.scaled_dot_product_attention(q, k, v).transpose(0, 1))
+        return torch.cat(outs)
 
     return attend
 

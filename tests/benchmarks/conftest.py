@@ -11,13 +11,13 @@ from benchmarks import files
 
 
 @pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     """A folder of all data sets, where other tests have made some of them."""
     return tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture
-def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def results(monkeypatch, tmp_path):
     """An empty folder in place of that of tracked results."""
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
     (tmp_path / "results").mkdir()
@@ -25,14 +25,14 @@ def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def own_runs(results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def own_runs(results, monkeypatch, tmp_path):
     """A new folder in place of that of one's own results, beside :func:`results`."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
 
 
 @pytest.fixture
-def needs_emotions() -> None:
+def needs_emotions():
     """Skips the test without the data set, which is the smallest."""
     if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
         pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from operator import itemgetter
-from pathlib import Path
-from typing import Any
 
 import joblib
 import pytest
@@ -13,7 +10,7 @@ from benchmarks import files
 from benchmarks.report.writing import machine
 
 
-def test_tracked_results_are_replaced_on_request_only(results: Path, own_runs: Path) -> None:
+def test_tracked_results_are_replaced_on_request_only(results, own_runs):
     (results / "one.json").write_text("tracked")
     assert files.write_results("one", {"a": 1}) == own_runs / "one.json"
     assert (results / "one.json").read_text() == "tracked"
@@ -22,15 +19,15 @@ def test_tracked_results_are_replaced_on_request_only(results: Path, own_runs: P
     assert json.loads((own_runs / "one.json").read_text())["a"] == 1
 
 
-def test_reduced_runs_replace_nothing() -> None:
+def test_reduced_runs_replace_nothing():
     with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max_epochs\)"):
         files.check_replacement(True, max_epochs=3, quick=False)
     files.check_replacement(True, quick=False)
     files.check_replacement(False, quick=True)
 
 
-def test_results_are_replaced_by_no_fewer(results: Path) -> None:
-    def seed(run: files.Run) -> int:
+def test_results_are_replaced_by_no_fewer(results):
+    def seed(run):
         return int(run["seed"])
 
     files.check_kept("one", seed, {1}, replace=True)
@@ -42,11 +39,11 @@ def test_results_are_replaced_by_no_fewer(results: Path) -> None:
         files.check_kept("one", seed, {1, 3}, replace=True)
 
 
-def collect(seeds: Iterable[int], make: Any = lambda seed: [{"seed": seed}], **options: Any) -> Any:
+def collect(seeds, make=lambda seed: [{"seed": seed}], **options):
     """The seeds of a comparison, and those that were made for it."""
-    made: list[int] = []
+    made = []
 
-    def call(seed: int) -> list[files.Run]:
+    def call(seed):
         made.append(seed)
         return make(seed)
 
@@ -56,7 +53,7 @@ def collect(seeds: Iterable[int], make: Any = lambda seed: [{"seed": seed}], **o
     return [run["seed"] for run in json.loads(path.read_text())["runs"]], made
 
 
-def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs: Path) -> None:
+def test_a_comparison_goes_on_from_what_it_would_replace(results, own_runs):
     assert collect([1]) == ([1], [1])
     assert collect([1, 2]) == ([1, 2], [2])
     assert collect([2]) == ([2], [])
@@ -66,10 +63,8 @@ def test_a_comparison_goes_on_from_what_it_would_replace(results: Path, own_runs
     assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
 
 
-def test_other_processors_that_made_runs_are_kept(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def processors() -> list[str]:
+def test_other_processors_that_made_runs_are_kept(own_runs, monkeypatch):
+    def processors():
         found = json.loads((own_runs / "one.json").read_text())
         return [*found.get(files.OTHERS, []), found["environment"]["processor"]]
 
@@ -93,9 +88,7 @@ def test_other_processors_that_made_runs_are_kept(
         ({}, False),
     ],
 )
-def test_runs_of_another_description_are_repeated(
-    changes: dict[str, Any], again: bool, own_runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_another_description_are_repeated(changes, again, own_runs, capsys):
     collect([1], content={"part": {"x": 1}})
     assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if again else [])
     assert ("repeated" in capsys.readouterr().out) is again
@@ -105,7 +98,7 @@ def test_runs_of_another_description_are_repeated(
 
 
 @pytest.mark.usefixtures("own_runs")
-def test_runs_of_another_version_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_version_are_repeated(monkeypatch):
     collect([1])
     monkeypatch.setattr("tg_mlc.__version__", "another")
     assert collect([1]) == ([1], [1])
@@ -113,8 +106,8 @@ def test_runs_of_another_version_are_repeated(monkeypatch: pytest.MonkeyPatch) -
     assert collect([1]) == ([1], [])
 
 
-def test_finished_runs_are_kept(own_runs: Path) -> None:
-    def make(seed: int) -> list[files.Run]:
+def test_finished_runs_are_kept(own_runs):
+    def make(seed):
         if seed == 2:
             raise RuntimeError("stopped early")
         return [{"seed": seed}]
@@ -129,7 +122,7 @@ def test_finished_runs_are_kept(own_runs: Path) -> None:
 
 
 @pytest.mark.parametrize("root", [["--root", "a folder"], ["--root=a folder"], []])
-def test_the_command_is_recorded_without_the_folder_of_the_data(root: list[str]) -> None:
+def test_the_command_is_recorded_without_the_folder_of_the_data(root):
     words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
     assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"
     served = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs"]

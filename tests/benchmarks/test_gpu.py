@@ -9,17 +9,15 @@ from benchmarks import files, gpu
 
 
 @pytest.fixture
-def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "RUNS", tmp_path)
     return tmp_path
 
 
-def test_every_part_gets_its_time_and_its_result_is_kept(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands: list[tuple[list[str], float]] = []
+def test_every_part_gets_its_time_and_its_result_is_kept(own_runs, monkeypatch):
+    commands = []
 
-    def record(command: list[str], seconds: float) -> dict[str, object]:
+    def record(command, seconds):
         commands.append((command, seconds))
         return {"state": "done" if len(commands) < 3 else "failed with status 1", "seconds": 1.0}
 
@@ -34,13 +32,13 @@ def test_every_part_gets_its_time_and_its_result_is_kept(
 
 
 @pytest.mark.slow
-def test_a_part_runs_as_a_user_would_run_it(own_runs: Path) -> None:
+def test_a_part_runs_as_a_user_would_run_it(own_runs):
     assert gpu.main("models-bf16,attention", minutes=0.0, device="cpu", quick=True) == 1
     assert gpu.main("correctness", device="cpu", quick=True) == 0
     assert json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"] == "done"
 
 
-def test_a_part_that_takes_too_long_is_cut_short(own_runs: Path) -> None:
+def test_a_part_that_takes_too_long_is_cut_short(own_runs):
     assert gpu.main("attention-bf16", minutes=0.01, device="cpu", quick=True) == 1
     (part, *_) = json.loads((own_runs / "gpu-cpu.json").read_text())["parts"]
     assert part["state"] == "cut short after 1 s"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -23,7 +22,7 @@ EXAMPLES = {
 }
 
 
-def test_no_example_is_left_out() -> None:
+def test_no_example_is_left_out():
     assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {
         *EXAMPLES,
         "sider_graph",
@@ -32,9 +31,7 @@ def test_no_example_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_runs_and_is_short(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_runs_and_is_short(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
     options, printed = EXAMPLES[name]
@@ -45,7 +42,7 @@ def test_it_runs_and_is_short(
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
 
 
-def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path: Path) -> None:
+def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path):
     parquet, _ = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("ray")
     pytest.importorskip("rdkit")
     smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(60)]

@@ -8,7 +8,6 @@ import re
 import runpy
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,12 +23,12 @@ from tg_mlc.papers.recipes import RECIPES, Recipe
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
 
 
 @pytest.fixture
-def sider_file() -> Path:
+def sider_file():
     path = Path(os.environ.get("TG_MLC_DATA", "")) / "sider" / "raw" / "sider.csv"
     if not path.is_file():
         pytest.skip("TG_MLC_DATA does not name a folder with sider/raw/sider.csv")
@@ -37,10 +36,8 @@ def sider_file() -> Path:
 
 
 @pytest.mark.usefixtures("sider_file")
-def test_sider_end_to_end(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def read_some(*args: Any) -> tuple[Any, ...]:
+def test_sider_end_to_end(root, tmp_path, monkeypatch, capsys):
+    def read_some(*args):
         smiles, y, names = read_molecules(*args)
         # They are explained atom by atom.
         small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[:400]
@@ -50,7 +47,7 @@ def test_sider_end_to_end(
     monkeypatch.setitem(base_scores._GINI, "n_estimators", 100)
     forest = "examples.sider_graph.ForestBaseline"
     monkeypatch.setattr(forest, lambda _, **options: ForestBaseline(100, **options))
-    options: dict[str, Any] = {"graphs": "edgeless,prior", "seed": 2, "max_epochs": 2}
+    options = {"graphs": "edgeless,prior", "seed": 2, "max_epochs": 2}
     main(root=root, output=tmp_path, accelerator="cpu", contrast=False, **options)
     table = capsys.readouterr().out
     baselines = ("label frequency", "random forest", "linear SVM", "logistic regression", SILENT)
@@ -80,7 +77,7 @@ def test_sider_end_to_end(
     torch.load(tmp_path / "sider" / "edgeless" / "last.ckpt", weights_only=True)
 
 
-def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_table_shows_what_messages_are_for(monkeypatch):
     compared = []
     monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args))
     monkeypatch.setattr(Recipe, "load_dataset", lambda recipe, root: None)
@@ -94,10 +91,8 @@ def test_a_second_table_shows_what_messages_are_for(monkeypatch: pytest.MonkeyPa
     assert [args[-1].get("max_epochs") for args in compared] == [None, 12, 3]
 
 
-def test_falls_back_to_nci_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def load(recipe: Recipe, root: Path) -> str:
+def test_falls_back_to_nci_and_says_so(monkeypatch, capsys):
+    def load(recipe, root):
         if recipe is RECIPES["sider"]:
             raise DatasetUnavailableError("tried everything")
         return "data set nci"
@@ -112,13 +107,13 @@ def test_falls_back_to_nci_and_says_so(
     assert "NCI" in first_line
 
 
-def test_a_label_graph_that_is_not_there() -> None:
+def test_a_label_graph_that_is_not_there():
     message = r"some of edgeless,complete,prior, joined by commas \(got edgeless,tree\)"
     with pytest.raises(SystemExit, match=f"--graphs to be {message}"):
         main(graphs="edgeless,tree")
 
 
-def run_script(monkeypatch: pytest.MonkeyPatch, *options: str) -> Any:
+def run_script(monkeypatch, *options):
     """Runs the script, and returns its exit status."""
     monkeypatch.setattr(sys, "argv", ["sider_graph.py", *options])
     with pytest.raises(SystemExit) as stop:
@@ -126,9 +121,7 @@ def run_script(monkeypatch: pytest.MonkeyPatch, *options: str) -> Any:
     return stop.value.code
 
 
-def test_help_explains_every_flag(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_explains_every_flag(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "120")
     assert run_script(monkeypatch, "--help") == 0
     text = capsys.readouterr().out
@@ -141,10 +134,8 @@ def test_help_explains_every_flag(
         assert len(explained[0].split()) > 8, flag
 
 
-def test_an_interruption_before_training_is_a_message(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(recipe: Recipe, root: Path) -> None:
+def test_an_interruption_before_training_is_a_message(monkeypatch, capsys):
+    def interrupt(recipe, root):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Recipe, "load_dataset", interrupt)

@@ -138,7 +138,7 @@ SPLIT = Split(*(torch.arange(60)[i == PLACE // 3 + PLACE // 4] for i in range(3)
 
 
 @pytest.fixture(scope="module")
-def molecules() -> MoleculeDataset:
+def molecules():
     """Acids, amines, a label that all have, one that is seldom known, and one at random."""
     pytest.importorskip("rdkit")
     kind, alternating = torch.arange(60) // 20, torch.arange(60) % 2 == 0

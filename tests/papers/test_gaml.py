@@ -2,28 +2,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
-from tests.models.samples import batch, molecules
+from tests.models.samples import batch
 from tests.papers.test_mlp import Y, loose, samples
 from tg_mlc.graphs import edgeless
 from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder
 from tg_mlc.papers import GAML, gaml
-
-
-@pytest.mark.parametrize("among_features", [True, False])
-def test_every_parameter_learns(among_features):
-    model = GAML(MoleculeEncoder(8), 5, among_features=among_features, heads=2)
-    logits = model(batch(6))
-    assert logits.size() == (6, 5)
-    logits.square().sum().backward()
-    unused = {name for name, p in model.named_parameters() if p.grad is None}
-    assert unused == (set() if among_features else {"encoder.bonds.weight"})
-
-
-def test_a_batch_gives_what_its_samples_give_one_by_one():
-    model, data = GAML(MoleculeEncoder(8), 5, num_steps=3, heads=2).eval(), molecules(8)
-    loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
 
 
 def test_labels_reach_each_other_through_components_in_two_steps():
@@ -46,22 +31,11 @@ def test_permuted_labels_give_permuted_logits():
     loose(model(data), before[:, perm])
 
 
-def test_a_document_without_words_is_fine():
-    empty = Data(x=torch.zeros(0, dtype=torch.long), num_nodes=0)
-    model = GAML(BagEncoder(9, 8), 3, heads=2)
-    logits = model(Batch.from_data_list([Data(x=torch.tensor([3, 4])), empty]))
-    logits.sum().backward()
-    assert logits.isfinite().all()
-    assert model.embedding.weight.grad.isfinite().all()
-
-
 @pytest.mark.parametrize("form", ["bag", "vector"])
 def test_its_builder_starts_from_frequencies(form):
     model = gaml(samples(form), edgeless(4), False, channels=8, frequency_strength=1.0, heads=2)
     loose(model.bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert len(model.among_features) == 0
-    with pytest.raises(TypeError, match="num_component"):
-        gaml(samples(form), edgeless(4), num_component=3)
 
 
 @pytest.mark.parametrize("options", [{"num_labels": 0}, {"num_labels": 2, "num_steps": 0}])

@@ -7,11 +7,11 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_mean_pool
 
-from tests.models.samples import batch, molecules
+from tests.models.samples import batch
 from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
 from tg_mlc.graphs import edgeless
-from tg_mlc.nn.encoders import BagEncoder, MoleculeEncoder, VectorEncoder
+from tg_mlc.nn.encoders import MoleculeEncoder, VectorEncoder
 from tg_mlc.papers import binary_relevance, pooled_mlp
 from tg_mlc.papers.mlp import BinaryRelevance, PooledMLP
 
@@ -36,16 +36,6 @@ def loose(actual, expected):
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("num_feature_layers", [0, 2])
-def test_every_parameter_learns(num_feature_layers):
-    model = PooledMLP(MoleculeEncoder(8), 5, 2, num_feature_layers, heads=2)
-    logits = model(batch(6))
-    assert logits.size() == (6, 5)
-    logits.sum().backward()
-    unused = {name for name, p in model.named_parameters() if p.grad is None}
-    assert unused == (set() if num_feature_layers else {"pooled.encoder.bonds.weight"})
-
-
 def test_it_is_a_perceptron_over_the_mean():
     model = PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval()
     data = batch(6)
@@ -54,27 +44,6 @@ def test_it_is_a_perceptron_over_the_mean():
         x = lin(x).relu()
     assert len(model.mlp.lins) == 4
     loose(model(data), model.mlp.lins[-1](x))
-
-
-@pytest.mark.parametrize(
-    "model",
-    [PooledMLP(MoleculeEncoder(8), 5, heads=2), awake(BinaryRelevance(MoleculeEncoder(8), 5))],
-    ids=["pooled", "binary relevance"],
-)
-def test_a_batch_gives_what_its_samples_give_one_by_one(model):
-    model.eval()
-    data = molecules(8)
-    loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
-
-
-@pytest.mark.parametrize(
-    "model", [PooledMLP(BagEncoder(9, 8), 5, heads=2), awake(BinaryRelevance(BagEncoder(9, 8), 5))]
-)
-def test_a_document_without_words_is_the_bias_of_nothing(model):
-    empty = Data(x=torch.zeros(0, dtype=torch.long), num_nodes=0)
-    logits = model.eval()(Batch.from_data_list([Data(x=torch.tensor([3, 4])), empty]))
-    assert logits.isfinite().all()
-    assert not torch.equal(logits[0], logits[1])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -134,12 +103,6 @@ def test_components_may_be_without_messages(form, node_messages):
     assert (model.pooled.features is None) == (not node_messages)
     expected = torch.logit(torch.tensor(Y.mean(axis=0)))
     torch.testing.assert_close(model.bias, expected.mean() + 0.5 * (expected - expected.mean()))
-
-
-def test_options_of_no_input_are_refused():
-    for build in (pooled_mlp, binary_relevance):
-        with pytest.raises(TypeError, match="num_component'"):
-            build(samples("vector"), edgeless(4), num_component=3)
 
 
 def test_a_hidden_layer_is_shared_by_all_labels():

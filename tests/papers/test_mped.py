@@ -1,30 +1,19 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch_geometric.data import Batch
 
 from tests.models.samples import molecules
 from tg_mlc.data import ArrayDataset
-from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.models import table_lamp
 from tg_mlc.nn.encoders import MoleculeEncoder
 from tg_mlc.papers import graph2graph, mped
 
-rng = np.random.default_rng(0)
-WORDS = (rng.random((60, 30)) < 0.2).astype(np.float32)
-Y = (WORDS @ rng.standard_normal((30, 4)) > 0.3).astype(np.float32)
 NAMES = ["a", "b", "c", "d"]
 PRIOR = LabelGraph(torch.tensor([[0, 1, 2], [1, 0, 2]]), label_names=NAMES)
-
-
-@pytest.fixture
-def train():
-    return ArrayDataset(Records(sp.csr_array(WORDS), Y, NAMES).to_samples())
 
 
 def hidden_sizes(model):

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch_geometric.data import Batch
 
-from tests.models.samples import batch, molecules
+from tests.models.samples import batch
 from tests.papers.test_mlp import Y, loose, samples
 from tests.training.conftest import make_module
 from tg_mlc.graphs import edgeless
@@ -59,12 +58,6 @@ def test_it_predicts_in_inference_mode():
     with torch.inference_mode():
         logits = model(data)
     loose(logits, model(data))
-
-
-@pytest.mark.parametrize("kind", [SPEN, InfNet])
-def test_a_batch_gives_what_its_samples_give_one_by_one(kind):
-    model, data = awake(kind(MoleculeEncoder(8), 5)), molecules(8)
-    loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
 
 
 @pytest.mark.parametrize("frozen", [False, True])

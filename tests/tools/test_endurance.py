@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import tg_mlc
 from tg_mlc.data import from_arrays
@@ -15,7 +16,7 @@ from tools import endurance
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(tmp_path_factory):
     """The folder of a model of three numbers."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     dataset = from_arrays(X, (X[:, :2] > 0).astype(float), ["a", "b"], kind="vector")
@@ -23,22 +24,22 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(saved: Path, tmp_path: Path) -> SimpleNamespace:
+def place(saved, tmp_path):
     return SimpleNamespace(folder=tmp_path, model=shutil.copytree(saved, tmp_path / "model"))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_backends_agree_and_readers_name_the_fault(seed: int, place: SimpleNamespace) -> None:
+def test_backends_agree_and_readers_name_the_fault(seed, place):
     endurance.operator(seed, place)
     for each in range(5 * seed, 5 * seed + 5):
         endurance.files(each, place)
 
 
-def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path: Path) -> None:
-    def without_a_message(path: Path) -> None:
+def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path):
+    def without_a_message(path):
         raise ValueError
 
-    def of_another_kind(path: Path) -> None:
+    def of_another_kind(path):
         raise KeyError(path)
 
     with pytest.raises(RuntimeError, match="without a message"):
@@ -47,6 +48,22 @@ def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path: 
         endurance.refused(of_another_kind, tmp_path)
 
 
+def test_a_round_can_be_repeated_by_its_seed(monkeypatch):
+    rounds = []
+    written = {}
+    monkeypatch.setattr(endurance, "Place", lambda folder: None)
+    monkeypatch.setitem(endurance.ROUNDS, "files", lambda seed, place: rounds.append(seed))
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    monkeypatch.setattr(endurance, "write_results", lambda _, found, **__: written.update(found))
+    options = ["--seed", "7", "--rounds", "2", "--only", "files"]
+    monkeypatch.setattr(sys, "argv", ["endurance", *options])
+    with pytest.raises(SystemExit) as ended:
+        endurance.main()
+    assert not ended.value.code
+    assert rounds == [7, 8]
+    assert (written["rounds"], written["failed"], written["first_seed"]) == ({"files": 2}, [], 7)
+
+
 @pytest.mark.slow
-def test_a_killed_command_changes_no_result(tmp_path: Path) -> None:
+def test_a_killed_command_changes_no_result(tmp_path):
     endurance.kills(0, endurance.Place(tmp_path))

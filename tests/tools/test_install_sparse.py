@@ -1,35 +1,28 @@
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
 
-SCRIPT = Path(__file__).parents[2] / "tools" / "install_sparse.py"
+from tools import install_sparse
 
 
 @pytest.fixture
-def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("install_sparse", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def tool(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return module
+    return install_sparse
 
 
 @pytest.fixture
-def calls(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def calls(tool, monkeypatch):
     """The commands run; compiling writes an empty wheel."""
     seen = []
 
-    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+    def run(command, **_):
         seen.append(command)
         if "wheel" in command:
             folder, name = command[command.index("--wheel-dir") + 1], command[-1].replace("-", "_")
@@ -40,13 +33,11 @@ def calls(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
     return seen
 
 
-def compiled(calls: list[tuple[str, ...]]) -> list[str]:
+def compiled(calls):
     return [command[-1] for command in calls if "wheel" in command]
 
 
-def test_compiles_once_and_installs_from_the_cache(
-    tool: ModuleType, calls: list[tuple[str, ...]], tmp_path: Path
-):
+def test_compiles_once_and_installs_from_the_cache(tool, calls, tmp_path):
     tool.main()
     tool.main()
     assert compiled(calls) == ["torch-scatter", "torch-sparse"]
@@ -55,19 +46,15 @@ def test_compiles_once_and_installs_from_the_cache(
     assert all(str(tmp_path / "cache" / "tg_mlc" / "wheels") in path for path in installs[1][-2:])
 
 
-def test_compiles_again_for_another_torch(
-    tool: ModuleType, calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-):
+def test_compiles_again_for_another_torch(tool, calls, monkeypatch):
     tool.main()
     monkeypatch.setattr(torch, "__version__", "9.9.9")
     tool.main()
     assert len(compiled(calls)) == 4
 
 
-def test_a_failed_compilation_leaves_no_wheel(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def run(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+def test_a_failed_compilation_leaves_no_wheel(tool, tmp_path, monkeypatch):
+    def run(command, **_):
         folder = Path(command[command.index("--wheel-dir") + 1])
         (folder / "torch_scatter-1.0-py3-none-any.whl").touch()
         return subprocess.CompletedProcess(command, 1)
@@ -78,17 +65,13 @@ def test_a_failed_compilation_leaves_no_wheel(
     assert not list(tmp_path.rglob("*.whl"))
 
 
-def test_falls_back_to_the_working_directory(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_falls_back_to_the_working_directory(tool, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert tool.cache_folder() == tmp_path / ".cache"
 
 
-def test_builds_on_all_cores_unless_told_otherwise(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
-):
+def test_builds_on_all_cores_unless_told_otherwise(tool, monkeypatch):
     monkeypatch.delenv("MAX_JOBS", raising=False)
     assert tool.build_environment()["MAX_JOBS"] == str(os.cpu_count())
     monkeypatch.setenv("MAX_JOBS", "1")
@@ -96,9 +79,7 @@ def test_builds_on_all_cores_unless_told_otherwise(
 
 
 @pytest.mark.parametrize(("cuda", "only_cpu"), [(None, "1"), ("13.0", None)])
-def test_leaves_cuda_out_unless_torch_has_it(
-    tool: ModuleType, monkeypatch: pytest.MonkeyPatch, cuda: str | None, only_cpu: str | None
-):
+def test_leaves_cuda_out_unless_torch_has_it(tool, monkeypatch, cuda, only_cpu):
     monkeypatch.delenv("FORCE_ONLY_CPU", raising=False)
     monkeypatch.setenv("FORCE_CUDA", "1")
     monkeypatch.setattr(torch.version, "cuda", cuda)

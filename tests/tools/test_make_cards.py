@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
 from tg_mlc.datasets import DatasetUnavailableError, registry
-
-PATH = Path(__file__).parents[2] / "tools" / "make_cards.py"
-spec = importlib.util.spec_from_file_location("make_cards", PATH)
-make_cards = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make_cards)
+from tools import make_cards
 
 
 def test_the_catalogue_is_as_the_tool_writes_it(tmp_path):

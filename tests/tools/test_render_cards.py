@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from tg_mlc.datasets.card import DatasetCard
-
-PATH = Path(__file__).parents[2] / "tools" / "render_cards.py"
-spec = importlib.util.spec_from_file_location("render_cards", PATH)
-render_cards = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(render_cards)
+from tools import render_cards
 
 
 def test_the_page_is_up_to_date():

@@ -8,11 +8,15 @@ Rivals of :class:`~tg_mlc.sequences.LANET` belong in :mod:`tg_mlc.papers.next_se
 """
 
 from tg_mlc.papers.gaml import GAML, gaml
-from tg_mlc.papers.label_sequences import LabelSequenceObjective
+from tg_mlc.papers.label_sequences import (
+    LabelSequenceObjective,
+    graph2graph_autoregressive,
+    mped_autoregressive,
+    seq2seq,
+)
 from tg_mlc.papers.mlp import binary_relevance, pooled_mlp
-from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
+from tg_mlc.papers.mped import graph2graph, mped
 from tg_mlc.papers.next_set import C2AEObjective
-from tg_mlc.papers.seq2seq import seq2seq
 from tg_mlc.papers.spen import (
     SPEN,
     InferenceNetworkObjective,

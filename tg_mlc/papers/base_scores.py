@@ -100,10 +100,7 @@ register("view", InputMatrix, "inputs")
 register("view", MorganBits, "morgan_bits")
 
 
-def table_preprocessor(
-    kind: str | None,
-    classifiers: Sequence[str] = ("svm", "ridge"),
-) -> Chain:
+def table_preprocessor(kind: str | None, classifiers: Sequence[str] = ("svm", "ridge")) -> Chain:
     """Scales inputs, and adds the scores of classifiers that validation samples choose.
 
     Args:

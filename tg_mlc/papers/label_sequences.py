@@ -14,13 +14,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
-from tg_mlc._options import check_choice, check_count, check_number
+from tg_mlc._options import check_choice, check_count, check_flag, check_number
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.losses import sequence_loss
-from tg_mlc.nn.encoders.components import Components
+from tg_mlc.models import builder
+from tg_mlc.nn.encoders import MessageEncoder
+from tg_mlc.nn.encoders.components import Components, RecurrentEncoder
 from tg_mlc.nn.given import given_in
-from tg_mlc.papers.decoders import Hypotheses, beam_search
-from tg_mlc.papers.decoders.beam_search import StepDecoder
+from tg_mlc.papers.decoders import (
+    AttentionDecoder,
+    Hypotheses,
+    RecurrentDecoder,
+    StepDecoder,
+    beam_search,
+)
 from tg_mlc.training import Objective
 
 #: An order of labels, as :func:`label_ranks` takes it.
@@ -154,6 +162,118 @@ class LabelSequenceObjective(Objective):
         if not callable(getattr(model, "search", None)):
             expected = "a model with 'search', as LabelSequenceModel has"
             raise ValueError(f"Expected {expected} (got {type(model).__name__})")
+
+
+@builder
+def mped_autoregressive(
+    train: MultiLabelDataset,
+    label_graph: Data | None = None,
+    node_messages: bool = True,
+    *,
+    channels: int = 64,
+    encoder_steps: int = 3,
+    decoder_steps: int = 3,
+    heads: int = 4,
+    mlp_channels: int | None = None,
+    dropout: float = 0.2,
+    label_order: LabelOrder = "frequency",
+    **kwargs: Any,
+) -> LabelSequenceModel:
+    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`: each label attends to the
+    components and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
+
+    Args:
+        train (MultiLabelDataset): The training samples, which determine the order of labels and
+            their largest number.
+        label_graph (LabelGraph, optional): Ignored, as labels attend to those before them.
+            (default: :obj:`None`)
+        node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`.
+            (default: :obj:`True`)
+        channels, encoder_steps, decoder_steps (optional): As in :func:`~tg_mlc.papers.mped`.
+        heads, dropout (optional): Options of all blocks, as in
+            :class:`~tg_mlc.papers.decoders.AttentionDecoder`. (default: :obj:`4`, :obj:`0.2`)
+        mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`.
+            (default: :obj:`None`)
+        label_order (str, optional): Order of labels in training
+            (see :func:`~tg_mlc.papers.label_sequences.label_ranks`). (default: :obj:`"frequency"`)
+        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If :obj:`label_order` is unknown, or no encoder takes samples of this kind.
+    """
+    check_flag("node_messages", node_messages)
+    inputs = pop_input_encoder(train, channels, kwargs)
+    block: Any = {"heads": heads, "dropout": dropout}
+    block["mlp_channels"] = 2 * channels if mlp_channels is None else mlp_channels
+    if node_messages:
+        inputs = MessageEncoder(inputs, encoder_steps, **block)
+    decoder = AttentionDecoder(channels, train.y.size(1), decoder_steps, **block, **kwargs)
+    return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
+
+
+@builder
+def graph2graph_autoregressive(
+    train: MultiLabelDataset,
+    label_graph: Data | None = None,
+    node_messages: bool = True,
+    *,
+    channels: int = 64,
+    **kwargs: Any,
+) -> LabelSequenceModel:
+    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.graph2graph`:
+    :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
+
+    Args:
+        train, label_graph, node_messages, channels, kwargs: As in
+            :func:`~tg_mlc.papers.mped_autoregressive`.
+    """
+    options = {"mlp_channels": channels, **kwargs}
+    return mped_autoregressive(train, label_graph, node_messages, channels=channels, **options)
+
+
+@builder
+def seq2seq(
+    train: MultiLabelDataset,
+    label_graph: Data | None = None,
+    node_messages: bool = True,
+    *,
+    channels: int = 64,
+    num_layers: int = 3,
+    dropout: float = 0.2,
+    label_order: LabelOrder = "frequency",
+    **kwargs: Any,
+) -> LabelSequenceModel:
+    r"""Builds the recurrent classifier chain of the `"Maximizing Subset Accuracy with Recurrent
+    Neural Networks in Multi-label Classification"
+    <https://papers.nips.cc/paper/2017/hash/2eb5657d37f474e4c4cf01e4882b8962-Abstract.html>`_ paper:
+    a bidirectional GRU over the components, and a GRU with attention over the labels
+    (see :class:`~tg_mlc.papers.decoders.RecurrentDecoder`).
+
+    Args:
+        train, label_graph, label_order, kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
+        node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components,
+            which takes the place of messages. (default: :obj:`True`)
+        channels (int, optional): Size :math:`d` of all states, an even number; Graph2Graph takes
+            512. (default: :obj:`64`)
+        num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3.
+            (default: :obj:`3`)
+        dropout (float, optional): Dropout between layers and before the readout.
+            (default: :obj:`0.2`)
+
+    Raises:
+        TypeError: If an option is unknown.
+        ValueError: If :obj:`label_order` is unknown, :obj:`num_layers` is not among 1 to 3, or no
+            encoder takes samples of this kind.
+    """
+    check_flag("node_messages", node_messages)
+    if num_layers not in (1, 2, 3):
+        raise ValueError(f"Expected 'num_layers' among 1, 2 and 3 (got {num_layers!r})")
+    inputs = pop_input_encoder(train, channels, kwargs)
+    if node_messages:
+        inputs = RecurrentEncoder(inputs, num_layers, dropout=dropout)
+    decoder = RecurrentDecoder(channels, train.y.size(1), num_layers, dropout=dropout, **kwargs)
+    return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
 
 
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:

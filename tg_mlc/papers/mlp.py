@@ -67,8 +67,7 @@ class PooledMLP(nn.Module):
         return cast(Tensor, self.mlp.lins[-1].bias)
 
     def forward(self, data: Data) -> Tensor:
-        logits: Tensor = self.mlp(self.pooled(data))
-        return logits
+        return cast(Tensor, self.mlp(self.pooled(data)))
 
 
 class PooledComponents(nn.Module):
@@ -92,8 +91,7 @@ class PooledComponents(nn.Module):
         x, ptr, edge_index, edge_attr, _ = self.encoder(data)
         if self.features is not None:
             x = self.features(x, ptr=ptr, edge_index=edge_index, edge_attr=edge_attr)
-        total: Tensor = segment(x, ptr, reduce="sum")
-        return total / _sizes(x, ptr)
+        return cast(Tensor, segment(x, ptr, reduce="mean"))
 
 
 class BinaryRelevance(nn.Module):
@@ -149,7 +147,8 @@ class BinaryRelevance(nn.Module):
 
     def forward(self, data: Data) -> Tensor:
         x, ptr, *_ = self.encoder(data)
-        x, given = segment(x, ptr, reduce="sum") / _sizes(x, ptr).sqrt(), given_in(self, data)
+        sizes, given = ptr.diff().clamp(min=1).to(x.dtype), given_in(self, data)
+        x = segment(x, ptr, reduce="sum") / sizes.sqrt().unsqueeze(-1)
         if given is not None and self.of_known is not None:
             x = x + self.of_known(torch.cat([given == 1, given == 0], dim=1).to(x))
         logits: Tensor = self.layers(x)
@@ -220,7 +219,3 @@ def binary_relevance(
     model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
-
-
-def _sizes(x: Tensor, ptr: Tensor) -> Tensor:
-    return ptr.diff().clamp(min=1).unsqueeze(-1).to(x.dtype)

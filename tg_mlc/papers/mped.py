@@ -1,20 +1,14 @@
-"""Message passing encoder-decoders as presets of LaMP's blocks: all labels at once, or in turn."""
+"""Message passing encoder-decoders as presets of LaMP's blocks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch_geometric.data import Data
-
-from tg_mlc._options import check_flag
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inputs.kinds import pop_input_encoder
 from tg_mlc.models import LaMP, builder
 from tg_mlc.models.factories import compose
-from tg_mlc.nn.encoders import MessageEncoder
-from tg_mlc.papers.decoders import AttentionDecoder
-from tg_mlc.papers.label_sequences import LabelOrder, LabelSequenceModel
 
 
 @builder
@@ -84,74 +78,3 @@ def graph2graph(
     """
     options = {"mlp_channels": channels, **kwargs}
     return mped(train, label_graph, node_messages, channels=channels, **options)
-
-
-@builder
-def mped_autoregressive(
-    train: MultiLabelDataset,
-    label_graph: Data | None = None,
-    node_messages: bool = True,
-    *,
-    channels: int = 64,
-    encoder_steps: int = 3,
-    decoder_steps: int = 3,
-    heads: int = 4,
-    mlp_channels: int | None = None,
-    dropout: float = 0.2,
-    label_order: LabelOrder = "frequency",
-    **kwargs: Any,
-) -> LabelSequenceModel:
-    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`: each label attends to the
-    components and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
-
-    Args:
-        train (MultiLabelDataset): The training samples, which determine the order of labels and
-            their largest number.
-        label_graph (LabelGraph, optional): Ignored, as labels attend to those before them.
-            (default: :obj:`None`)
-        node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`.
-            (default: :obj:`True`)
-        channels (int, optional): Size :math:`d` of all states; the papers take 512.
-            (default: :obj:`64`)
-        encoder_steps (int, optional): Number of blocks among components. (default: :obj:`3`)
-        decoder_steps (int, optional): Number of steps of the decoder. (default: :obj:`3`)
-        heads (int, optional): Number of attention heads. (default: :obj:`4`)
-        mlp_channels (int, optional): Hidden size of MLPs, :math:`2 d` if :obj:`None`.
-            (default: :obj:`None`)
-        dropout (float, optional): Dropout of all blocks. (default: :obj:`0.2`)
-        label_order (str, optional): Order of labels in training
-            (see :func:`~tg_mlc.papers.label_sequences.label_ranks`). (default: :obj:`"frequency"`)
-        **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
-
-    Raises:
-        TypeError: If an option is unknown.
-        ValueError: If :obj:`label_order` is unknown, or no encoder takes samples of this kind.
-    """
-    check_flag("node_messages", node_messages)
-    inputs = pop_input_encoder(train, channels, kwargs)
-    block: Any = {"heads": heads, "dropout": dropout}
-    block["mlp_channels"] = 2 * channels if mlp_channels is None else mlp_channels
-    if node_messages:
-        inputs = MessageEncoder(inputs, encoder_steps, **block)
-    decoder = AttentionDecoder(channels, train.y.size(1), decoder_steps, **block, **kwargs)
-    return LabelSequenceModel.of_training_samples(train, inputs, decoder, label_order)
-
-
-@builder
-def graph2graph_autoregressive(
-    train: MultiLabelDataset,
-    label_graph: Data | None = None,
-    node_messages: bool = True,
-    *,
-    channels: int = 64,
-    **kwargs: Any,
-) -> LabelSequenceModel:
-    r"""Builds the autoregressive form of :func:`~tg_mlc.papers.graph2graph`:
-    :func:`~tg_mlc.papers.mped_autoregressive` with MLPs of hidden size :math:`d`.
-
-    Args:
-        train, label_graph, node_messages, channels, kwargs: As in
-            :func:`~tg_mlc.papers.mped_autoregressive`.
-    """
-    options = {"mlp_channels": channels, **kwargs}
-    return mped_autoregressive(train, label_graph, node_messages, channels=channels, **options)

@@ -107,7 +107,8 @@ class SPEN(nn.Module):
         super().__init__()
         check_count("num_steps", num_steps)
         self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout)
-        self.local = _perceptron(self.pooled.channels, num_labels, dropout)
+        sizes = [self.pooled.channels, self.pooled.channels, num_labels]
+        self.local = MLP(sizes, dropout=dropout, norm=None)
         self.energy = GlobalEnergy(num_labels, num_units)
         # A step of size one minimises the energy with its global part linearised.
         self.step_size = nn.Parameter(torch.full((num_steps,), 0.5))
@@ -166,13 +167,13 @@ class InfNet(nn.Module):
     ) -> None:
         super().__init__()
         self.pooled = PooledComponents(encoder, num_feature_layers, dropout=dropout)
-        self.local = _perceptron(self.pooled.channels, num_labels, dropout)
+        sizes = [self.pooled.channels, self.pooled.channels, num_labels]
+        self.local = MLP(sizes, dropout=dropout, norm=None)
         self.augmented, self.inference = deepcopy(self.local), deepcopy(self.local)
         self.global_energy = GlobalEnergy(num_labels, num_units)
 
     def forward(self, data: Data) -> Tensor:
-        logits: Tensor = self.inference(self.pooled(data))
-        return logits
+        return cast(Tensor, self.inference(self.pooled(data)))
 
     def networks(self, data: Data) -> InfNetOutput:
         """The logits of all networks. Only the local part trains the components."""
@@ -207,13 +208,10 @@ class UnrolledObjective(SigmoidScores, Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns the weighted loss of all steps."""
-        output = model(batch, return_intermediate=True)
-        logits = [*output.intermediate, output.logits]
-        weights = [1.0 / (len(logits) - t) for t in range(len(logits))]
-        losses = [
-            weight * masked_bce(z, batch.y) for weight, z in zip(weights, logits, strict=True)
-        ]
-        return torch.stack(losses).sum() / sum(weights)
+        logits, intermediate = model(batch, return_intermediate=True)
+        losses = torch.stack([masked_bce(z, batch.y) for z in (*intermediate, logits)])
+        weights = 1.0 / torch.arange(len(losses), 0, -1, device=losses.device)
+        return (weights * losses).sum() / weights.sum()
 
     def is_mean(self) -> bool:
         """Returns :obj:`True`, as each step's loss is a mean over known labels."""
@@ -323,7 +321,3 @@ def energy_network(
     for network in networks:
         start_from_frequencies(network.lins[-1].bias, train.y, frequency_strength)
     return model
-
-
-def _perceptron(channels: int, num_labels: int, dropout: float) -> MLP:
-    return MLP([channels, channels, num_labels], dropout=dropout, norm=None)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +12,11 @@ from tg_mlc.data import from_arrays
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def small(tmp_path, monkeypatch):
     """Vectors in place of any data set; the names that were loaded."""
-    loaded: list[str] = []
+    loaded = []
 
-    def load(name: str, root: Path) -> Any:
+    def load(name, root):
         loaded.append(name)
         x = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
         return from_arrays(x, (x[:, :2] > 0).astype(np.float32), kind="vector")
@@ -29,7 +27,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return loaded
 
 
-def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
+def test_goes_on_where_it_stopped(small, tmp_path):
     main("emotions", seeds=1, seconds=0)
     main("emotions,scene", seeds=1, seconds=0)
     assert small == ["emotions", "scene"]
@@ -39,14 +37,14 @@ def test_goes_on_where_it_stopped(small: list[str], tmp_path: Path) -> None:
     assert len(points) == 14
 
 
-def test_rows_of_another_time_are_made_again(small: list[str], tmp_path: Path) -> None:
+def test_rows_of_another_time_are_made_again(small, tmp_path):
     for seconds in (0, 0.5):
         main("emotions", seeds=1, seconds=seconds)
         assert json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds
     assert small == ["emotions", "emotions"]
 
 
-def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_data_sets_are_cut(monkeypatch):
     monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
     x = np.arange(50, dtype=np.float32)[:, None]
     part = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
@@ -54,7 +52,7 @@ def test_large_data_sets_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(part.rows("x").flatten().tolist())) == 20
 
 
-def test_labels_are_ranked_apart_by_their_positives() -> None:
+def test_labels_are_ranked_apart_by_their_positives():
     y_train = np.array([[0, 1, 1, 1]] + 5 * [[0, 0, 1, 1]])
     y_test, scores = np.array([[1, 1, 1, 0], [0] * 4]), np.array([[1.0, 0, 1, 0], [0, 1.0, 0, 1]])
     assert by_positives(y_train, y_test, scores) == {  # The last label has no test sample.

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ from tg_mlc.papers.recipes import RECIPES
 class Few(list[SimpleNamespace]):
     """Five samples with one label."""
 
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, **attributes):
         x = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3])
         super().__init__(SimpleNamespace(x=x) for _ in range(5))
         self.y = torch.zeros(5, 1)
@@ -38,9 +36,9 @@ class Few(list[SimpleNamespace]):
     ],
 )
 def test_linear_rows_minimise_the_loss_of_their_name(
-    name: str, dataset: Few, suffix: str, num_classifiers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fit(x: Any, y: torch.Tensor, split: Split, loss: str = "hinge") -> None:
+    name, dataset, suffix, num_classifiers, monkeypatch
+):
+    def fit(x, y, split, loss="hinge"):
         raise RuntimeError(f"{loss} loss on {x.shape}")
 
     monkeypatch.setattr(baselines, "tuned_linear", fit)
@@ -48,7 +46,7 @@ def test_linear_rows_minimise_the_loss_of_their_name(
     split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
     losses = {f"linear SVM{suffix}": "hinge", f"logistic regression{suffix}": "logistic"}
     losses = {f"{row}, tuned": losses[row] for row in list(losses)[-num_classifiers:]}
-    made = baselines._rows(Task(name, cast(Any, dataset)), split, 0, {})
+    made = baselines._rows(Task(name, dataset), split, 0, {})
     rows = dict(islice(made, 1 + num_classifiers))
     assert list(rows) == ["label frequency", *losses]
     for row in losses:
@@ -56,7 +54,7 @@ def test_linear_rows_minimise_the_loss_of_their_name(
             rows[row]()
 
 
-def test_the_network_on_atoms_runs(root: Path) -> None:
+def test_the_network_on_atoms_runs(root):
     molecules = RECIPES["nci"].load_dataset(root)
     batch = next(iter(DataLoader(molecules[:4], batch_size=4)))
     assert PooledGNN(molecules.num_labels)(batch).shape == (4, 52)

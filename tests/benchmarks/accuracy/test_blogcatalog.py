@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +32,7 @@ NUM_NODES = 120
 
 
 @pytest.fixture(scope="module")
-def network() -> np.ndarray:
+def network():
     """Two communities."""
     rng = np.random.default_rng(0)
     same = np.arange(NUM_NODES) % 2 == np.arange(NUM_NODES)[:, None] % 2
@@ -43,7 +41,7 @@ def network() -> np.ndarray:
 
 
 @pytest.fixture
-def graph(network: np.ndarray) -> Graph:
+def graph(network):
     adjacency = sp.csr_array(network)
     edge_index = torch.from_numpy(np.stack(adjacency.nonzero())).long()
     even = torch.arange(NUM_NODES) % 2 == 0
@@ -52,7 +50,7 @@ def graph(network: np.ndarray) -> Graph:
     return Graph(adjacency, edge_index, torch.stack([even, ~even], dim=1).float(), embeddings)
 
 
-def test_netmf_separates_communities(graph: Graph) -> None:
+def test_netmf_separates_communities(graph):
     x = graph.embeddings[NETMF]
     similar = torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=-1)
     same = (graph.y[:, :1] == graph.y[:, 0]).bool()
@@ -60,16 +58,14 @@ def test_netmf_separates_communities(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("row", [NETMF, PROPAGATION])
-def test_base_classifiers_predict_labels(graph: Graph, row: str) -> None:
+def test_base_classifiers_predict_labels(graph, row):
     trial = Trial.of(graph, seed=0, fraction=0.5)
     scores = trial.scores[row]
     assert ((scores[:, 0] > scores[:, 1]) == graph.y[:, 0].bool()).float().mean() > 0.9
 
 
 @pytest.mark.parametrize("row", [NETMF, PROPAGATION])
-def test_scores_depend_on_no_test_label_and_on_no_label_of_the_node_itself(
-    graph: Graph, row: str
-) -> None:
+def test_scores_depend_on_no_test_label_and_on_no_label_of_the_node_itself(graph, row):
     trial = Trial.of(graph, seed=0, fraction=0.5)
     hidden = graph.y.clone()
     hidden[trial.test] = 1 - hidden[trial.test]
@@ -82,13 +78,13 @@ def test_scores_depend_on_no_test_label_and_on_no_label_of_the_node_itself(
     assert not torch.equal(again[trial.test], trial.scores[row][trial.test])
 
 
-def test_as_many_labels_as_a_node_has_are_predicted() -> None:
+def test_as_many_labels_as_a_node_has_are_predicted():
     y = torch.tensor([[1.0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
     found = benchmark.measured(y, torch.tensor([[3.0, 2, 1], [0, 1, 2], [1, 2, 3], [-3, 3, -3]]))
     assert found["known"]["f1_micro"] == pytest.approx(4 / 5)
 
 
-def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
+def test_thresholds_never_see_the_nodes_they_decide_on():
     y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
     # Each half has a threshold that is right for it.
     logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
@@ -99,14 +95,12 @@ def test_thresholds_never_see_the_nodes_they_decide_on() -> None:
 
 
 @needs_loader
-def test_a_run_that_stopped_early_goes_on(
-    network: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_stopped_early_goes_on(network, tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    sizes: dict[str, Any] = {"SIZES": dict.fromkeys(SIZES, 8)}
+    sizes = {"SIZES": dict.fromkeys(SIZES, 8)}
     sizes |= {"FROM_EMBEDDINGS": (2, 1e-2), "FROM_SCORES": (2, 1e-3)}
     for name, value in {**sizes, "CHANNELS": 8, "is_installed": lambda package: False}.items():
         monkeypatch.setattr(benchmark, name, value)
@@ -118,7 +112,7 @@ def test_a_run_that_stopped_early_goes_on(
 
     main(seeds=1, root=tmp_path)
     benchmark.load.cache_clear()
-    made: list[tuple[int, float]] = []
+    made = []
     run_share = lambda seed, share, root: made.append((seed, share)) or []  # noqa: E731
     monkeypatch.setattr(benchmark, "run_share", run_share)
     main(seeds=2, root=tmp_path)
@@ -127,7 +121,7 @@ def test_a_run_that_stopped_early_goes_on(
     assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
 
 
-def test_a_missing_sampler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_sampler_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(benchmark, "WITH_PYG_LIB", False)
     monkeypatch.setattr(benchmark, "WITH_TORCH_SPARSE", False)
     with pytest.raises(SystemExit, match=r"torch-sparse.*\[sparse\]"):

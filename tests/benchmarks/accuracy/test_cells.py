@@ -3,8 +3,6 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ import torch
 from benchmarks.accuracy.baselines import rivals
 from benchmarks.accuracy.cells import (
     Cell,
-    Learned,
     fingerprint,
     recipe_of,
     run_cell,
@@ -39,7 +36,7 @@ SPLIT = Split(*torch.arange(60).split([36, 12, 12]), "by hand")
 TEST = SPLIT.test.numpy()
 
 
-def samples(*, other_test: bool) -> ArrayDataset:
+def samples(*, other_test=False):
     """Bags of 12 words with 5 labels; on request with other labels and words in the test part."""
     rng = np.random.default_rng(0)
     words = (rng.random((60, 12)) < 0.4).astype(np.float32)
@@ -51,7 +48,7 @@ def samples(*, other_test: bool) -> ArrayDataset:
     return ArrayDataset(Records(sp.csr_array(words), y, list("abcde")).to_samples())
 
 
-def drugs(*, other_test: bool) -> MoleculeDataset:
+def drugs(*, other_test):
     """Chains of carbon; on request with other labels and molecules in the test part."""
     ends = [(acid, amine) for acid in (0, 1) for amine in (0, 1)] * 15
     smiles = [
@@ -64,18 +61,16 @@ def drugs(*, other_test: bool) -> MoleculeDataset:
     return MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"], transform=molecule_features())
 
 
-def made(
-    row: Row,
-    folder: Path,
-    *,
-    other_test: bool,
-    learned: dict[Cell, Learned] | None = None,
-    dataset: str = "bibtex",
-) -> dict[str, Any]:
-    """The cell of a small model."""
-    recipe = recipe_of(dataset, row, channels=8, epochs=1)
+def task_of(row, dataset="bibtex", *, other_test=False, **smaller):
+    """Small samples, and the recipe of a row."""
+    recipe = recipe_of(dataset, row, **smaller)
     raw = (drugs if dataset == "sider" else samples)(other_test=other_test)
-    task = Task(dataset, recipe.prepare(raw, SPLIT), recipe)
+    return Task(dataset, recipe.prepare(raw, SPLIT), recipe)
+
+
+def made(row, dataset="bibtex", learned=None, **options):
+    """The cell of a small model."""
+    task = task_of(row, dataset, channels=8, epochs=1, **options)
     return run_cell(Cell(dataset, row, 10), task, SPLIT, {}, learned)
 
 
@@ -102,17 +97,12 @@ MOLECULE_ROWS += [Row("linear SVM"), Row("random forest")]
     + [("sider", row) for row in MOLECULE_ROWS],
     ids=lambda value: value.title if isinstance(value, Row) else value,
 )
-def test_no_test_sample_reaches_what_is_learned_or_tuned(
-    dataset: str, row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forest(seed: int = 0) -> ForestBaseline:
+def test_no_test_sample_reaches_what_is_learned_or_tuned(dataset, row, monkeypatch):
+    def forest(seed=0):
         return ForestBaseline(30, criterion="gini", random_state=seed)
 
     monkeypatch.setattr("benchmarks.accuracy.baselines.forest", forest)
-    ours, theirs = (
-        made(row, tmp_path / str(other), other_test=other, dataset=dataset)
-        for other in (False, True)
-    )
+    ours, theirs = (made(row, dataset, other_test=other) for other in (False, True))
     assert ours["run"]["metrics"] != theirs["run"]["metrics"]  # Test samples do differ.
     # Fingerprints of inputs, label graph, weights and validation scores.
     assert ours.get("fingerprints") == theirs.get("fingerprints")
@@ -121,16 +111,12 @@ def test_no_test_sample_reaches_what_is_learned_or_tuned(
 
 
 @pytest.mark.parametrize("model", ["lamp", "mped"])
-def test_what_a_model_along_all_pairs_has_learned_is_learned_once(
-    model: str, tmp_path: Path
-) -> None:
+def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model):
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")
-    kept: dict[Cell, Learned] = {}
-    alone, first, after = (
-        made(row, tmp_path / str(i), other_test=False, learned=found)
-        for i, (row, found) in enumerate([(rows[0], None), (rows[1], kept), (rows[0], kept)])
-    )
+    kept = {}
+    alone = made(rows[0])
+    first, after = (made(row, learned=kept) for row in rows[::-1])
     assert list(kept) == [Cell("bibtex", rows[1], 10)]
     assert alone["fingerprints"] == after["fingerprints"] != first["fingerprints"]
     assert after["run"]["metrics"] == alone["run"]["metrics"]
@@ -138,8 +124,8 @@ def test_what_a_model_along_all_pairs_has_learned_is_learned_once(
     assert after["run"]["seconds"] > first["run"]["seconds"]
 
 
-def test_a_model_that_takes_given_labels_is_validated_with_none_given(tmp_path: Path) -> None:
-    run = made(Row("lamp-given", False, "complete"), tmp_path, other_test=False)["run"]
+def test_a_model_that_takes_given_labels_is_validated_with_none_given():
+    run = made(Row("lamp-given", False, "complete"))["run"]
     expected = run["on_validation"]["average_precision_macro"]
     assert run["validation"] == pytest.approx(expected, abs=1e-6)
 
@@ -147,42 +133,36 @@ def test_a_model_that_takes_given_labels_is_validated_with_none_given(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)]
 )
-def test_rivals_have_the_encoder_of_their_papers(name: str, part: type, tmp_path: Path) -> None:
+def test_rivals_have_the_encoder_of_their_papers(name, part):
     for row in (row for table in TABLES.values() for row in table.rows if row.model == name):
-        recipe = recipe_of("bibtex", row, channels=8)
-        task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
-        assert any(isinstance(module, part) for module in untrained(row, task, SPLIT).modules())
+        modules = untrained(row, task_of(row, channels=8), SPLIT).modules()
+        assert any(isinstance(module, part) for module in modules)
 
 
-def test_no_test_document_reaches_the_vocabulary() -> None:
+def test_no_test_document_reaches_the_vocabulary():
     train = [["a", "b"], ["b", "c"]]
     encode, others = TextOptions().encode, (["d"], ["a", "e", "e", "e"])
     ours, theirs = (encode(train, [*train, test]) for test in others)
     assert ours[1] == theirs[1] == ["<unk>", "b", "a", "c"]
 
 
-def test_a_fingerprint_tells_values_types_and_order_apart() -> None:
-    values: list[Any] = [{"a": torch.zeros(2)}, {"a": torch.zeros(2, dtype=torch.long)}]
+def test_a_fingerprint_tells_values_types_and_order_apart():
+    values = [{"a": torch.zeros(2)}, {"a": torch.zeros(2, dtype=torch.long)}]
     values += [{"a": torch.zeros(1, 2)}, {"b": torch.zeros(2)}, [1, [2]], [[1], 2], None]
     assert len({fingerprint(value) for value in values}) == len(values)
     assert fingerprint({"a": torch.zeros(2)}) == fingerprint(values[0])
 
 
-DATA = {"sha256": "0"}
+def settings(row, **smaller):
+    return settings_of(Cell("bibtex", row, 10), task_of(row, **smaller), SPLIT, {"sha256": "0"})
 
 
-def settings(row: Row, folder: Path, **smaller: int) -> dict[str, Any]:
-    recipe = recipe_of("bibtex", row, **smaller)
-    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
-    return settings_of(Cell("bibtex", row, 10), task, SPLIT, DATA)
-
-
-def test_settings_know_what_is_smaller(tmp_path: Path) -> None:
+def test_settings_know_what_is_smaller():
     row, three = Row("lamp", False, "complete"), Row("lamp", False, "complete", change="T=3")
-    found = settings(row, tmp_path, channels=8, epochs=2)
+    found = settings(row, channels=8, epochs=2)
     assert (found["model"]["channels"], found["fit"]["max_epochs"]) == (8, 2)
-    assert found != settings(row, tmp_path)
-    assert settings(three, tmp_path)["model"]["num_steps"] == 3
+    assert found != settings(row)
+    assert settings(three)["model"]["num_steps"] == 3
     assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-complete-T=3-s10"
 
 
@@ -190,7 +170,7 @@ TRACKED = stored(tracked=True)
 
 
 @pytest.mark.parametrize("name", sorted(TRACKED["dataset"].unique()))
-def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
+def test_tracked_cells_were_trained_as_recipes_say_today(name):
     for _, cell in TRACKED[TRACKED["dataset"] == name].iterrows():
         if cell["row"].node_messages is not None:
             recipe, settings = recipe_of(name, cell["row"]), cell["content"]["settings"]
@@ -201,15 +181,14 @@ def test_tracked_cells_were_trained_as_recipes_say_today(name: str) -> None:
             assert settings["batch_size"] == recipe.batch_size
 
 
-def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -> None:
+def test_label_dropout_is_that_of_attention_among_labels_alone():
     row = Row("lamp", False, "complete", change="label dropout 0.75")
-    recipe = recipe_of("bibtex", row, channels=8)
-    task = Task("bibtex", recipe.prepare(samples(other_test=False), SPLIT), recipe)
+    task = task_of(row, channels=8)
     modules = untrained(row, task, SPLIT).modules()
     convs = [module for module in modules if isinstance(module, AttentionConv)]
     found = {type(conv): conv.attention_dropout for conv in convs}
-    assert found == {FeatureToLabelConv: recipe.model["dropout"], LabelToLabelConv: 0.75}
-    assert settings(row, tmp_path) != settings(replace(row, change=None), tmp_path)
+    assert found == {FeatureToLabelConv: task.recipe.model["dropout"], LabelToLabelConv: 0.75}
+    assert settings(row) != settings(replace(row, change=None))
 
 
 @pytest.mark.parametrize(
@@ -226,16 +205,14 @@ def test_label_dropout_is_that_of_attention_among_labels_alone(tmp_path: Path) -
     ],
     ids=lambda value: value.title if isinstance(value, Row) else value[1],
 )
-def test_settings_know_what_is_not_said(
-    row: Row, changed: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = settings(row, tmp_path)
-    assert before == settings(row, tmp_path)
+def test_settings_know_what_is_not_said(row, changed, monkeypatch):
+    before = settings(row)
+    assert before == settings(row)
     change_default(*changed, monkeypatch)
-    assert settings(row, tmp_path) != before
+    assert settings(row) != before
 
 
-def change_default(call: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def change_default(call, name, monkeypatch):
     """Doubles the default of an option."""
     function = inspect.unwrap(call.__init__ if isinstance(call, type) else call)
     if name in (function.__kwdefaults__ or {}):
@@ -248,8 +225,8 @@ def change_default(call: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(function, "__defaults__", values)
 
 
-def test_settings_of_a_classifier(tmp_path: Path) -> None:
-    assert settings(Row("linear SVM"), tmp_path) == {
+def test_settings_of_a_classifier():
+    assert settings(Row("linear SVM")) == {
         "data": "0",
         "split": "official",
         "settings": {"inputs": "TF-IDF (sublinear), unit length; vectors standardised"},

@@ -7,12 +7,12 @@ from benchmarks.accuracy import completion
 
 
 @pytest.fixture(scope="module")
-def rng() -> np.random.Generator:
+def rng():
     return np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
-def y(rng: np.random.Generator) -> np.ndarray:
+def y(rng):
     """Two groups of samples with two groups of labels, and noise."""
     group = np.arange(40) % 2
     likely = np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)
@@ -20,20 +20,18 @@ def y(rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def kernel(rng: np.random.Generator) -> np.ndarray:
+def kernel(rng):
     x = rng.random((40, 5))
     return x @ x.T
 
 
-def test_tanimoto_counts_what_is_shared() -> None:
+def test_tanimoto_counts_what_is_shared():
     kernel = completion.tanimoto(np.array([[2.0, 1, 0], [1, 1, 1], [0, 0, 0]]))
     assert kernel.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("has_labels", [False, True])
-def test_ridge_predicts_each_sample_as_a_fit_without_it(
-    y: np.ndarray, kernel: np.ndarray, has_labels: bool
-) -> None:
+def test_ridge_predicts_each_sample_as_a_fit_without_it(y, kernel, has_labels):
     labels = np.eye(12) + completion.cosine(y.T) if has_labels else None
     held_out, dual = completion.ridge(kernel, y, 2.0, labels)
     for row in (0, 7):
@@ -42,7 +40,7 @@ def test_ridge_predicts_each_sample_as_a_fit_without_it(
         np.testing.assert_allclose(held_out[row], kernel[row, others] @ dual)
 
 
-def test_crossed_predicts_pairs_without_their_values(y: np.ndarray, kernel: np.ndarray) -> None:
+def test_crossed_predicts_pairs_without_their_values(y, kernel):
     labels = completion.cosine(y.T)
     before = completion.crossed(kernel, labels, y, 1.0)
     changed = y.copy()
@@ -52,7 +50,7 @@ def test_crossed_predicts_pairs_without_their_values(y: np.ndarray, kernel: np.n
     assert not np.allclose(after[3, 7], before[3, 7])
 
 
-def test_an_autoencoder_is_the_regression_on_all_other_labels(y: np.ndarray) -> None:
+def test_an_autoencoder_is_the_regression_on_all_other_labels(y):
     weight = completion.autoencoder(y.T @ y, 3.0)
     assert np.diag(weight).tolist() == [0] * 12
     others = y[:, 1:]
@@ -60,14 +58,14 @@ def test_an_autoencoder_is_the_regression_on_all_other_labels(y: np.ndarray) -> 
     np.testing.assert_allclose(weight[1:, 0], expected)
 
 
-def test_samples_with_many_labels_count_less() -> None:
+def test_samples_with_many_labels_count_less():
     x = np.array([[1.0] * 30 + [0, 0], [0.0] * 30 + [1, 1]])
     gram = completion.weighted_gram(x)
     assert gram[0, 1] < 1 < gram[30, 31]
 
 
 @pytest.mark.parametrize("method", ["autoencoder", "crossed", "factors"])
-def test_hidden_pairs_are_found(y: np.ndarray, method: str) -> None:
+def test_hidden_pairs_are_found(y, method):
     known = np.where(np.random.default_rng(1).random(y.shape) < 0.1, 0, y)
     samples, labels = completion.cosine(known), completion.cosine(known.T)
     scores = {
@@ -79,12 +77,12 @@ def test_hidden_pairs_are_found(y: np.ndarray, method: str) -> None:
     assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
 
 
-def test_neighbours_without_any_alike_give_the_frequencies() -> None:
+def test_neighbours_without_any_alike_give_the_frequencies():
     y, frequency = np.array([[1.0, 0], [1, 1]]), np.array([0.9, 0.5])
     alike = np.array([[0.0, 0], [0.5, 0]])
     found = completion.neighbours(alike, y, frequency, power=2.0, prior=0.75)
     np.testing.assert_allclose(found, [[0.9, 0.5], [(0.25 + 0.75 * 0.9), 0.75 * 0.5]])
 
 
-def test_log_odds_are_cut_off() -> None:
+def test_log_odds_are_cut_off():
     assert completion.logit(np.array([0.0, 0.5, 2.0]), 0.25).tolist() == [-np.log(3), 0, np.log(3)]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from benchmarks.accuracy.explained_drug import LABEL, NAME, SMILES
 from benchmarks.files import read
@@ -10,14 +9,14 @@ from benchmarks.files import read
 PAGE = Path(__file__).parents[3] / "docs" / "explanations.md"
 
 
-def numbers_in(value: Any) -> set[str]:
+def numbers_in(value):
     """All numbers of a result without their signs, as the page rounds them."""
     if isinstance(value, dict):
         return set().union(*map(numbers_in, value.values()))
     return {f"{abs(value):.2f}"} if isinstance(value, float) else set()
 
 
-def test_every_number_of_the_reading_is_in_the_results() -> None:
+def test_every_number_of_the_reading_is_in_the_results():
     section = PAGE.read_text().split("## How to read why a drug gets a label")[1].split("\n## ")[0]
     result = {key: value for key, value in read(NAME).items() if key != "environment"}
     written = set(re.findall(r"\d+\.\d+", section))
@@ -27,7 +26,7 @@ def test_every_number_of_the_reading_is_in_the_results() -> None:
     assert LABEL in section
 
 
-def test_what_the_reading_says_in_words() -> None:
+def test_what_the_reading_says_in_words():
     result = read(NAME)
     assert result["probability"] > result["threshold"]
     assert min(result["parts"].values()) >= 0

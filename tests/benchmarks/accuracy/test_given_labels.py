@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ NAMES = ["a", "b", "twin of a", "twin of b"]
 
 
 @pytest.fixture
-def twins() -> ArrayDataset:
+def twins():
     """Bags of words that are independent of the labels; the last two labels repeat the others."""
     rng = np.random.default_rng(0)
     words = (rng.random((120, 12)) < 0.4).astype(np.float32)
@@ -31,13 +29,13 @@ def twins() -> ArrayDataset:
     return ArrayDataset(Records(sp.csr_array(words), np.hstack([y, y]), NAMES).to_samples())
 
 
-def trial(dataset: ArrayDataset, seed: int = 0) -> Trial:
+def trial(dataset, seed=0):
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
     task, split = Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed)
     return Trial(task, split, seed, {"max_epochs": 1}, dataset, 0.0)
 
 
-def test_all_rows_are_given_the_same_labels_and_more_of_them(twins: ArrayDataset) -> None:
+def test_all_rows_are_given_the_same_labels_and_more_of_them(twins):
     test = torch.arange(60)
     fractions = [trial(twins).given(test, fraction) for fraction in SHARES]
     assert fractions[0].isnan().all()
@@ -49,7 +47,7 @@ def test_all_rows_are_given_the_same_labels_and_more_of_them(twins: ArrayDataset
     assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), ~known)
 
 
-def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset) -> None:
+def test_the_regression_takes_what_is_known_of_other_labels(twins):
     each = trial(twins)
     predict, settings = ROWS[LOGISTIC](each)
     y = twins.y[each.split.test]
@@ -60,25 +58,19 @@ def test_the_regression_takes_what_is_known_of_other_labels(twins: ArrayDataset)
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(
-    row: str, twins: ArrayDataset, tmp_path: Path
-) -> None:
-    learned, from_other_tests = learned_twice(row, twins, tmp_path)
+def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(row, twins):
+    learned, from_other_tests = learned_twice(row, twins)
     assert learned == from_other_tests
 
 
 @pytest.mark.parametrize("encoding", given_labels.ENCODINGS)
-def test_no_test_label_reaches_any_encoding_of_known_labels(
-    encoding: str, twins: ArrayDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_test_label_reaches_any_encoding_of_known_labels(encoding, twins, monkeypatch):
     monkeypatch.setattr(given_labels, "ENCODINGS", {encoding: given_labels.ENCODINGS[encoding]})
-    learned, from_other_tests = learned_twice(LOGISTIC, twins, tmp_path)
+    learned, from_other_tests = learned_twice(LOGISTIC, twins)
     assert learned == from_other_tests
 
 
-def learned_twice(
-    row: str, dataset: ArrayDataset, folder: Path
-) -> list[tuple[list[list[float]], dict[str, Any]]]:
+def learned_twice(row, dataset):
     """The scores and settings of a row, and those with all labels of test samples changed."""
     y, test = dataset.y.clone(), trial(dataset).split.test
     y[test] = 1.0 - y[test]
@@ -92,9 +84,7 @@ def learned_twice(
     return found
 
 
-def test_it_writes_scores_of_labels_that_are_not_given(
-    twins: ArrayDataset, tmp_path: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_writes_scores_of_labels_that_are_not_given(twins, tmp_path, own_runs, monkeypatch):
     monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
     given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1, seconds=0.0)
     result = json.loads((own_runs / "given_labels-bookmarks.json").read_text())

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import lzma
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tg_mlc.baselines import ForestBaseline, NetworkBaseline
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path, monkeypatch):
     """Files of a small tree; forests and networks are small, too."""
     rng, kind = np.random.default_rng(0), "hierarchical x,x/y,x/z,u"
     header = (
@@ -33,7 +32,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
+def test_rows_of_a_small_tree(root, own_runs):
     main(root, seeds=1, parts="frequency,alone,networks")
     path = own_runs / "hierarchies.json"
     found = json.loads(path.read_text())
@@ -45,7 +44,7 @@ def test_rows_of_a_small_tree(root: Path, own_runs: Path) -> None:
     assert json.loads(path.read_text())["runs"] == found["runs"]
 
 
-def test_stories_are_divided_by_a_seed(tmp_path: Path, real_file) -> None:
+def test_stories_are_divided_by_a_seed(tmp_path, real_file):
     real_file("rcv1v2/raw/rcv1_dev.json.xz")
     (train, test), (other, _) = (benchmark.load(tmp_path, TOPICS, seed) for seed in range(2))
     assert [len(train), len(test), len(other)] == [1853, 463, 1853]

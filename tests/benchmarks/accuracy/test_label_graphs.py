@@ -1,31 +1,29 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
+from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from benchmarks.accuracy.label_graphs import co_occurrence_scores, mean_label_attention, recovery
-from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, tree
+from tg_mlc.graphs import co_occurrence, edgeless, fully_connected, tree
+from tg_mlc.models import LaMP
+from tg_mlc.nn.encoders import VectorEncoder
 
 
-def test_recovery_of_a_known_graph() -> None:
+def test_recovery_of_a_known_graph():
     truth = tree([("b", "a"), ("c", "a")], ["a", "b", "c", "d"])
     joined = torch.zeros(4, 4)
     joined[truth.edge_index[0], truth.edge_index[1]] = 1
-    perfect, reversed_ = recovery(joined, truth), recovery(-joined, truth)
-    assert (perfect["ROC-AUC"], perfect["average precision"]) == (1.0, 1.0)
-    assert reversed_["ROC-AUC"] == 0.0
-    assert perfect["share of pairs joined"] == pytest.approx(2 / 6)
-
-
-def test_a_graph_that_joins_all_pairs_cannot_be_recovered() -> None:
+    perfect = {"ROC-AUC": 1.0, "average precision": 1.0}
+    assert recovery(joined, truth) == {**perfect, "share of pairs joined": pytest.approx(2 / 6)}
+    assert recovery(-joined, truth)["ROC-AUC"] == 0.0
+    # A graph that joins all pairs cannot be recovered.
     found = recovery(torch.rand(4, 4), fully_connected(4))
     assert found == {"ROC-AUC": None, "average precision": None, "share of pairs joined": 1.0}
 
 
-def test_co_occurrence_scores() -> None:
+def test_co_occurrence_scores():
     y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
     assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
     # The second label, given each.
@@ -37,7 +35,7 @@ def test_co_occurrence_scores() -> None:
 
 @pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
 @pytest.mark.parametrize("unknown", [0.0, 0.3])
-def test_co_occurrence_scores_are_those_of_the_library(weight: Any, unknown: float) -> None:
+def test_co_occurrence_scores_are_those_of_the_library(weight, unknown):
     generator = torch.Generator().manual_seed(0)
     y = (torch.rand(60, 8, generator=generator) < 0.2).float()
     y[torch.rand(60, 8, generator=generator) < unknown] = torch.nan
@@ -49,13 +47,13 @@ def test_co_occurrence_scores_are_those_of_the_library(weight: Any, unknown: flo
     assert (scores[never] < 0).all() if weight == "correlation" else (scores[never] == 0).all()
 
 
-def test_correlation_is_that_of_pairs_in_which_both_are_known() -> None:
+def test_correlation_is_that_of_pairs_in_which_both_are_known():
     y = torch.tensor([[1, 0], [0, 1], [0, 0], [1, torch.nan], [torch.nan, 1]])
     found, expected = co_occurrence_scores(y, "correlation"), torch.corrcoef(y[:3].t())
     torch.testing.assert_close(found[0, 1], expected[0, 1])
 
 
-def test_left_out_labels_do_not_count_in_recovery() -> None:
+def test_left_out_labels_do_not_count_in_recovery():
     truth = tree([("b", "a"), ("d", "c")], ["a", "b", "c", "d"])
     scores = torch.zeros(4, 4)
     scores[0, 1] = scores[1, 0] = 1.0
@@ -63,26 +61,11 @@ def test_left_out_labels_do_not_count_in_recovery() -> None:
     assert recovery(scores, truth, torch.tensor([True, True, True, False]))["ROC-AUC"] == 1.0
 
 
-class OneStep(torch.nn.Module):
-    """Attends along the label graph with weights that are known."""
-
-    def __init__(self, graph: LabelGraph) -> None:
-        super().__init__()
-        from tg_mlc.models import LaMP
-        from tg_mlc.nn.encoders import VectorEncoder
-
-        self.lamp = LaMP(VectorEncoder(3, 8), graph, num_feature_layers=0, num_steps=1)
-
-    def forward(self, batch, **kwargs):
-        return self.lamp(batch, **kwargs)
-
-
 @pytest.mark.parametrize("graph", [edgeless(4), fully_connected(4)], ids=["edgeless", "complete"])
-def test_mean_attention_is_a_distribution_along_the_graph(graph: LabelGraph) -> None:
-    from torch_geometric.data import Data
-
+def test_mean_attention_is_a_distribution_along_the_graph(graph):
     loader = DataLoader([Data(x=torch.randn(1, 3)) for _ in range(5)], batch_size=2)
-    attention = mean_label_attention(OneStep(graph).eval(), loader)
+    model = LaMP(VectorEncoder(3, 8), graph, num_feature_layers=0, num_steps=1).eval()
+    attention = mean_label_attention(model, loader)
     torch.testing.assert_close(attention.sum(dim=1), torch.ones(4))
     if graph.num_edges == 4:
         torch.testing.assert_close(attention, torch.eye(4))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
@@ -11,18 +10,18 @@ from torch_geometric.data import Batch
 from benchmarks.accuracy import learning_curve
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
 from benchmarks.report.learning_curves import draw, section
-from tests.papers.recipes.test_recipes import WORDS, Y
+from tests.papers.recipes.conftest import WORDS, Y
 from tg_mlc.data import ArrayDataset, random_split
 from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
 
 
 @pytest.fixture
-def bags() -> ArrayDataset:
+def bags():
     return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
 
 
-def test_all_models_of_words_take_the_same_batches(bags: ArrayDataset) -> None:
+def test_all_models_of_words_take_the_same_batches(bags):
     models = {name: make() for name, make in contenders(bags, channels=16).items()}
     assert list(models) == [DEFAULT, TIED, RELEASED]
     batch = Batch.from_data_list(list(bags[:5]))
@@ -34,9 +33,7 @@ def test_all_models_of_words_take_the_same_batches(bags: ArrayDataset) -> None:
     torch.testing.assert_close(released(batch)[:1], released(alone))
 
 
-def test_it_learns_and_draws_what_the_readme_writes(
-    root: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_learns_and_draws_what_the_readme_writes(root, own_runs, monkeypatch):
     recipe = RECIPES["nci"]
     whole = recipe.load_dataset(root)
     few = whole[random_split(len(whole), seed=0).test]

@@ -3,11 +3,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace as changed
 from importlib import import_module
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ from benchmarks.accuracy import paper_tables
 from benchmarks.accuracy.cells import Cell, stored, without_own_steps
 from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, main
 from benchmarks.accuracy.runs import Row, Run
-from tg_mlc.papers.recipes import RECIPES, Recipe
+from tg_mlc.papers.recipes import RECIPES
 
 FC, EL, SVM = Row("lamp", False, "complete"), Row("lamp", False, "edgeless"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)
@@ -25,14 +22,14 @@ CELL = Cell("bibtex", FC, 10)
 class NoSamples:
     """In place of data sets."""
 
-    def describe(self, name: str) -> dict[str, Any]:
+    def describe(self, name):
         return {"name": name, "sha256": "0"}
 
-    def trial(self, name: str, recipe: Recipe, seed: int) -> tuple[Recipe, None]:
+    def trial(self, name, recipe, seed):
         return recipe, None
 
 
-def made(cell: Cell, *_: Any) -> dict[str, Any]:
+def made(cell, *_):
     if cell.row == EL:
         raise RuntimeError("does not train")
     names = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
@@ -40,21 +37,21 @@ def made(cell: Cell, *_: Any) -> dict[str, Any]:
     return {"run": Run(cell.row, cell.seed, "", 60.0, {**metrics}, []).to_dict(), "epochs": 1}
 
 
-def settings(cell: Cell, recipe: Recipe, *_: Any) -> dict[str, Any]:
+def settings(cell, recipe, *_):
     return {"fit": recipe.fit}
 
 
 @pytest.fixture(autouse=True)
-def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_training(monkeypatch):
     monkeypatch.setattr(paper_tables, "run_cell", made)
     monkeypatch.setattr(paper_tables, "settings_of", settings)
 
 
-def grid(**options: Any) -> Grid:
-    return Grid(NoSamples(), **options)  # type: ignore[arg-type]
+def grid(**options):
+    return Grid(NoSamples(), **options)
 
 
-def test_a_cell_that_is_there_is_kept(own_runs: Path) -> None:
+def test_a_cell_that_is_there_is_kept(own_runs):
     assert grid().make(CELL, None) == "made"
     before = CELL.path(tracked=False).stat().st_mtime_ns
     assert grid().make(CELL, None) == "there"
@@ -65,7 +62,7 @@ def test_a_cell_that_is_there_is_kept(own_runs: Path) -> None:
     assert Cell(*there) == CELL
 
 
-def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs: Path) -> None:
+def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs):
     grid(epochs=1).make(CELL, None)
     assert grid().make(CELL, None) == OTHER
     assert json.loads(CELL.path(tracked=False).read_text())["settings"]["fit"]["max_epochs"] == 1
@@ -73,12 +70,12 @@ def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs: Pat
     assert grid().make(CELL, None) == "there"
 
 
-def test_a_failed_cell_leaves_no_file(own_runs: Path) -> None:
+def test_a_failed_cell_leaves_no_file(own_runs):
     assert grid().make(Cell("bibtex", EL, 10), None) == "failed"
     assert stored(tracked=False).empty
 
 
-def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -> None:
+def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs):
     soon, later = time.perf_counter() + 30, time.perf_counter() + 90
     assert grid().make(CELL, soon) == "made"  # It was not measured before.
     other_seed = Cell("bibtex", FC, 11)
@@ -87,7 +84,7 @@ def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs: Path) -
     assert grid().make(other_seed, later) == "made"
 
 
-def test_times_are_estimated_from_the_most_similar_cells() -> None:
+def test_times_are_estimated_from_the_most_similar_cells():
     seconds = {CELL: 5.0, Cell("bibtex", EL, 10): 20.0}
     seconds |= {Cell("sider", FC, 10): 90.0, Cell("bibtex", SVM, 10): 1.0}
     assert estimate(Cell("bibtex", FC, 11), seconds) == 5.0
@@ -95,7 +92,7 @@ def test_times_are_estimated_from_the_most_similar_cells() -> None:
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
 
 
-def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
+def test_rows_that_took_least_time_elsewhere_come_first(own_runs):
     some = grid()
     some.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0}
     some.seconds[Cell("bibtex", EL, 11)] = 4.0
@@ -104,34 +101,28 @@ def test_rows_that_took_least_time_elsewhere_come_first(own_runs: Path) -> None:
 
 
 @pytest.fixture
-def said(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., list[str]]:
+def said(own_runs, monkeypatch, capsys):
     """The lines of a grid that names its cells instead of training them."""
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
 
-    def lines(**options: Any) -> list[str]:
+    def lines(**options):
         main(**{"datasets": "bibtex", "seeds": 1, **options})
         return capsys.readouterr().out.splitlines()
 
     return lines
 
 
-def cells_of(lines: list[str]) -> list[str]:
+def cells_of(lines):
     return [line.removeprefix("cells/") for line in lines if line.startswith("cells/")]
 
 
-def test_seeds_come_one_after_another_and_data_sets_in_their_order(
-    said: Callable[..., list[str]],
-) -> None:
+def test_seeds_come_one_after_another_and_data_sets_in_their_order(said):
     found = cells_of(said(datasets="sider,bibtex", models="linear SVM", seeds=2))[:4]
     names = [f"{data}/linear-SVM-s{seed}" for seed in (10, 11) for data in ("sider", "bibtex")]
     assert found == names
 
 
-def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(monkeypatch, tmp_path):
     row = Row("mped", True, "wordnet")
     assert paper_tables._suits("bibtex", row)
     assert not paper_tables._suits("yeast", row)
@@ -139,9 +130,7 @@ def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(
     assert paper_tables._can_be_made(row)
 
 
-def test_rows_that_lack_something_here_are_said(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_lack_something_here_are_said(own_runs, monkeypatch, capsys):
     monkeypatch.setattr(import_module("tg_mlc.graphs.wordnet"), "USUAL", ())
     for variable, value in {"WNSEARCHDIR": "", "NLTK_DATA": "", "HOME": str(own_runs)}.items():
         monkeypatch.setenv(variable, value)
@@ -174,19 +163,13 @@ def test_rows_that_lack_something_here_are_said(
     ],
     ids=["all graphs", "steps", "label dropout"],
 )
-def test_options_choose_cells(
-    options: dict[str, str],
-    cells: list[str],
-    said: Callable[..., list[str]],
-    own_runs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_options_choose_cells(options, cells, said, own_runs, monkeypatch):
     monkeypatch.setattr(paper_tables, "find_folder", lambda: own_runs)
     assert cells_of(said(**options)) == [f"bibtex/{cell}-s10" for cell in cells]
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
+def test_the_recipes_own_number_of_steps_is_no_change(name):
     own = RECIPES[name].as_published().model["num_steps"]
     assert without_own_steps(name, changed(FC, change=f"T={own}")) == FC
     assert without_own_steps(name, three := changed(FC, change=f"T={own + 1}")) == three
@@ -196,9 +179,9 @@ def test_the_recipes_own_number_of_steps_is_no_change(name: str) -> None:
         assert without_own_steps(name, two := changed(row, change="T=2")) == two
 
 
-def test_rows_of_a_grid() -> None:
-    def rows(**changed: Any) -> list[Row]:
-        options: dict[str, Any] = {"models": "", "node_messages": "false,true", "changes": []}
+def test_rows_of_a_grid():
+    def rows(**changed):
+        options = {"models": "", "node_messages": "false,true", "changes": []}
         options["graphs"] = ["edgeless", "complete"]
         return paper_tables._rows(["lamp-1"], **{**options, **changed})
 
@@ -212,16 +195,10 @@ def test_rows_of_a_grid() -> None:
         rows(models="nothing")
 
 
-def test_emotions_end_to_end(
-    needs_emotions: None,
-    root: Path,
-    own_runs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_emotions_end_to_end(needs_emotions, root, own_runs, monkeypatch, capsys):
     monkeypatch.undo()  # It trains.
     monkeypatch.setattr("benchmarks.files.RUNS", own_runs)
-    options: dict[str, Any] = {"table": "lamp-1", "datasets": "emotions", "graphs": "complete"}
+    options = {"table": "lamp-1", "datasets": "emotions", "graphs": "complete"}
     options |= {"models": "lamp,label frequency,linear SVM", "node_messages": "false"}
     options |= {"root": root, "epochs": 1, "channels": 16, "seeds": 1}
     assert main(**options) == 0

@@ -8,7 +8,7 @@ from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
 
-def test_figures_of_the_papers() -> None:
+def test_figures_of_the_papers():
     best = "best of the papers' message passing"
     metrics = ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy")
     assert figures("bibtex")["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445
@@ -18,7 +18,7 @@ def test_figures_of_the_papers() -> None:
     assert figures("emotions") == {}
 
 
-def test_every_data_set_of_the_papers_has_a_recipe_or_no_files() -> None:
+def test_every_data_set_of_the_papers_has_a_recipe_or_no_files():
     names = {dataset for _, dataset, _, _ in reported()}
     assert names - set(RECIPES) == {"tfbs"}
     assert set(DIFFERENT) < names
@@ -26,20 +26,20 @@ def test_every_data_set_of_the_papers_has_a_recipe_or_no_files() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_rows_are_called_as_in_the_papers(name: str) -> None:
+def test_rows_are_called_as_in_the_papers(name):
     table = TABLES[name]
     known = {model for paper, _, model, _ in reported() if paper == table.paper}
     assert {each for names in table.rows.values() for each in names} <= known
     assert len({title(row) for row in table.rows}) == len(table.rows)
 
 
-def test_every_model_of_the_family_has_a_row_and_a_name() -> None:
+def test_every_model_of_the_family_has_a_row_and_a_name():
     rows = [row for table in TABLES.values() for row in table.rows]
     assert FAMILY.keys() <= {row.model for row in rows}
     assert {row.model for row in rows if row.node_messages is not None} == NAMES.keys()
 
 
-def test_titles() -> None:
+def test_titles():
     assert title(Row("lamp", True, "prior")) == "LaMP fmp pr"
     assert title(Row("mped", True, "complete", change="T=1")) == "MPED fc, T=1"
     assert title(Row("label frequency")) == "label frequency"

@@ -4,9 +4,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, cast
 
 import pytest
 import torch
@@ -37,7 +35,7 @@ from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
-def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
+def test_one_variant_learns_on_nci(root, tmp_path):
     recipe = RECIPES["nci"]
     dataset = recipe.load_dataset(root)
     split = recipe.split(dataset, "random", 0)
@@ -53,49 +51,45 @@ def test_one_variant_learns_on_nci(root: Path, tmp_path: Path) -> None:
     assert all(0 <= values["ROC-AUC"] <= 1 for values in run["recovery"].values())
 
 
-def row(graph: str, settings: Any = "best") -> Row:
+def row(graph, settings="best"):
     return Row("LaMP", False, graph, settings)
 
 
-def test_published_settings_are_those_of_the_recipe_as_published() -> None:
-    task = Task("bibtex", cast(Any, None))
+def test_published_settings_are_those_of_the_recipe_as_published():
+    task = Task("bibtex", None)
     assert task.with_settings("published").recipe == task.recipe.as_published() != task.recipe
     assert task.with_settings("best") == task.with_settings(None) == task
 
 
-def read(path: Path) -> dict[Row, Any]:
+def read(path):
     return dict(iter(frame(json.loads(path.read_text())["runs"]).groupby("row", sort=False)))
 
 
-def test_a_graph_that_is_not_there(root: Path) -> None:
+def test_a_graph_that_is_not_there(root):
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)
     with pytest.raises(ValueError, match=r"'edgeless', 'complete', 'prior', 'planted'"):
         recipe.label_graph("tree", dataset, recipe.split(dataset, "official", 0))
 
 
-def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatch):
     y = torch.tensor([[1, 1, 0], [1, 1, 1], [0, torch.nan, 1], [0, 0, 0]])
     truth = tree([("b", "a")], ["a", "b", "c"])
     recipe = SimpleNamespace(graphs={"tree": truth}, label_graph=lambda *args: truth)
     dataset, counted = SimpleNamespace(y=y), torch.ones(3, dtype=torch.bool)
-    task: Any = SimpleNamespace(dataset=dataset, recipe=recipe, counted=counted)
-    result: Any = SimpleNamespace(module=SimpleNamespace(model=None))
+    task = SimpleNamespace(dataset=dataset, recipe=recipe, counted=counted)
+    result = SimpleNamespace(module=SimpleNamespace(model=None))
     attention = "benchmarks.accuracy.prior_vs_learned.mean_label_attention"
     monkeypatch.setattr(attention, lambda *args: torch.zeros(3, 3))
-    split: Any = SimpleNamespace(train=torch.arange(4))
-    loaders: Any = SimpleNamespace(val_dataloader=list)
+    split = SimpleNamespace(train=torch.arange(4))
+    loaders = SimpleNamespace(val_dataloader=list)
     found = _recovered(task, split, result, loaders, ["tree"])
     expected = {"learned attention": 0.5, "count": 1.0, "conditional": 1.0, "correlation": 1.0}
     roc_auc = {key: values["ROC-AUC"] for key, values in found.items()}
     assert roc_auc == {f"{score}, tree": value for score, value in expected.items()}
 
 
-def test_planted_graphs_end_to_end(
-    root: Path, own_runs: Path, results: Path, few_samples: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_planted_graphs_end_to_end(root, own_runs, results, few_samples, capsys):
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text(before := json.dumps({"runs": []}))
     compare("edgeless,complete,learned,planted", root, seeds=2)
@@ -119,27 +113,27 @@ def test_planted_graphs_end_to_end(
     assert any("samples drawn anew for every seed" in line for line in lines)
 
 
-def compare(graphs: str, root: Path, dataset: str = "planted-50", **options: Any) -> None:
+def compare(graphs, root, dataset="planted-50", **options):
     """Trains for an epoch along label graphs."""
     options = {"seeds": 1, "node_messages": "false", "max_epochs": 1, **options}
     main(dataset=dataset, graphs=graphs, root=root, **options)
 
 
 @pytest.fixture
-def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_samples(monkeypatch):
     """Plants labels on as many samples as it takes."""
     monkeypatch.setattr("tg_mlc.papers.recipes.graphs.Planted", partial(Planted, num_samples=400))
 
 
 @pytest.fixture
-def few_baselines(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_baselines(monkeypatch):
     """Leaves out the classifiers, which take long to tune."""
     rows = "benchmarks.accuracy.prior_vs_learned.baselines"
     monkeypatch.setattr(rows, lambda *args: ["label frequency"])
 
 
 @pytest.mark.usefixtures("few_baselines", "few_samples")
-def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> None:
+def test_label_graphs_from_files(root, own_runs, tmp_path):
     names = RECIPES["planted-50"].load_dataset(root).label_names
     path = tmp_path / "mine.safetensors"
     tree([(names[1], names[0])], names).save(path)
@@ -153,7 +147,7 @@ def test_label_graphs_from_files(root: Path, own_runs: Path, tmp_path: Path) -> 
     assert read(written)[row("mine")]["density"].item() == LabelGraph.load(path).density > density
 
 
-def test_files_that_are_no_label_graph_of_the_data_set(root: Path, tmp_path: Path) -> None:
+def test_files_that_are_no_label_graph_of_the_data_set(root, tmp_path):
     with pytest.raises(SystemExit, match=r"got no 'nowhere\.safetensors'"):
         own_graphs("edgeless,nowhere.safetensors", ["edgeless"])
     path = tmp_path / "prior.safetensors"
@@ -178,36 +172,34 @@ class Parts:
 
     label_names = ("a", "b")
 
-    def __getitem__(self, part: str) -> str:
+    def __getitem__(self, part):
         return part
 
 
-def test_models_are_tried_out_on_training_samples_without_slow_options() -> None:
-    built: list[Any] = []
+def test_models_are_tried_out_on_training_samples_without_slow_options():
+    built = []
     recipe = SimpleNamespace(
         model={"latent": True, "min_df": 8},
         label_graph=lambda *args: None,
         build=lambda part, graph, **options: built.append((part, options)),
     )
-    task: Any = SimpleNamespace(dataset=Parts(), recipe=recipe, with_settings=lambda _: task)
-    split: Any = SimpleNamespace(train="train", val="val")
+    task = SimpleNamespace(dataset=Parts(), recipe=recipe, with_settings=lambda _: task)
+    split = SimpleNamespace(train="train", val="val")
     _try_out(task, split, [row("edgeless")])
     assert built == [("train", {"node_messages": False, "latent": False, "min_df": 8})]
 
 
 @pytest.mark.usefixtures("few_samples")
-def test_the_learned_graph_is_that_of_a_trained_model(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_learned_graph_is_that_of_a_trained_model(root, monkeypatch):
     task = Task("planted-50", RECIPES["planted-50"].load_dataset(root))
     split = task.recipe.split(task.dataset, "official", 0)
     trained, asked = [], []
 
-    def train(*args: Any) -> Any:
+    def train(*args):
         trained.append(Task.train(task, *args))
         return trained[-1]
 
-    def learn(model: Any, *args: Any, **kwargs: Any) -> LabelGraph:
+    def learn(model, *args, **kwargs):
         asked.append(model)
         return edgeless(task.dataset.label_names)
 
@@ -220,7 +212,7 @@ def test_the_learned_graph_is_that_of_a_trained_model(
 
 
 @pytest.mark.usefixtures("needs_emotions")
-def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
+def test_tables_end_to_end(root, own_runs):
     compare("edgeless", root, "emotions", max_epochs=5)
     rows = read(own_runs / "prior_vs_learned-emotions-official.json")
     kinds = ("linear SVM", "kernel ridge regression", "logistic regression")
@@ -239,9 +231,7 @@ def test_tables_end_to_end(root: Path, own_runs: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_baselines", "few_samples")
-def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
-    root: Path, own_runs: Path, results: Path
-) -> None:
+def test_models_as_published_have_a_file_of_their_own_and_the_same_table(root, own_runs, results):
     for settings in ("best", "published"):
         compare("edgeless", root, settings=settings)
     names = sorted(path.name for path in own_runs.iterdir())
@@ -258,9 +248,7 @@ def test_models_as_published_have_a_file_of_their_own_and_the_same_table(
 
 
 @pytest.mark.slow
-def test_molecules_end_to_end(
-    root: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_molecules_end_to_end(root, own_runs, monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.accuracy.prior_vs_learned.baselines", lambda *args: [])
     recipe = RECIPES["nci"]
     whole = recipe.load_dataset(root)
@@ -277,9 +265,9 @@ def test_molecules_end_to_end(
 class Emotions:
     """Trains rows on Emotions for one epoch, and reads the file of results."""
 
-    first: ClassVar[str] = ""  #: The file of one graph, with which all tests begin.
+    first = ""  #: The file of one graph, with which all tests begin.
 
-    def __init__(self, root: Path, own_runs: Path) -> None:
+    def __init__(self, root, own_runs):
         self.root, self.path = root, own_runs / "prior_vs_learned-emotions-official.json"
         if not Emotions.first:
             self("complete")
@@ -287,24 +275,21 @@ class Emotions:
         own_runs.mkdir(exist_ok=True)
         self.path.write_text(Emotions.first)
 
-    def __call__(self, graphs: str, **options: Any) -> list[dict[str, Any]]:
+    def __call__(self, graphs, **options):
         compare(graphs, self.root, "emotions", **{"seeds": 2, **options})
         return self.runs
 
     @property
-    def runs(self) -> list[dict[str, Any]]:
-        runs: list[dict[str, Any]] = json.loads(self.path.read_text())["runs"]
-        return runs
+    def runs(self):
+        return json.loads(self.path.read_text())["runs"]
 
 
 @pytest.fixture
-def emotions(root: Path, own_runs: Path, needs_emotions: None) -> Emotions:
+def emotions(root, own_runs, needs_emotions):
     return Emotions(root, own_runs)
 
 
-def test_a_comparison_makes_only_missing_rows(
-    emotions: Emotions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_makes_only_missing_rows(emotions, monkeypatch):
     before = emotions.runs
     monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
     runs = emotions("complete,edgeless")
@@ -321,16 +306,14 @@ def test_a_comparison_makes_only_missing_rows(
     assert {run["seed"] for run in emotions("complete", seeds=1)} == {10}
 
 
-def recovered_in(file: Path) -> set[str]:
+def recovered_in(file):
     return set(recovered(read(file)[row("complete")]))
 
 
-def test_a_comparison_that_stopped_early_goes_on(
-    emotions: Emotions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_comparison_that_stopped_early_goes_on(emotions, monkeypatch):
     before, partial = emotions.runs, emotions.path.with_suffix(".part")
 
-    def run_but_priors(*args: Any) -> list[dict[str, Any]]:
+    def run_but_priors(*args):
         if args[3].graph == "prior":
             raise RuntimeError("stopped early")
         return run_variant(*args)
@@ -349,7 +332,7 @@ def test_a_comparison_that_stopped_early_goes_on(
     assert not partial.exists()
 
 
-def test_a_classifier_that_is_new_is_added(emotions: Emotions) -> None:
+def test_a_classifier_that_is_new_is_added(emotions):
     result = json.loads(emotions.path.read_text())
     kept = [run for run in result["runs"] if run["model"] != "logistic regression, tuned"]
     assert len(kept) < len(result["runs"])
@@ -360,13 +343,13 @@ def test_a_classifier_that_is_new_is_added(emotions: Emotions) -> None:
     assert added == [("logistic regression, tuned", 10)]
 
 
-def test_encoders_that_models_do_not_have_are_named_before_training(emotions: Emotions) -> None:
+def test_encoders_that_models_do_not_have_are_named_before_training(emotions):
     message = r"--atoms and --node_messages that models of emotions take"
     with pytest.raises(SystemExit, match=message):
         emotions("edgeless", atoms=False)
 
 
-def test_a_change_changes_what_it_names() -> None:
+def test_a_change_changes_what_it_names():
     recipe = TABLES["bibtex"]
     changed = Change(parts={"model": {"num_steps": 1}, "fit": {"ema_decay": None}}).of(recipe)
     assert changed.model == {**recipe.model, "num_steps": 1}
@@ -379,7 +362,7 @@ TITLES = {kind: search.title for kind, search in PUBLISHED.items()}
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
+def test_only_what_changes_a_recipe_is_tried(name):
     recipe = TABLES[name]
     classifiers = [TITLES[kind] for kind in recipe.settings["classifiers"]]
     changes = changes_of(recipe, classifiers, "complete")
@@ -405,9 +388,7 @@ def test_only_what_changes_a_recipe_is_tried(name: str) -> None:
         ("nuswide", ["svm"], {}, "base scores of the SVM alone", False),
     ],
 )
-def test_parts_that_a_recipe_does_without_are_left_out(
-    name: str, classifiers: list[str], model: dict[str, Any], change: str, tried: bool
-) -> None:
+def test_parts_that_a_recipe_does_without_are_left_out(name, classifiers, model, change, tried):
     recipe = replace(TABLES[name], model={**TABLES[name].model, **model})
     kinds = [TITLES[kind] for kind in classifiers]
     assert (change in changes_of(recipe, kinds, "complete")) is tried
@@ -415,9 +396,7 @@ def test_parts_that_a_recipe_does_without_are_left_out(
 
 @pytest.mark.usefixtures("needs_emotions")
 @pytest.mark.slow
-def test_ablation_end_to_end(
-    tmp_path: Path, results: Path, own_runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ablation_end_to_end(tmp_path, results, own_runs, monkeypatch):
     kept = ("no base scores", "base scores of the SVM alone", "no messages among labels")
     for name in CHANGES.keys() - kept:
         monkeypatch.delitem(CHANGES, name)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,8 +18,6 @@ from benchmarks.accuracy import (
 from benchmarks.accuracy.learning_curve import DEFAULT
 from tests.sequences.histories import histories
 
-Main = Callable[..., Any]
-
 
 @pytest.mark.parametrize(
     ("main", "reduced"),
@@ -35,7 +30,7 @@ Main = Callable[..., Any]
         (settings.main, {"channels": 8}),
     ],
 )
-def test_shortened_runs_replace_no_tracked_results(main: Main, reduced: dict[str, Any]) -> None:
+def test_shortened_runs_replace_no_tracked_results(main, reduced):
     option = next(iter(reduced))
     with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{option}\\)"):
         main(replace=True, **reduced)
@@ -60,25 +55,23 @@ RANDOM = {"dataset": "bibtex", "split": "random"}
         (PRIOR, WORDNET, "--graphs of nci' to be some of edgeless"),
     ],
 )
-def test_what_is_not_there_is_refused(
-    main: Main, options: dict[str, Any], message: str, root: Path
-) -> None:
+def test_what_is_not_there_is_refused(main, options, message, root):
     with pytest.raises(SystemExit, match=message):
         main(root=root, **options)
 
 
 @pytest.fixture
-def few_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_events(monkeypatch):
     monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
 
 
 @pytest.mark.parametrize(("option", "value"), [("cells", "table_9"), ("tables", "table 9")])
-def test_unknown_cells_and_tables_are_refused(option: str, value: str, few_events: None) -> None:
+def test_unknown_cells_and_tables_are_refused(option, value, few_events):
     with pytest.raises(SystemExit, match=f"'{option}' to be some of .*\\(got '{value}'\\)"):
         lanet_tables.main(**{option: value})
 
 
-def _runs(model: str, *seeds: int, **fields: Any) -> list[dict[str, Any]]:
+def _runs(model, *seeds, **fields):
     return [{"model": model, "seed": seed, **fields} for seed in seeds]
 
 
@@ -107,15 +100,8 @@ COMPARISON = "prior_vs_learned-planted-50-official"
 )
 @pytest.mark.usefixtures("few_events", "own_runs")
 def test_fewer_rows_or_seeds_replace_no_tracked_results(
-    main: Main,
-    name: str,
-    runs: list[dict[str, Any]],
-    options: dict[str, Any],
-    lost: str,
-    root: Path,
-    results: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    main, name, runs, options, lost, root, results, monkeypatch
+):
     monkeypatch.setattr(prior_vs_learned, "baselines", lambda *args: ["label frequency"])
     (results / f"{name}.json").write_text(json.dumps({"seconds": 1.0, "runs": runs}))
     if main is prior_vs_learned.main:

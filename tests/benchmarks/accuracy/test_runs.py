@@ -13,12 +13,12 @@ from tg_mlc.data.records import Records
 from tg_mlc.papers.recipes import RECIPES
 
 
-def samples(y: np.ndarray, names: str) -> ArrayDataset:
+def samples(y, names):
     x = np.zeros((300, 1), dtype=np.float32)
     return ArrayDataset(Records(x, y, list(names)).to_samples())
 
 
-def test_decisions_come_from_validation_and_training_samples() -> None:
+def test_decisions_come_from_validation_and_training_samples():
     rng = np.random.default_rng(0)
     scores = rng.random((300, 2))
     # The best threshold is 0.3 for validation samples; for test samples it is 0.
@@ -36,7 +36,7 @@ def test_decisions_come_from_validation_and_training_samples() -> None:
     assert run.preferred == {name: run.by_frequency[name] for name in run.preferred}
 
 
-def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
+def test_label_sets_decide_where_validation_samples_prefer_them():
     rng = np.random.default_rng(0)
     y = np.eye(4, dtype=np.float32)[rng.integers(0, 4, 300)]
     scores = np.clip(y * 0.2 + 0.5 * rng.random((300, 1)) + 0.1 * rng.random((300, 4)), 0.01, 0.99)
@@ -49,7 +49,7 @@ def test_label_sets_decide_where_validation_samples_prefer_them() -> None:
     assert run.preferred["subset_accuracy"] == 1
 
 
-def test_titles_distinguish_rows() -> None:
+def test_titles_distinguish_rows():
     whole = Row("LaMP", False, "complete", "best")
     rows = {
         "linear SVM, tuned": Row("linear SVM, tuned"),
@@ -60,7 +60,7 @@ def test_titles_distinguish_rows() -> None:
     assert [row.title for row in rows.values()] == list(rows)
 
 
-def test_a_run_is_stored_with_the_fields_of_its_row() -> None:
+def test_a_run_is_stored_with_the_fields_of_its_row():
     row, metrics = Row("LaMP", False, "complete", "published"), {"subset_accuracy": 0.5}
     run = Run(row, 3, "hash", 1.0, metrics, [], test="rows")
     stored = json.loads(json.dumps(run.to_dict()))

@@ -1,24 +1,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from benchmarks.accuracy import settings
 from benchmarks.accuracy.settings import SETTINGS, values_of, with_setting
-from tg_mlc.data import ArrayDataset, random_split
-from tg_mlc.data.records import Records
-from tg_mlc.papers.recipes.recipe import Source
+from tests.benchmarks.accuracy.test_cells import SPLIT, samples
 from tg_mlc.papers.recipes.tables import TABLES
 
 
-def test_every_value_but_the_recipes_own_is_tried_once() -> None:
+def test_every_value_but_the_recipes_own_is_tried_once():
     recipe = TABLES["bibtex"].as_published()
     values = list(values_of(recipe))
     assert values[0] == (None, None)
@@ -31,27 +24,15 @@ def test_every_value_but_the_recipes_own_is_tried_once() -> None:
     assert with_setting(recipe, None, None) == recipe
 
 
-def samples(*, other_test: bool) -> ArrayDataset:
-    rng = np.random.default_rng(0)
-    words = (rng.random((60, 12)) < 0.4).astype(np.float32)
-    y = (words @ rng.standard_normal((12, 5)) > 0.3).astype(np.float32)
-    if other_test:
-        test = random_split(60, seed=0).test.numpy()
-        words[test], y[test] = 1.0 - words[test], 1.0 - y[test]
-    return ArrayDataset(Records(sp.csr_array(words), y, list("abcde")).to_samples())
-
-
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def few(monkeypatch):
     """Few samples in place of Bibtex, and one change of the settings in place of all."""
     monkeypatch.setattr(settings, "SETTINGS", {"epochs": ("fit", "max_epochs", (1, 2))})
     recipe = TABLES["bibtex"]
 
-    def put(*, other_test: bool) -> None:
-        data = Source(
-            lambda root: samples(other_test=other_test),
-            lambda dataset, method, seed: random_split(60, seed=seed),
-        )
+    def put(*, other_test):
+        load, split = (lambda root: samples(other_test=other_test)), (lambda *args: SPLIT)
+        data = replace(recipe.data, load=load, split=split)
         published = {**recipe.published, "fit": {"max_epochs": 1}}
         few = replace(recipe, data=data, published=published)
         monkeypatch.setitem(TABLES, "bibtex", few)
@@ -59,14 +40,12 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return put
 
 
-def found(runs: Path) -> list[dict[str, float]]:
+def found(runs):
     runs = json.loads((runs / "settings-bibtex.json").read_text())["runs"]
     return [{**each, "seconds": 0.0} for each in runs]
 
 
-def test_it_writes_scores_of_validation_samples(
-    few: Callable[..., None], own_runs: Path, tmp_path: Path
-) -> None:
+def test_it_writes_scores_of_validation_samples(few, own_runs, tmp_path):
     made = []
     for other_test in (False, True):
         few(other_test=other_test)
@@ -78,13 +57,11 @@ def test_it_writes_scores_of_validation_samples(
     assert all(0 < each["validation"] < 1 for each in made[0])
 
 
-def test_what_there_is_is_kept(
-    few: Callable[..., None], own_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_there_is_is_kept(few, own_runs, tmp_path, monkeypatch):
     few(other_test=False)
     settings.main(root=tmp_path, channels=8)
 
-    def trial(*args: Any) -> list[dict[str, Any]]:
+    def trial(*args):
         run = {"setting": args[3], "value": args[4], "seed": args[2], "validation": 0.5}
         return [{**run, "epochs": 1, "seconds": 1.0}]
 

@@ -30,7 +30,7 @@ NUM_DRUGS, NUM_EFFECTS = 40, 16
 
 
 @pytest.fixture
-def drugs(monkeypatch: pytest.MonkeyPatch) -> Drugs:
+def drugs(monkeypatch):
     """Two groups of drugs that are alike in structure and in effects."""
     rng = np.random.default_rng(0)
     group, effect = np.arange(NUM_DRUGS) % 2, np.arange(NUM_EFFECTS) % 2
@@ -45,16 +45,14 @@ def drugs(monkeypatch: pytest.MonkeyPatch) -> Drugs:
     return made
 
 
-def test_structures_predict_effects_of_new_drugs(drugs: Drugs) -> None:
+def test_structures_predict_effects_of_new_drugs(drugs):
     found = {run["model"]: run["roc_auc"] for run in benchmark.new_drugs(Path(), fold=0)}
     frequency = found.pop("label frequency")
     assert all(value > frequency + 0.1 for value in found.values())
 
 
 @pytest.mark.parametrize("call", ["new_drugs", "with_given"])
-def test_no_effect_of_a_test_drug_is_seen(
-    drugs: Drugs, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_no_effect_of_a_test_drug_is_seen(drugs, monkeypatch, call):
     seen = {}
     for change in (False, True):
         y = drugs.y.copy()
@@ -65,7 +63,7 @@ def test_no_effect_of_a_test_drug_is_seen(
     assert seen[True] == seen[False]
 
 
-def test_known_effects_are_not_counted_and_help(drugs: Drugs) -> None:
+def test_known_effects_are_not_counted_and_help(drugs):
     runs = benchmark.with_given(Path(), fold=0)
     assert {run["given"] for run in runs} == set(AMOUNTS)
     half = {run["model"]: run["roc_auc"] for run in runs if run["given"] == "half of all"}
@@ -84,7 +82,7 @@ def test_known_effects_are_not_counted_and_help(drugs: Drugs) -> None:
         ("both", 1.0, [6, 6, 6]),
     ],
 )
-def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
+def test_what_is_given(kind, amount, counts):
     y = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]], dtype=float)
     given = benchmark.draw_given(y, kind, amount, np.random.default_rng(0))
     known = ~np.isnan(given)
@@ -92,7 +90,7 @@ def test_what_is_given(kind: str, amount: float, counts: list[int]) -> None:
     assert (given[known] == y[known]).all()
 
 
-def test_every_pair_is_hidden_once(drugs: Drugs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_is_hidden_once(drugs, monkeypatch):
     hidden = np.zeros_like(drugs.y)
     completed = lambda drugs, x, best: iter([("row", {"known": x}, x)])  # noqa: E731
     monkeypatch.setattr(benchmark, "completed", completed)
@@ -102,12 +100,10 @@ def test_every_pair_is_hidden_once(drugs: Drugs, monkeypatch: pytest.MonkeyPatch
     assert (hidden == drugs.y).all()
 
 
-def test_settings_are_chosen_without_the_hidden_pairs(
-    drugs: Drugs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_are_chosen_without_the_hidden_pairs(drugs, monkeypatch):
     seen = []
 
-    def completed(drugs: Drugs, x: np.ndarray, best: dict[str, dict[str, float]]):
+    def completed(drugs, x, best):
         seen.append(x)
         for number in (1.0, 2.0):
             yield "row", best.get("row", {"number": number}), number * x + (number == 2) * drugs.y
@@ -119,9 +115,7 @@ def test_settings_are_chosen_without_the_hidden_pairs(
     assert inner.sum() < known.sum() < drugs.y.sum()
 
 
-def test_the_default_is_given_the_same_effects(
-    drugs: Drugs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_given_the_same_effects(drugs, monkeypatch):
     group = np.arange(NUM_DRUGS) % 2
     x = np.random.default_rng(1).normal(size=(NUM_DRUGS, 3)) + 3 * group[:, None]
     dataset = from_arrays(x, drugs.y)
@@ -129,7 +123,7 @@ def test_the_default_is_given_the_same_effects(
     monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
     masks = []
 
-    def rest(y: np.ndarray, scores: np.ndarray, given: np.ndarray) -> dict[str, float]:
+    def rest(y, scores, given):
         masks.append(given)
         return {"roc_auc": 0.5}
 
@@ -145,13 +139,13 @@ def test_the_default_is_given_the_same_effects(
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_rows_complete_pairs(drugs: Drugs) -> None:
+def test_rows_complete_pairs(drugs):
     found = {run["model"]: run["roc_auc"] for run in benchmark.hidden_pairs(Path(), 0, seed=0)}
     assert found[benchmark.ALL] > 0.7
     assert len(found) == 9
 
 
-def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_stopped_early_goes_on(tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     texts = {
         "drugs.csv": "drug,stitch_id,smiles,fold\na,1,CCO,0\nb,2,CCN,1\n",
@@ -164,9 +158,9 @@ def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "side-effects" / "raw" / name).write_text(text)
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    made: list[tuple[str, int, int]] = []
+    made = []
 
-    def one(part: str, fold: int, seed: int = 0) -> list[dict]:
+    def one(part, fold, seed=0):
         made.append((part, fold, seed))
         values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro", "seconds"), 0.5)
         values |= {"part": part, "task": part, "given": ""}
@@ -183,7 +177,7 @@ def test_a_run_that_stopped_early_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(json.loads((tmp_path / "side_effects.json").read_text())["runs"]) == 8
 
 
-def test_kernels_of_structures_are_larger_the_more_alike_molecules_are() -> None:
+def test_kernels_of_structures_are_larger_the_more_alike_molecules_are():
     pytest.importorskip("rdkit", reason="molecules need RDKit")
     for kernel in benchmark._kernels(["CCCCO", "CCCCCO", "c1ccccc1C(=O)O"]).values():
         np.testing.assert_allclose(np.diag(kernel), 1)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import pandas as pd
-
 from benchmarks.accuracy.cells import table_of
-from benchmarks.accuracy.runs import Row, Run
+from benchmarks.accuracy.runs import Run
 from benchmarks.report.papers import METRICS
 
-Content = dict[str, Any]
 
-
-def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **settings: Any) -> Content:
+def stored(row, seed, value, dataset="bibtex", **settings):
     """A cell all metrics of which have a value."""
     names = (*METRICS, "roc_auc_macro", "average_precision_macro")
-    metrics: dict[str, float | None] = dict.fromkeys(names, value)
+    metrics = dict.fromkeys(names, value)
     model = {"channels": 128, "num_steps": 2, **settings}
     versions = {"torch": "2", "torch-geometric": "2"}
     common = {"split": "official", "module": {"lr": 2e-4}, "batch_size": 32, "parts": {}}
@@ -30,9 +23,7 @@ def stored(row: Row, seed: int, value: float, dataset: str = "bibtex", **setting
     }
 
 
-def seeds_of(
-    row: Row, values: Mapping[int, float], dataset: str = "bibtex", *, drawn: bool = True
-) -> list[Content]:
+def seeds_of(row, values, dataset="bibtex", *, drawn=True):
     """Cells by seed, each with test samples of its own if they are drawn anew."""
     cells = [stored(row, seed, value, dataset) for seed, value in values.items()]
     for cell in cells:
@@ -40,6 +31,6 @@ def seeds_of(
     return cells
 
 
-def table(cells: Iterable[Content]) -> pd.DataFrame:
+def table(cells):
     """Cells as they are read."""
     return table_of(cells)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from benchmarks.accuracy.blogcatalog import METRICS, ON_GIVEN, ROWS, SHARES, WITH_GIVEN
@@ -9,7 +7,7 @@ from benchmarks.files import describe_environment
 from benchmarks.report.blogcatalog import section
 
 
-def result(num_seeds: int) -> dict[str, Any]:
+def result(num_seeds):
     """F1 that rises from row to row and with every seed; with thresholds, a tenth less."""
     runs = []
     for seed in range(num_seeds):
@@ -24,7 +22,7 @@ def result(num_seeds: int) -> dict[str, Any]:
     return {"runs": runs, "dataset": dataset, "environment": describe_environment()}
 
 
-def test_both_tables_have_all_rows() -> None:
+def test_both_tables_have_all_rows():
     lines = section(result(3))
     mean = 0.31 + 0.02 * list(ROWS).index(WITH_GIVEN)
     for less in (0.0, 0.1):
@@ -35,7 +33,7 @@ def test_both_tables_have_all_rows() -> None:
 
 
 @pytest.mark.parametrize(("num_seeds", "added"), [(1, "+0.020"), (3, "+0.030")])
-def test_gains_are_tested_if_there_are_several_seeds(num_seeds: int, added: str) -> None:
+def test_gains_are_tested_if_there_are_several_seeds(num_seeds, added):
     lines = section(result(num_seeds))
     (line,) = (line for line in lines if "regressions and label propagation: at" in line)
     assert f"at 10% micro F1 {added}, macro F1 {added}" in line

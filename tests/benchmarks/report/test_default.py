@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.accuracy.auto import COMBINED, OURS
 from benchmarks.accuracy.runs import frame
 from benchmarks.files import describe_environment
@@ -12,7 +10,7 @@ BEST = "the best classifier, random forest"
 ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0.65}
 
 
-def points(num_seeds: int) -> list[dict[str, Any]]:
+def points(num_seeds):
     """Metrics that rise by a hundredth with every seed, those of the default by two."""
     found = []
     for seed in range(num_seeds):
@@ -23,7 +21,7 @@ def points(num_seeds: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_table_compares_with_the_best_classifier() -> None:
+def test_the_table_compares_with_the_best_classifier():
     lines = section(frame(points(3)))
     assert "| random forest | " + " | ".join(["0.610 ± 0.010"] * len(COLUMNS)) + " | 3 |" in lines
     compared = [line for line in lines if line.startswith("- ")]
@@ -31,19 +29,19 @@ def test_the_table_compares_with_the_best_classifier() -> None:
     assert compared[0].startswith(f"- subset accuracy: +0.0600 from {BEST}, p")
 
 
-def test_one_seed_has_neither_spread_nor_test() -> None:
+def test_one_seed_has_neither_spread_nor_test():
     lines = section(frame(points(1)))
     assert "±" not in "".join(lines)
     assert f"- subset accuracy: +0.0500 from {BEST}" in lines
 
 
-def test_every_data_set_has_a_section() -> None:
+def test_every_data_set_has_a_section():
     text = page({"runs": points(2), "seconds": 60, "environment": describe_environment()})
     assert f"## {published('emotions').title}" in text
     assert "at most about 60 seconds" in text
 
 
-def test_the_summary_counts_comparisons() -> None:
+def test_the_summary_counts_comparisons():
     above = points(3)
     below = [{**point, "dataset": "yeast"} for point in above]
     for point in below:
@@ -55,7 +53,7 @@ def test_the_summary_counts_comparisons() -> None:
     assert "significantly above in 6, significantly below in 6" in text
 
 
-def test_gains_by_label_messages_are_shown() -> None:
+def test_gains_by_label_messages_are_shown():
     found = points(3)
     assert not any("gain by label messages" in line for line in section(frame(found)))
     forest = [point for point in found if point["model"] == "random forest"]
@@ -65,7 +63,7 @@ def test_gains_by_label_messages_are_shown() -> None:
     assert lines[-2].startswith(f"- macro average precision: +0.0600 from {BEST}")
 
 
-def test_labels_of_few_positives_stand_apart() -> None:
+def test_labels_of_few_positives_stand_apart():
     runs = points(2)
     assert not any("bels by the number" in line for line in section(frame(runs)))
     for place, run in enumerate(runs):

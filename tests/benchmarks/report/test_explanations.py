@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from benchmarks.files import describe_environment
@@ -12,7 +9,7 @@ GAINS = {"attention": 0.1, "occlusion": 0.3, "shuffled weights": 0.05, "random":
 
 
 @pytest.fixture
-def result() -> dict[str, Any]:
+def result():
     areas = {"attention": {"a": 0.9, "b": 0.7}, "size of the group": {"a": 0.6, "b": 0.5}}
     areas["random"] = {"a": 0.5, "b": 0.5}
     common = {"seed": 0, "roc_auc": 0.99, "chosen": "attention"}
@@ -36,9 +33,8 @@ def result() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_the_page_has_all_tables(result):
+    expected = {
         "| attention | **0.800** | **0.800** | **0.700** | **0.950** | **0.850** |",
         "- too few of these molecules fulfil logic8, logic10 to measure it",
         "| size of the group | 0.550 | 0.550 | 0.500 |  |  |",
@@ -52,14 +48,13 @@ def result() -> dict[str, Any]:
         "- the chosen method is ahead of attention in 1 of 2 runs",
         "- rank correlation of scores before and after weights were shuffled: yeast 0.10, "
         "bibtex -0.10",
-    ],
-)
-def test_the_page_has_all_tables(result: dict[str, Any], line: str) -> None:
-    assert line in page(result).splitlines()
-    assert "nci abcdef012345" in page(result)
+    }
+    text = page(result)
+    assert expected <= {*text.splitlines()}
+    assert "nci abcdef012345" in text
 
 
-def test_existing_figures_stand_on_the_page(result: dict[str, Any], tmp_path: Path) -> None:
+def test_existing_figures_stand_on_the_page(result, tmp_path):
     assert "papers' figures" not in page(result, folder=tmp_path)
     (tmp_path / "figures-mped-4.svg").touch()
     pictures = [line for line in page(result, folder=tmp_path).splitlines() if line[:2] == "!["]
@@ -67,7 +62,7 @@ def test_existing_figures_stand_on_the_page(result: dict[str, Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize(("seconds", "how"), [(41.26, "reached"), (60.0, "missed")])
-def test_the_time_of_a_report(result: dict[str, Any], seconds: float, how: str) -> None:
+def test_the_time_of_a_report(result, seconds, how):
     assert "Time of a report" not in page(result)
     found = {"drugs": 20, "atoms": 512, "labels": 27, "methods": ["attention", "occlusion"]}
     found |= {"seconds": seconds, "seconds_of_explain": 40.0, "processor_seconds": 50.0}

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.accuracy.lanet_models import FIGURE_3
 from benchmarks.report import lanet
 from benchmarks.report.lanet import ALONE, FREQUENCY, MEMORY, PUBLISHED, TIFU
@@ -13,16 +11,14 @@ ENVIRONMENT = {
 }
 
 
-def row(title: str, *values: float, **more: Any) -> list[dict[str, Any]]:
+def row(title, *values, **more):
     """Runs of all columns but the last, as those of early cells."""
     run = {"model": title, "split": "abc", "environment": ENVIRONMENT, **more}
     metrics = [dict.fromkeys(lanet.COLUMNS[:-1], value) for value in values]
     return [{**run, "seed": seed, "metrics": found} for seed, found in enumerate(metrics)]
 
 
-def result(
-    *rows: list[dict[str, Any]], differences: dict[str, Any] | None = None, data: str = "demand"
-) -> dict[str, Any]:
+def result(*rows, differences=None, data="demand"):
     counts = dict.fromkeys(("entities", "events", "labels", "train", "val", "test"), 1000)
     settings = {"data": data, "min_events": 7, "limits": {}}
     return {
@@ -34,7 +30,7 @@ def result(
     }
 
 
-def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures() -> None:
+def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures():
     rows = [
         row(PUBLISHED, 0.8, 0.9),
         row("table 3: LANET, no ID", 0.7),
@@ -51,13 +47,13 @@ def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures() -> None:
     assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey")))
 
 
-def test_columns_that_early_cells_lack_are_empty() -> None:
+def test_columns_that_early_cells_lack_are_empty():
     (*_, line) = lanet.everything(result(row(TIFU, 0.5, fitted_by="Trees")))
     assert line.startswith("| TIFU-KNN (Trees) | 1 | **0.5000** |")
     assert line.endswith("| **0.5000** | - |")
 
 
-def test_figure_3_has_a_line_for_each_panel_with_points() -> None:
+def test_figure_3_has_a_line_for_each_panel_with_points():
     cells = [cell.title for cell in FIGURE_3]
     assert lanet.figure_3_numbers(result(row(PUBLISHED, 0.5))) == {}
     numbers = lanet.figure_3_numbers(
@@ -70,12 +66,12 @@ def test_figure_3_has_a_line_for_each_panel_with_points() -> None:
     assert right.lines[0].get_ydata()[3] == 0.6
 
 
-def test_attention_has_the_names_of_labels() -> None:
+def test_attention_has_the_names_of_labels():
     axes = lanet.draw_attention(lanet.np.eye(2), ["tea", "jam"]).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["tea", "jam"]
 
 
-def test_page_says_what_beats_what() -> None:
+def test_page_says_what_beats_what():
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.6), row(ALONE, 0.68), row(MEMORY, 0.7)]
     lower, equal = [-0.1, -0.2, -0.05], [-0.02, -0.04, 0.01]
     differences = {
@@ -101,7 +97,7 @@ def test_page_says_what_beats_what() -> None:
     assert "abacus" in page
 
 
-def test_page_says_where_nothing_beats_frequency() -> None:
+def test_page_says_which_rows_beat_frequency():
     differences = {
         FREQUENCY: {
             TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]},
@@ -113,7 +109,11 @@ def test_page_says_where_nothing_beats_frequency() -> None:
     assert "a negative control" in page
     assert "**No row is significantly better than label frequency in micro ROC-AUC.**" in page
     assert "All 1 other rows are significantly better than label frequency in NDCG at 10." in page
+    differences[FREQUENCY][ALONE] = {"roc_auc_micro": [0.02, 0.01, 0.03]}
+    page = lanet.page({"groceries": result(*rows, differences=differences, data="groceries")})
+    some = "Significantly better than label frequency in micro ROC-AUC: short: memory alone"
+    assert f"- {some}; no other row is." in page
 
 
-def test_page_is_there_before_any_result() -> None:
+def test_page_is_there_before_any_result():
     assert lanet.page({}) == lanet.INTRO + "\n"

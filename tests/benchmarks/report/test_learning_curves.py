@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.report.learning_curves import tried
 
 MODEL = {"dropout": 0.1, "input_dropout": 0.4}
 RECIPE = {"module": {"lr": 2e-3}, "model": MODEL, "fit": {"max_epochs": 14}}
 
 
-def trial(setting: str | None, value: float | None, score: float, seed: int = 0) -> dict[str, Any]:
+def trial(setting, value, score, seed=0):
     return {"setting": setting, "value": value, "seed": seed, "validation": score}
 
 
-def test_the_best_value_of_each_setting_is_bold() -> None:
+def test_the_best_value_of_each_setting_is_bold():
     result = {
         "dataset": {"name": "bibtex", "sha256": "0" * 64},
         "environment": {"cuda": None, "processor": "a processor", "versions": {"torch": "2"}},

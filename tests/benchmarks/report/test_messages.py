@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,17 +10,14 @@ from benchmarks.accuracy.papers import WORDNET
 from benchmarks.accuracy.runs import Row
 from benchmarks.report import messages
 from benchmarks.report.messages import EDGELESS, GIVEN, comparisons
-from benchmarks.report.papers import Groups
-from tests.benchmarks.report.cells import Content, stored, table
+from tests.benchmarks.report.cells import stored, table
 
 COMPLETE, PRIOR = (replace(EDGELESS, graph=graph) for graph in ("complete", "prior"))
 BASE = (0.50, 0.52, 0.51, 0.53, 0.49)
 NOISE = (0.0001, -0.0001, 0.0002, -0.0002, 0.0001)
 
 
-def cells(
-    row: Row, gain: float, dataset: str = "emotions", *, seeds: Sequence[int] = range(5)
-) -> list[Content]:
+def cells(row, gain, dataset="emotions", *, seeds=range(5)):
     """Cells that are a little more or less than a gain above the same seeds of the edgeless row."""
     return [
         stored(row, 10 + seed, BASE[seed] + (gain + NOISE[seed] if gain else 0), dataset)
@@ -29,11 +25,11 @@ def cells(
     ]
 
 
-def text(*groups: list[Content]) -> str:
+def text(*groups):
     return "\n".join(messages.section(table(each for group in groups for each in group)))
 
 
-def shown(cells: list[Content]) -> Groups:
+def shown(cells):
     return messages.shown(table(cells))
 
 
@@ -41,7 +37,7 @@ VERDICT = "**In samples F1, attention among labels"
 WHERE = "where a difference is significant: above `edgeless` in"
 
 
-def test_what_is_said_follows_from_the_results() -> None:
+def test_what_is_said_follows_from_the_results():
     helps, hurts = cells(COMPLETE, 0.05), cells(PRIOR, -0.05)
     assert f"{VERDICT} helps {WHERE} 1 of 1" in text(cells(EDGELESS, 0), helps)
     assert f"{VERDICT} hurts where" in text(cells(EDGELESS, 0), hurts)
@@ -60,7 +56,7 @@ def test_what_is_said_follows_from_the_results() -> None:
     assert f"| LaMP complete, from LaMP edgeless | +0.0000, p = {p:.2f} |" in nothing
 
 
-def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
+def test_the_correction_is_for_label_graphs_in_the_primary_metric():
     few = [*cells(EDGELESS, 0), *cells(COMPLETE, 3e-4)]
     many = [*few, *(cell for row in (PRIOR, GIVEN) for cell in cells(row, 1e-5))]
     many += [*cells(replace(PRIOR, change="T=4"), 1e-5, seeds=[0, 1])]
@@ -85,7 +81,7 @@ def test_the_correction_is_for_label_graphs_in_the_primary_metric() -> None:
     assert before.corrected == pytest.approx(before.p)
 
 
-def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
+def test_rows_of_few_seeds_are_shown_but_count_in_no_headline():
     few = [cells(PRIOR, -0.3, seeds=[0, 1]), cells(EDGELESS, 0, "yeast", seeds=[0])]
     written = text(cells(EDGELESS, 0), cells(COMPLETE, 0.01), *few)
     assert f"{VERDICT} helps {WHERE} 1 of 1" in written
@@ -98,7 +94,7 @@ def test_rows_of_few_seeds_are_shown_but_count_in_no_headline() -> None:
     assert too_few.startswith("**No label graph was compared with `edgeless` over 3 seeds or m")
 
 
-def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
+def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown():
     some = [*cells(EDGELESS, 0, seeds=[0, 1, 2]), *cells(PRIOR, 0, seeds=[4])]
     some += [*cells(COMPLETE, 0.1), *cells(COMPLETE, 0.1, "yeast")]
     groups = shown(some)
@@ -113,7 +109,7 @@ def test_only_seeds_and_data_sets_of_the_edgeless_row_are_shown() -> None:
     assert one.startswith("Not run with two seeds or more.")
 
 
-def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
+def test_other_numbers_of_steps_are_compared_with_as_many():
     rows = (replace(row, change="T=4") for row in (EDGELESS, COMPLETE, PRIOR))
     deep_edgeless, deep_complete, deep_prior = rows
     dropped = replace(COMPLETE, change="label dropout 0.5")
@@ -134,7 +130,7 @@ def test_other_numbers_of_steps_are_compared_with_as_many() -> None:
     assert "uncorrected: 9 of 14 (5 above, 4 below)" in written
 
 
-def test_a_change_of_training_alone_is_compared_along_the_same_graph() -> None:
+def test_a_change_of_training_alone_is_compared_along_the_same_graph():
     dropped = replace(PRIOR, change="label dropout 0.5")
     given = [
         stored(GIVEN, 10 + seed, base + 0.01 - NOISE[seed], "emotions")
@@ -154,7 +150,7 @@ def test_a_change_of_training_alone_is_compared_along_the_same_graph() -> None:
     assert "| LaMP with known labels complete, from LaMP complete | 0 of 1 (0, 1) |" in text(*some)
 
 
-def test_similarity_of_names_is_exploratory() -> None:
+def test_similarity_of_names_is_exploratory():
     named = replace(EDGELESS, graph=WORDNET)
     compared = comparisons(shown([*cells(EDGELESS, 0), *cells(named, 0.1)]))
     (compared,) = compared[compared["metric"] == "f1_samples"].itertuples()
@@ -162,7 +158,7 @@ def test_similarity_of_names_is_exploratory() -> None:
     assert np.isnan(compared.corrected)
 
 
-def test_the_page_says_how_seeds_differ_and_shows_classifiers_without_testing_them() -> None:
+def test_the_page_says_how_seeds_differ_and_shows_classifiers_without_testing_them():
     ours, svm = [cells(COMPLETE, 0.01), cells(GIVEN, 0.01)], cells(Row("linear SVM"), 0.1)
     written = text(cells(EDGELESS, 0), svm, *ours)
     assert "All seeds share one split" in written
@@ -175,7 +171,7 @@ def test_the_page_says_how_seeds_differ_and_shows_classifiers_without_testing_th
     assert "Every seed divides samples anew" in text(drawn)
 
 
-def test_metrics_that_a_seed_leaves_undefined_are_not_compared() -> None:
+def test_metrics_that_a_seed_leaves_undefined_are_not_compared():
     some = [*cells(EDGELESS, 0), *cells(COMPLETE, 0.01)]
     some[0]["run"]["metrics"]["roc_auc_macro"] = None
     assert set(comparisons(shown(some))["metric"]) == {*messages.COLUMNS} - {"roc_auc_macro"}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -8,21 +7,21 @@ import pytest
 from benchmarks.accuracy.runs import Row
 from benchmarks.report import papers
 from benchmarks.report.papers import differences, draw_steps, steps, steps_table
-from tests.benchmarks.report.cells import Content, seeds_of, stored, table
+from tests.benchmarks.report.cells import seeds_of, stored, table
 
 FC, SVM = Row("lamp", False, "complete"), Row("linear SVM")
 MPED, GAML = Row("mped", True, "complete"), Row("gaml", True)
 
 
-def lines(name: str, cells: Iterable[Content], datasets: list[str] | None = None) -> list[str]:
+def lines(name, cells, datasets=None):
     return papers.lines(name, table(cells), datasets or [])
 
 
-def line_of(found: list[str], name: str) -> str:
+def line_of(found, name):
     return next((line for line in found if line.startswith(f"| {name} |")), "")
 
 
-def test_ours_stand_beside_the_papers_figures() -> None:
+def test_ours_stand_beside_the_papers_figures():
     cells = [stored(FC, seed, value) for seed, value in ((10, 0.40), (11, 0.42), (12, 0.41))]
     cells += [stored(SVM, 10, 0.3), *(stored(SVM, seed, 0.6, "emotions") for seed in (10, 11, 12))]
     found = lines("lamp-1", cells)
@@ -41,7 +40,7 @@ def test_ours_stand_beside_the_papers_figures() -> None:
     assert "- CPU; torch 2, PyG 2" in found
 
 
-def test_all_metrics_of_a_data_set_and_their_average() -> None:
+def test_all_metrics_of_a_data_set_and_their_average():
     found = lines("mped-2", [stored(MPED, seed, 0.5) for seed in (10, 11, 12)], ["bibtex"])
     assert "**bibtex**" in found
     assert not any("reuters" in line for line in found)
@@ -51,36 +50,47 @@ def test_all_metrics_of_a_data_set_and_their_average() -> None:
     assert line.endswith("| **0.500** ± 0.000 (**0.483**) |")
 
 
-def test_what_differs_from_a_paper() -> None:
-    cell = stored(MPED, 10, 0.5, "sider", channels=64, decoder_steps=2)
-    assert differences("mped2019", cell) == "T=2 instead of 1, 14 epochs"
-    assert differences("lamp2019", stored(FC, 10, 0.5, channels=512)) == "14 epochs"
+def of(model, messages=False, dataset="bibtex", **settings):
+    return stored(Row(model, messages, "complete"), 10, 0.5, dataset, **settings)
 
 
-def test_what_differs_in_blocks() -> None:
-    cell = stored(FC, 10, 0.5, channels=512)
-    for dropout, difference in (("0.2", ""), ("0.1", "dropout 0.1 instead of 0.2, ")):
-        part = f"heads=4, dropout={dropout}, attention_dropout=0.0"
-        cell["settings"]["parts"]["LabelToLabelConv"] = part
-        assert differences("lamp2019", cell) == f"{difference}14 epochs"
-    cell["settings"]["parts"]["LabelToLabelConv"] = "heads=8, dropout=0.2, attention_dropout=0.2"
-    assert differences("lamp2019", cell) == "8 heads instead of 4, 14 epochs"
-    cell = stored(FC, 10, 0.5, "delicious", channels=512, dropout=0.1)
-    assert differences("lamp2019", cell) == "14 epochs"
-    mlp = stored(Row("mlp-br", False), 10, 0.5, channels=512, dropout=0.1)
-    assert differences("mped2019", mlp) == "dropout 0.1 instead of 0.2, 14 epochs"
-    linear = stored(Row("linear-br", False), 10, 0.5, channels=None, dropout=0.1)
-    assert differences("mped2019", linear) == "14 epochs"
+@pytest.mark.parametrize(
+    ("paper", "cell", "part", "difference"),
+    [
+        (
+            "mped2019",
+            of("mped", True, "sider", channels=64, decoder_steps=2),
+            "",
+            "T=2 instead of 1",
+        ),
+        ("lamp2019", of("lamp", channels=512), "", ""),
+        ("lamp2019", of("lamp", channels=512), "heads=4, dropout=0.2", ""),
+        (
+            "lamp2019",
+            of("lamp", channels=512),
+            "heads=4, dropout=0.1",
+            "dropout 0.1 instead of 0.2",
+        ),
+        ("lamp2019", of("lamp", channels=512), "heads=8, dropout=0.2", "8 heads instead of 4"),
+        ("lamp2019", of("lamp", dataset="delicious", channels=512, dropout=0.1), "", ""),
+        ("mped2019", of("mlp-br", channels=512, dropout=0.1), "", "dropout 0.1 instead of 0.2"),
+        ("mped2019", of("linear-br", channels=None, dropout=0.1), "", ""),
+    ],
+)
+def test_differences_from_a_paper(paper, cell, part, difference):
+    if part:
+        cell["settings"]["parts"]["LabelToLabelConv"] = f"{part}, attention_dropout=0.0"
+    assert differences(paper, cell) == ", ".join(filter(None, (difference, "14 epochs")))
 
 
-def test_networks_that_do_not_rank_are_named() -> None:
+def test_networks_that_do_not_rank_are_named():
     rows = {FC: 0.51, Row("spen", False): 0.49, Row("lamp", False, "edgeless"): 0.55, SVM: 0.5}
     cells = [stored(row, seed, value) for row, value in rows.items() for seed in (10, 11)]
     found = lines("lamp-1", cells)
     assert "- macro ROC-AUC within 0.02 of chance, 0.5: bibtex (LaMP emb fc, SPEN)" in found
 
 
-def test_rows_of_a_data_set_count_the_seeds_that_they_share() -> None:
+def test_rows_of_a_data_set_count_the_seeds_that_they_share():
     five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
     three = seeds_of(SVM, {11 + i: 0.5 for i in range(3)})
     found = lines("lamp-1", [*five, *three])
@@ -92,14 +102,14 @@ def test_rows_of_a_data_set_count_the_seeds_that_they_share() -> None:
     assert "- fewer seeds: bibtex (linear SVM: 1)" in found
 
 
-def test_all_seeds_count_where_they_share_their_test_samples() -> None:
+def test_all_seeds_count_where_they_share_their_test_samples():
     five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)}, drawn=False)
     found = lines("lamp-1", [*five, *seeds_of(SVM, {11 + i: 0.5 for i in range(3)}, drawn=False)])
     assert "0.200 ± 0.158 (0.427)" in line_of(found, "LaMP emb fc")
     assert any("seeds 10, 11, 12, 13, 14;" in line for line in found)
 
 
-def test_rows_that_a_table_does_not_show_take_no_seeds_from_it() -> None:
+def test_rows_that_a_table_does_not_show_take_no_seeds_from_it():
     five = seeds_of(FC, {10 + i: 0.1 * i for i in range(5)})
     hidden = seeds_of(replace(FC, change="T=4"), dict.fromkeys((10, 11, 12), 0.5))
     hidden += seeds_of(MPED, dict.fromkeys((12, 13, 14), 0.5))
@@ -107,7 +117,7 @@ def test_rows_that_a_table_does_not_show_take_no_seeds_from_it() -> None:
     assert "**0.200** ± 0.158 (0.427)" in line_of(found, "LaMP emb fc")
 
 
-def test_rows_of_other_seeds_are_left_out_and_named() -> None:
+def test_rows_of_other_seeds_are_left_out_and_named():
     rows = {FC: 10, SVM: 20, Row("lamp", False, "edgeless"): 10, GAML: 11}
     cells = (seeds_of(row, dict.fromkeys(range(i, i + 3), 0.5)) for row, i in rows.items())
     found = lines("lamp-1", [cell for each in cells for cell in each])
@@ -119,7 +129,7 @@ def test_rows_of_other_seeds_are_left_out_and_named() -> None:
     assert any("seeds 10, 11, 12;" in line for line in found)
 
 
-def test_a_row_of_few_seeds_is_never_bold() -> None:
+def test_a_row_of_few_seeds_is_never_bold():
     three, one = seeds_of(FC, dict.fromkeys((10, 11, 12), 0.4)), stored(SVM, 10, 0.9)
     found = lines("lamp-1", [*three, one])
     assert "**0.400** ± 0.000" in line_of(found, "LaMP emb fc")
@@ -128,24 +138,24 @@ def test_a_row_of_few_seeds_is_never_bold() -> None:
     assert "| 0.400 |" in line_of(lines("lamp-1", [*three, stored(SVM, 10, 0.4)]), "linear SVM")
 
 
-def test_other_data_than_in_the_papers_is_said() -> None:
+def test_other_data_than_in_the_papers_is_said():
     found = lines("lamp-1", [stored(FC, 10, 0.5, "bookmarks")])
     assert "- bookmarks: other split than in the papers" in found
 
 
-def test_seeds_of_other_settings_do_not_stand_in_one_row() -> None:
+def test_seeds_of_other_settings_do_not_stand_in_one_row():
     cells = [stored(FC, 10, 0.4), stored(FC, 11, 0.4, channels=64)]
     names = r"lamp-complete-s10' and 'cells/bibtex/lamp-complete-s11'"
     with pytest.raises(ValueError, match=rf"{names}\); make them with --again"):
         lines("lamp-1", cells)
 
 
-def test_a_table_without_cells_has_the_papers_figures_alone() -> None:
+def test_a_table_without_cells_has_the_papers_figures_alone():
     found = lines("lamp-1", [], ["reuters", "bibtex"])
     assert "| LaMP emb fc | (0.896) | (0.427) |" in " ".join(found)
 
 
-def test_steps_of_rows_with_and_without_a_change() -> None:
+def test_steps_of_rows_with_and_without_a_change():
     one = replace(MPED, change="T=1")
     cells = [stored(MPED, 10, 0.5, decoder_steps=3)]
     cells += [stored(one, 10, 0.4, decoder_steps=1), stored(one, 11, 0.42, decoder_steps=1)]

@@ -6,16 +6,16 @@ import pytest
 
 from benchmarks.accuracy.runs import Row
 from benchmarks.report.ranks import draw, numbers, rectangles, section
-from tests.benchmarks.report.cells import Content, stored, table
+from tests.benchmarks.report.cells import stored, table
 
 LAMP, MPED, SVM = Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")
 
 
-def three(row: Row, value: float, dataset: str) -> list[Content]:
+def three(row, value, dataset):
     return [stored(row, seed, value, dataset) for seed in (10, 11, 12)]
 
 
-def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
+def test_the_models_and_data_sets_of_which_most_cells_are_there():
     present = [(data, model) for data in "ABC" for model in ("x", "y", "z")]
     present += [("D", "x"), ("A", "w")]
     square = ["A", "B", "C"], ["x", "y", "z"]
@@ -28,7 +28,7 @@ def test_the_models_and_data_sets_of_which_most_cells_are_there() -> None:
     ]
 
 
-def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
+def test_there_are_enough_data_sets_and_models_for_the_tests():
     wide = [(data, f"{i}") for data in "AB" for i in range(30)]
     assert rectangles(wide) == []
     square = ["A", "B", "C"], ["0", "1", "2", "3"]
@@ -39,7 +39,7 @@ def test_there_are_enough_data_sets_and_models_for_the_tests() -> None:
     assert rectangles([*long, *((f"{i}", "z") for i in range(3))]) == [square]
 
 
-def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
+def test_what_is_no_model_of_its_own_or_undefined_is_left_out():
     one_step = replace(MPED, change="T=1")
     cells = []
     for data in ("bibtex", "emotions", "reuters", "sider"):
@@ -54,7 +54,7 @@ def test_what_is_no_model_of_its_own_or_undefined_is_left_out() -> None:
     assert list(found["metrics"]["f1_micro"]["ranks"]) == ["LaMP emb fc", "MPED fc", "linear SVM"]
 
 
-def test_ranks_of_cells() -> None:
+def test_ranks_of_cells():
     scores = {"bibtex": (0.4, 0.3, 0.2), "sider": (0.5, 0.4, 0.1), "reuters": (0.8, 0.9, 0.7)}
     cells = []
     for data, values in scores.items():

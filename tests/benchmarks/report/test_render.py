@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,17 +9,17 @@ from benchmarks.report import render
 from benchmarks.report.comparisons import compared
 
 
-def test_pages_are_up_to_date() -> None:
+def test_pages_are_up_to_date():
     outdated = [page for page, text in render.texts().items() if page.read_text() != text]
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
-def test_pictures_are_up_to_date() -> None:
+def test_pictures_are_up_to_date():
     outdated = [picture.path.name for picture in render.drawings() if not picture.is_current()]
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
-def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
+def test_every_comparison_has_a_short_page_and_a_full_one():
     text = "\n".join(page.read_text() for page in (render.DOCS / "results").glob("*.md"))
     for name in compared():
         mark = "planted" if name.startswith("planted-") else name
@@ -33,7 +32,7 @@ def test_every_comparison_has_a_short_page_and_a_full_one() -> None:
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
 
-def test_no_short_page_has_more_than_two_screens_of_tables() -> None:
+def test_no_short_page_has_more_than_two_screens_of_tables():
     lengths = {
         page.name: len(re.findall(r"^\|", page.read_text(), re.MULTILINE))
         for page in (render.DOCS / "results").glob("*.md")
@@ -41,19 +40,19 @@ def test_no_short_page_has_more_than_two_screens_of_tables() -> None:
     assert {name: length for name, length in lengths.items() if length > 45} == {}
 
 
-def test_links_between_results_lead_somewhere() -> None:
+def test_links_between_results_lead_somewhere():
     pages = [render.DOCS / "results.md", *(render.DOCS / "results").rglob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\((?!https:)([^)#]+)(?:#[\w-]+)?\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
 
 
-def test_unknown_result_is_an_error(results: Path) -> None:
+def test_unknown_result_is_an_error(results):
     with pytest.raises(FileNotFoundError, match="run the benchmark that writes them"):
         render.render("<!-- results: models-missing -->\n<!-- end of results -->")
 
 
-def test_what_stands_around_a_mark_is_kept(results: Path) -> None:
+def test_what_stands_around_a_mark_is_kept(results):
     fit = {"exponent": 1.25, "r2": 0.5}
     sweep = {"sizes": [1, 2], "wall_fit": fit, "cpu_fit": fit, "backends": ["csr", "csr"]}
     (results / "attention-cpu.json").write_text(json.dumps({"scaling": {"labels": sweep}}))

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from benchmarks.accuracy.side_effects import AMOUNTS, DEFAULT, GIVEN, HIDDEN, METRICS, NEW
@@ -9,7 +7,7 @@ from benchmarks.files import describe_environment
 from benchmarks.report.side_effects import page
 
 
-def result(tasks: tuple[str, ...], folds: int = 3) -> dict[str, Any]:
+def result(tasks, folds=3):
     """Metrics that rise by a tenth with the row, and by a hundredth with every fold."""
     runs = []
     names = (*METRICS, "precision_at_10")
@@ -24,7 +22,7 @@ def result(tasks: tuple[str, ...], folds: int = 3) -> dict[str, Any]:
     return {"runs": runs, "dataset": dataset, "environment": describe_environment()}
 
 
-def test_all_three_tasks_have_a_table() -> None:
+def test_all_three_tasks_have_a_table():
     lines = page(result((NEW, GIVEN, HIDDEN))).splitlines()
     assert lines.count("| high | " + " | ".join(["**0.610** ± 0.010"] * 3) + " |") == 2
     assert "| low | " + " | ".join(["0.510 / 0.510"] * len(AMOUNTS)) + " |" in lines
@@ -33,20 +31,20 @@ def test_all_three_tasks_have_a_table() -> None:
 
 
 @pytest.mark.parametrize("tasks", [(NEW,), (NEW, GIVEN), (NEW, HIDDEN)])
-def test_what_was_not_run_is_left_out(tasks: tuple[str, ...]) -> None:
+def test_what_was_not_run_is_left_out(tasks):
     text = page(result(tasks))
     titles = {GIVEN: "A new drug of which", HIDDEN: "Missing pairs"}
     assert {task for task, title in titles.items() if f"## {title}" in text} == {*tasks} - {NEW}
     assert "sha256 abcdef012345;" in text
 
 
-def test_rows_with_fewer_folds_are_named() -> None:
+def test_rows_with_fewer_folds_are_named():
     found = result((NEW,))
     found["runs"].append({**found["runs"][0], "model": "rare"})
     assert "Mean and standard deviation of 3 folds and 1 seed (folds of rare 1)." in page(found)
 
 
-def test_a_default_of_fewer_folds_stands_beside_the_last_row_on_these() -> None:
+def test_a_default_of_fewer_folds_stands_beside_the_last_row_on_these():
     found = result((NEW,))
     assert "The default, `tg_mlc.stacking.auto`, was not run." in page(found)
     first = found["runs"][0]
@@ -61,7 +59,7 @@ def test_a_default_of_fewer_folds_stands_beside_the_last_row_on_these() -> None:
     assert f"| {DEFAULT}" not in text
 
 
-def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds() -> None:
+def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds():
     found = result((NEW, GIVEN))
     settings = {"model": DEFAULT, "settings": {"seconds": 150.0}}
     runs = result((NEW, GIVEN), folds=4)["runs"]

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 from benchmarks.accuracy.runs import Row
 from benchmarks.report import speed
 
 
-def row(*names: str, agrees: bool = True) -> dict[str, Any]:
+def row(*names, agrees=True):
     mode = {"minutes_per_epoch": {"median": 0.5, "q1": 0.4, "q3": 0.6}}
     mode["speedup"] = {"median": 2.0, "q1": 1.9, "q3": 2.1}
     return {"row": asdict(Row(*names)), "agrees": agrees, "training": mode, "testing": mode}
@@ -18,7 +16,7 @@ def row(*names: str, agrees: bool = True) -> dict[str, Any]:
 MACHINE = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
 
 
-def test_times_beside_those_of_the_papers(results: Path) -> None:
+def test_times_beside_those_of_the_papers(results):
     assert speed.family() == ["Not measured."]
     settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32}
     settings |= {"epochs_before": 1, "seed": 10}
@@ -35,7 +33,7 @@ def test_times_beside_those_of_the_papers(results: Path) -> None:
     assert lines[-1].startswith("- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches")
 
 
-def test_rounds_of_the_endurance_tool(results: Path) -> None:
+def test_rounds_of_the_endurance_tool(results):
     assert speed.endured() == ["Not measured."]
     content = {"environment": MACHINE, "failed": [], "minutes": 30.2, "first_seed": 0}
     content["rounds"] = {"operator": 1200, "files": 1300, "kills": 20}

@@ -18,7 +18,7 @@ EDGELESS, COMPLETE, WITH_MESSAGES = (
 FOREST = Row("random forest")
 
 
-def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
+def runs(values, *, drawn=True):
     made = []
     for row, of_seed in values.items():
         for seed, value in enumerate(of_seed):
@@ -37,22 +37,20 @@ def runs(values: dict[Row, list[float]], *, drawn: bool = True) -> pd.DataFrame:
         (None, None, None),
     ],
 )
-def test_spread_over_seeds(
-    values: list[float | None] | None, mean: float | None, sd: float | None
-) -> None:
+def test_spread_over_seeds(values, mean, sd):
     found = spread(values)
     assert (found["mean"], found["sd"]) == (mean and pytest.approx(mean), sd and pytest.approx(sd))
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_only_recovery_of_all_seeds_is_summarised(order: int) -> None:
+def test_only_recovery_of_all_seeds_is_summarised(order):
     prior, other = "learned attention, prior", "learned attention, wordnet"
     seeds = [{other: {"ROC-AUC": 0.5}, prior: {"ROC-AUC": 0.6}}, {prior: {"ROC-AUC": 0.7}}]
     found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
     assert found == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
 
 
-def test_paired_test() -> None:
+def test_paired_test():
     rows = runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67], FOREST: [0.5] * 3})
     tests = {test.metric: test for test in compare_rows(rows, COMPLETE, EDGELESS)}
     assert set(tests) == {"roc_auc_macro", "f1_macro"}
@@ -63,7 +61,7 @@ def test_paired_test() -> None:
     assert compare_rows(rows, WITH_MESSAGES, EDGELESS) == []
 
 
-def test_rows_are_tested_against_baselines_and_against_other_graphs() -> None:
+def test_rows_are_tested_against_baselines_and_against_other_graphs():
     published = Row("LaMP", False, "edgeless", "published")
     ours, baselines = (COMPLETE, EDGELESS, WITH_MESSAGES, published), (FOREST, Row(SILENT))
     values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((*baselines, *ours))}
@@ -73,7 +71,7 @@ def test_rows_are_tested_against_baselines_and_against_other_graphs() -> None:
     assert [(test.row, test.against) for test in tests] == expected
 
 
-def test_changes_are_tested_against_the_whole() -> None:
+def test_changes_are_tested_against_the_whole():
     step = Row("LaMP", False, "complete", "best", "one step")
     edgeless = Row("LaMP", False, "edgeless", "best", "no messages")
     values = {COMPLETE: [0.6, 0.7], step: [0.5, 0.6], edgeless: [0.5, 0.65]}
@@ -81,7 +79,7 @@ def test_changes_are_tested_against_the_whole() -> None:
     assert [(test.row, test.against) for test in tests] == [(step, COMPLETE), (edgeless, COMPLETE)]
 
 
-def test_p_value_is_corrected_for_overlapping_splits() -> None:
+def test_p_value_is_corrected_for_overlapping_splits():
     difference = np.array([0.01, 0.03, 0.02, 0.00, 0.04])
     plain, corrected = ttest_1samp(difference, 0).pvalue, corrected_difference(difference).p
     assert corrected > plain
@@ -89,14 +87,14 @@ def test_p_value_is_corrected_for_overlapping_splits() -> None:
     assert corrected_difference(np.zeros(5)).p == 1.0
 
 
-def test_the_same_difference_for_all_seeds_has_no_p_value() -> None:
+def test_the_same_difference_for_all_seeds_has_no_p_value():
     same = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
     assert 0 < same.std() < 1e-12  # from rounding alone
     assert corrected_difference(same).p is None
     assert "undefined" in p_in_words(None)
 
 
-def test_seeds_that_share_a_split_need_no_correction() -> None:
+def test_seeds_that_share_a_split_need_no_correction():
     rows = runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67]}, drawn=False)
     test = compare_rows(rows, COMPLETE, EDGELESS)[0]
     assert test.name == "paired t-test"
@@ -125,12 +123,12 @@ AUC = """
 
 
 @pytest.fixture
-def demsar() -> Ranks:
+def demsar():
     columns = np.array([line.split() for line in AUC.split("\n") if line], dtype=float).T
     return Ranks.of({name: column.tolist() for name, column in zip(NAMES, columns, strict=True)})
 
 
-def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
+def test_the_example_of_demsar_2006(demsar):
     assert demsar.num_datasets == 14
     assert [round(rank, 3) for rank in demsar.mean.values()] == [3.143, 2.0, 2.893, 1.964]
     # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their part.
@@ -154,13 +152,13 @@ def test_the_example_of_demsar_2006(demsar: Ranks) -> None:
     assert demsar.critical_difference(0.10) == pytest.approx(1.12, abs=0.005)
 
 
-def test_no_chance_is_left_where_all_data_sets_rank_alike() -> None:
+def test_no_chance_is_left_where_all_data_sets_rank_alike():
     found = Ranks.of({"x": [0.3, 0.6, 0.9], "y": [0.2, 0.5, 0.8], "z": [0.1, 0.4, 0.7]})
     assert found.statistic == np.inf
     assert found.p == 0
 
 
-def test_bars_join_what_does_not_differ(demsar: Ranks) -> None:
+def test_bars_join_what_does_not_differ(demsar):
     assert demsar.cliques(0.05) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]]
     # At 10% the two worst differ from the best: 3.143 from both, 2.893 from none.
     assert demsar.cliques(0.10) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]

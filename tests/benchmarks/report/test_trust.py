@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks.accuracy.trust import PLAIN
 from benchmarks.files import describe_environment
 from benchmarks.report.trust import page
 
 
-def result() -> dict[str, Any]:
-    runs: list[dict[str, Any]] = []
+def result():
+    runs = []
     for seed in (0, 1):
         held = {"of labels": 0.9 + 0.01 * seed, "least label": 0.8, "of samples": 0.7}
         held |= {"size": 3.0, "true size": 2.0}
@@ -30,7 +28,7 @@ def result() -> dict[str, Any]:
     }
 
 
-def test_the_page_shows_coverage_beside_thresholds_and_errors_before_and_after() -> None:
+def test_the_page_shows_coverage_beside_thresholds_and_errors_before_and_after():
     lines = page(result()).splitlines()
     covered, rest = "0.905 ± 0.007", "0.700 ± 0.000 | 3.0 | 2.0 |"
     both = f"{covered} | 0.800, 0.950"

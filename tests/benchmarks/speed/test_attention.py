@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -50,10 +48,10 @@ from benchmarks.speed.regimes import (
     regimes,
     spread,
 )
-from tg_mlc.ops import graph_attention
+from tg_mlc.ops import Blocks, graph_attention
 
 
-def test_random_graph_has_distinct_columns_and_the_degrees_asked_for() -> None:
+def test_random_graph_has_distinct_columns_and_the_degrees_asked_for():
     degrees = spread(50, 30)
     graph = random_graph(degrees)
     assert torch.equal(graph.mask().sum(dim=1), degrees)
@@ -63,7 +61,7 @@ def test_random_graph_has_distinct_columns_and_the_degrees_asked_for() -> None:
     assert torch.equal(random_graph(degrees).edge_index, graph.edge_index)
 
 
-def test_hubs_are_few_huge_and_popular() -> None:
+def test_hubs_are_few_huge_and_popular():
     degrees = power_law(2000)
     assert degrees[:NUM_HUBS].tolist() == [400] * NUM_HUBS
     assert float((degrees <= 4).float().mean()) > 0.6
@@ -72,14 +70,14 @@ def test_hubs_are_few_huge_and_popular() -> None:
     assert int(popularity[:NUM_HUBS].min()) > int(popularity[NUM_HUBS:].median())
 
 
-def test_ragged_blocks() -> None:
+def test_ragged_blocks():
     pattern = ragged(3, torch.tensor([2, 5]))
     assert pattern.query_ptr.tolist() == [0, 3, 6]
     assert pattern.key_ptr.tolist() == [0, 2, 7]
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_regimes_have_tiny_twins(group: str) -> None:
+def test_regimes_have_tiny_twins(group):
     tiny, full = regimes(group, quick=True), regimes(group)
     assert all(regime.make().num_edges < 10_000 for regime in tiny)
     assert {regime.baseline for regime in tiny} == {regime.baseline for regime in full}
@@ -88,7 +86,7 @@ def test_regimes_have_tiny_twins(group: str) -> None:
 
 @pytest.mark.parametrize("portion", [1, 500, 10**9])
 @pytest.mark.parametrize("name", ["R1", "R3", "HUB"])
-def test_the_reference_in_portions_is_the_reference(name: str, portion: int) -> None:
+def test_the_reference_in_portions_is_the_reference(name, portion):
     regime = find(name, quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime, torch.float64)
@@ -98,18 +96,24 @@ def test_the_reference_in_portions_is_the_reference(name: str, portion: int) -> 
         torch.testing.assert_close(value, exact)
 
 
-def test_relative_rms() -> None:
+def test_relative_rms():
     found = relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64))
     assert found == pytest.approx(0.1)
     assert relative_rms(torch.full((2,), 0.5), torch.zeros(2)) == pytest.approx(0.5)
     assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
 
 
-def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
-    right = Candidate(SDPA, sdpa)
+@pytest.fixture
+def wrong(monkeypatch):
+    """Our candidate disagrees with the reference, and another one fails."""
+    ours = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
-    monkeypatch.setattr(implementations, "candidates", lambda: [wrong, right, broken])
+    candidates = [ours, Candidate(SDPA, sdpa), broken]
+    monkeypatch.setattr(implementations, "candidates", lambda: candidates)
+
+
+@pytest.mark.usefixtures("wrong")
+def test_a_candidate_that_disagrees_gets_no_ratio():
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     regime = regimes("DENSITY", quick=True)[-1]
     row = attention.compare(regime, attention.Settings(1, "cpu", "float32", 1, quick=True), limits)
@@ -126,7 +130,17 @@ def test_a_candidate_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatc
     assert f"- Left out: {OURS} on name: disagrees; broken on name: failed." in lines
 
 
-def test_large_candidates_are_left_out() -> None:
+@pytest.mark.usefixtures("wrong", "own_runs")
+def test_a_run_names_its_file_and_what_disagrees(monkeypatch, capsys):
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    assert attention.main("R4", quick=True, threads=1) == 1
+    *_, path, problems = capsys.readouterr().out.splitlines()
+    assert path.startswith("Wrote ")
+    assert path.endswith("attention-cpu.json")
+    assert problems == f"Wrong: {OURS} on R4 disagrees"
+
+
+def test_large_candidates_are_left_out():
     regime = find("R3", quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime)
@@ -139,16 +153,22 @@ def test_large_candidates_are_left_out() -> None:
     )
 
 
-def test_transformer_conv_without_projections_is_the_literal_path() -> None:
-    regime = find("R4", quick=True)
+@pytest.mark.parametrize("name", ["R1", "R3", "R4"])
+def test_all_candidates_agree(name):
+    regime = find(name, quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime)
-    expected = reference(inputs, pattern)
-    for prepare in (implementations.transformer_conv, implementations.literal):
-        assert max(errors(prepare(pattern), inputs, expected).values()) < 1e-5
+    expected, names = reference(inputs, pattern), set()
+    for candidate in implementations.candidates():
+        if candidate.refuse(inputs, pattern, memory=1e9) is None:
+            found = errors(candidate.prepare(pattern), inputs, expected)
+            assert agrees(found, torch.float32), candidate.name
+            names.add(candidate.name)
+    one_by_one = {"SDPA, one by one"} if isinstance(pattern, Blocks) else set()
+    assert {LITERAL, "TransformerConv", SDPA, OURS} | one_by_one <= names
 
 
-def test_work_counts_products_and_tensors() -> None:
+def test_work_counts_products_and_tensors():
     regime = Regime("", lambda: ragged(3, torch.tensor([2, 5])), heads=2, channels=4)
     pattern = regime.make()
     inputs = draw(pattern, regime)
@@ -158,8 +178,8 @@ def test_work_counts_products_and_tensors() -> None:
     assert attention.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * size)
 
 
-def test_candidates_take_turns() -> None:
-    order: list[str] = []
+def test_candidates_take_turns():
+    order = []
     samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
     assert [len(s.wall) for s in samples.values()] == [3, 3]
     changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
@@ -169,7 +189,7 @@ def test_candidates_take_turns() -> None:
     assert summary["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
 
 
-def test_fractions_are_of_the_best_limits_of_a_run() -> None:
+def test_fractions_are_of_the_best_limits_of_a_run():
     early = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0})
     late = Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
     best = early.or_better(late)
@@ -183,8 +203,8 @@ def test_fractions_are_of_the_best_limits_of_a_run() -> None:
         assert times["forward"]["cpu_share_of_limit"] == pytest.approx(share)
 
 
-def test_limits_leave_out_products_of_fewer_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def product(*args: Any) -> tuple[tuple[float, float], bool]:
+def test_limits_leave_out_products_of_fewer_digits(monkeypatch):
+    def product(*args):
         return ((9.0, 9.0), False) if "medium" in args else ((1.0, 1.0), True)
 
     monkeypatch.setattr(measure, "_product", product)
@@ -194,24 +214,24 @@ def test_limits_leave_out_products_of_fewer_digits(monkeypatch: pytest.MonkeyPat
     assert limits.seconds(2.0, 0.0) == {"bound": "FLOP", "wall_ms": 2000.0, "cpu_ms": 2000.0}
 
 
-def test_exponent_of_a_power_law() -> None:
+def test_exponent_of_a_power_law():
     fit = attention.fit_exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)])
     assert fit["exponent"] == pytest.approx(1.5)
     assert fit["r2"] == pytest.approx(1.0)
 
 
-def test_switches_need_no_value() -> None:
+def test_switches_need_no_value():
     found = with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"])
     assert found == ["--quick", "true", "--save", "false", "--repeats", "3"]
 
 
-def test_choices() -> None:
+def test_choices():
     assert chosen("regimes", "R1, R2", GROUPS) == ["R1", "R2"]
     with pytest.raises(SystemExit, match=r"Expected 'regimes' to be some of R1.*got 'R9'"):
         chosen("regimes", "R9", GROUPS)
 
 
-def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heap(monkeypatch):
     for name, value in RETAINED_HEAP.items():
         monkeypatch.setenv(name, value)
     assert heap_is_retained()
@@ -222,34 +242,22 @@ def test_heap(monkeypatch: pytest.MonkeyPatch) -> None:
     not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory"
 )
 @pytest.mark.slow
-def test_peak_memory_of_another_process() -> None:
-    arguments: Any = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32"}
+def test_peak_memory_of_another_process():
+    arguments = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32"}
     peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", threads=1, **arguments)
     assert not isinstance(peaks, str)
     assert set(peaks) == {"forward", "forward_backward"}
     assert all(0 <= size < 2**27 for size in peaks.values())
 
 
-def test_failed_measurement_of_memory_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_measurement_of_memory_says_why(monkeypatch):
     monkeypatch.setattr("sys.executable", "false")
     monkeypatch.setattr("benchmarks.speed.measure.CLEAR", Path(__file__))
     assert peaks_of("benchmarks.speed.implementations:memory_jobs") == "exit status 1"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch_sparse") is None, reason="needs torch-sparse")
-def test_torch_sparse_agrees() -> None:
-    for name in ("R1", "R3"):
-        regime = find(name, quick=True)
-        pattern = regime.make()
-        inputs = draw(pattern, regime)
-        found = errors(implementations.torch_sparse(pattern), inputs, reference(inputs, pattern))
-        assert agrees(found, torch.float32)
-
-
 @pytest.mark.slow
-def test_quick_run_agrees_and_writes_a_file(
-    own_runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_quick_run_agrees_and_writes_a_file(own_runs, monkeypatch, capsys):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert attention.main(quick=True, threads=1) == 0
     result = json.loads((own_runs / "attention-cpu.json").read_text())

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +11,7 @@ pytest.importorskip("rdkit")
 pytest.importorskip("jinja2")
 
 
-def test_a_report_is_timed(
-    own_runs: Path, saved: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_timed(own_runs, saved, monkeypatch):
     drugs = SimpleNamespace(smiles=["CCO", "CC(=O)O", "c1ccccc1"])
     monkeypatch.setattr(explaining, "load", lambda name, root: drugs)
     model = saved("molecules")

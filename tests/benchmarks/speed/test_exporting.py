@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,13 +11,13 @@ from tests.requirements import needs_export
 
 
 @pytest.mark.parametrize("kind", ["words", "vectors", "molecules", "DNA"])
-def test_samples_are_the_same_in_every_call(kind: str) -> None:
+def test_samples_are_the_same_in_every_call(kind):
     first, again = (exporting.samples(kind, 6) for _ in range(2))
     assert all(torch.equal(a.x, b.x) for a, b in zip(first, again, strict=True))
 
 
 @needs_export
-def test_times_stand_beside_those_of_the_model(own_runs: Path) -> None:
+def test_times_stand_beside_those_of_the_model(own_runs):
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0
     result = json.loads((own_runs / "exporting-cpu.json").read_text())
     assert [(row["kind"], row["batch_size"]) for row in result["exported"]] == [

@@ -3,7 +3,7 @@ from __future__ import annotations
 from benchmarks.speed.hierarchies import measure, synthetic
 
 
-def test_a_size_is_measured_beside_the_dense_definition() -> None:
+def test_a_size_is_measured_beside_the_dense_definition():
     found = measure(120, 1)
     assert found["num_edges"] == 120 + 2 * 119
     assert found["num_pairs"] == 119 + 109 + 9

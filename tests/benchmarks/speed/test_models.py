@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -41,7 +39,7 @@ LIMITS = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
 
 
 @pytest.fixture
-def fast(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fast(own_runs, monkeypatch):
     """Runs without measurements of limits and memory; the folder of results."""
     monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: LIMITS)
     monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
@@ -49,17 +47,17 @@ def fast(own_runs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own_runs
 
 
-def compare(sizes: Sizes, limits: Limits = LIMITS) -> dict[str, Any]:
+def compare(sizes, limits=LIMITS):
     return models.compare(sizes, SETTINGS, limits, checkpoint=False)
 
 
-def written(row: dict[str, Any]) -> list[str]:
+def written(row):
     result = {"environment": describe_environment(), "settings": {**SETTINGS, "seed": 0}}
     return speed.models({**result, "limits": asdict(LIMITS), "models": [row]})
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-def test_layouts_agree_in_logits_and_gradients(sizes: Sizes) -> None:
+def test_layouts_agree_in_logits_and_gradients(sizes):
     compared = layouts(sizes, NAMES)
     for model in compared.models.values():
         model.double().eval()
@@ -74,7 +72,7 @@ def test_layouts_agree_in_logits_and_gradients(sizes: Sizes) -> None:
 
 @pytest.mark.parametrize("discard", [False, True])
 @pytest.mark.parametrize("graph", SIZES)
-def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: bool) -> None:
+def test_released_layout_is_what_its_checkpoint_becomes(graph, discard):
     torch.manual_seed(0)
     adjacency = SIZES[graph].adjacency()
     mask = None if adjacency is None else ~adjacency
@@ -91,7 +89,7 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph: str, discard: boo
     torch.testing.assert_close(ours(batch), released(tokens))
 
 
-def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
+def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats():
     sizes = SIZES["complete"]
     compared = layouts(sizes, [RELEASED])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -104,14 +102,14 @@ def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats() -> None:
 
 
 @pytest.mark.parametrize(("mode", "times"), [(INFERENCE, 1), (TRAINING, 3)])
-def test_products_alone_are_multiplied_forward_and_backward(mode: str, times: int) -> None:
+def test_products_alone_are_multiplied_forward_and_backward(mode, times):
     sizes = SIZES["complete"]
     with FlopCounterMode(display=False) as counter:
         products_job(sizes, mode, torch.float32, "cpu")()
     assert counter.get_total_flops() == times * sum(product.flop for product in products(sizes))
 
 
-def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch):
     sizes = SIZES["complete"]
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
@@ -126,7 +124,7 @@ def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch: pytest.Monk
     assert reason in written(row)[-2]
 
 
-def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch):
     compared = layouts(SIZES["complete"], [OURS, RELEASED])
     model = compared.models[OURS]
     monkeypatch.setattr(model, "forward", lambda batch: type(model).forward(model, batch) * 1.001)
@@ -139,7 +137,7 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch: pytest.MonkeyPatch) 
     assert f"{OURS} on 12 labels, d=16 along complete: disagrees" in written(row)[-2]
 
 
-def test_the_floor_is_that_of_the_setting_in_force() -> None:
+def test_the_floor_is_that_of_the_setting_in_force():
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
     row = compare(SIZES["complete"], limits)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
@@ -147,17 +145,17 @@ def test_the_floor_is_that_of_the_setting_in_force() -> None:
         limits.flops_under("high")
 
 
-def test_a_run_of_its_own_name(fast: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+def test_a_run_of_its_own_name(fast, monkeypatch):
+    seen = []
     monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
-    options: Any = {"graphs": "complete", "matmul_precision": "high", "machine": "m"}
+    options = {"graphs": "complete", "matmul_precision": "high", "machine": "m"}
     assert models.main(quick=True, threads=1, **options) == 0
     result = json.loads((fast / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
     assert seen == ["high"]
 
 
-def test_quick_run_agrees_and_writes_a_file(fast: Path) -> None:
+def test_quick_run_agrees_and_writes_a_file(fast):
     assert models.main(quick=True, threads=1, checkpoint=True) == 0
     result = json.loads((fast / "models-cpu.json").read_text())
     assert [row["sizes"]["graph"] for row in result["models"]] == ["complete", "prior"]
@@ -169,12 +167,10 @@ def test_quick_run_agrees_and_writes_a_file(fast: Path) -> None:
             assert found[TRAINING]["ours_is_faster"] > 0
 
 
-def test_models_of_several_widths_get_a_file_and_rows_of_their_own(
-    fast: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_of_several_widths_get_a_file_and_rows_of_their_own(fast, monkeypatch):
     small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
     monkeypatch.setattr(models, "Sizes", small)
-    options: Any = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
+    options = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
     assert models.main(**options) == 0
     result = json.loads((fast / "models-cpu-narrow.json").read_text())
     assert [row["sizes"]["channels"] for row in result["models"]] == [8, 16]

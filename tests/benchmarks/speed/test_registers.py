@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("triton", minversion="3.3")  # Before, constants had another name.
@@ -11,13 +9,13 @@ from tg_mlc.ops.kernels import csr_triton
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
 
 
 @pytest.mark.parametrize("name", registers.KERNELS)
 @pytest.mark.parametrize("walk", ["many", "hub"])
-def test_kernels_compile_without_a_gpu(name: str, walk: str) -> None:
+def test_kernels_compile_without_a_gpu(name, walk):
     row = registers.compiled(name, "bf16", 128, True, 80, walk)
     assert (row["spilled"], row["atomic"]) == (0, False)
     assert 0 < row["registers"] <= 255
@@ -35,11 +33,11 @@ def test_kernels_compile_without_a_gpu(name: str, walk: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", registers.KERNELS)
-def test_no_kernel_spills(name: str, dtype: str, arch: int, walk: str) -> None:
+def test_no_kernel_spills(name, dtype, arch, walk):
     assert registers.compiled(name, dtype, 512, True, arch, walk)["spilled"] == 0
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_in_registers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_in_registers_is_found(monkeypatch):
     monkeypatch.setattr(csr_triton, "TILE", 2**15)
     assert registers.compiled("key_gradient", "fp32", 512, False, 90)["spilled"] > 0

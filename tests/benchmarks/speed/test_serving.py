@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from tg_mlc.inputs import Vectors
 
 
 @pytest.mark.slow
-def test_a_server_beside_its_model(own_runs: Path, tmp_path: Path) -> None:
+def test_a_server_beside_its_model(own_runs, tmp_path):
     dataset = from_arrays(
         np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector"
     )
@@ -26,7 +25,7 @@ def test_a_server_beside_its_model(own_runs: Path, tmp_path: Path) -> None:
     assert len(result["resident_bytes"]) == 11
 
 
-def test_table(results: Path) -> None:
+def test_table(results):
     assert speed.served() == ["Not measured."]
     found = {
         "alone_per_second": [90.0, 100.0, 110.0],

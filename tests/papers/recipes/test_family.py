@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Batch
 
 from tests.models.samples import molecules
+from tests.papers.recipes.conftest import FEW
 from tg_mlc.data import ArrayDataset, Split
 from tg_mlc.data.records import Records
 from tg_mlc.data.samples import Samples
@@ -17,10 +18,6 @@ from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY, RIVALS
 from tg_mlc.training import MultiLabelModule
 
-rng = np.random.default_rng(0)
-WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
-Y = (WORDS @ rng.standard_normal((12, 4)) > 0.3).astype(np.float32)
-FEW = Split(torch.arange(24), torch.arange(24, 32), torch.arange(32, 40), "by hand")
 SPLIT = Split(torch.arange(160), torch.arange(160, 200), torch.arange(200, 240), "by hand")
 
 
@@ -47,12 +44,12 @@ def atoms():
 def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path):
     recipe = replace(RECIPES[name].as_member(FAMILY[member]), batch_size=16)
     recipe = replace(recipe, data=replace(recipe.data, preprocess=False))
-    recipe.module["lr"] = max(recipe.module["lr"], 1e-2)
+    recipe.module["lr"] = max(recipe.module["lr"], 2e-2)
     options = {} if recipe.model.get("channels", 16) is None else {"channels": 16}
     dataset = data()
     graph = recipe.label_graph("edgeless", dataset, SPLIT)
     settings = {"node_messages": node_messages, "model_options": options, "logger": False}
-    settings["max_epochs"] = 14 if member == "emb-mlp" else 8
+    settings["max_epochs"] = 8 if member == "emb-mlp" else 5
     result, loaders = recipe.train(dataset, SPLIT, graph, tmp_path, **settings)
     scores = result.scores(loaders.test_dataloader())
     assert macro_roc_auc(dataset.y[SPLIT.test], scores) > 0.7
@@ -61,11 +58,6 @@ def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path)
 def test_graph2mlp_has_one_layer_more():
     changes = [FAMILY[name].changes["model"] for name in ("mp-br", "graph2mlp")]
     assert [each.get("num_feature_layers", 2) for each in changes] == [2, 3]
-
-
-@pytest.fixture
-def dataset():
-    return ArrayDataset(Records(sp.csr_array(WORDS), Y, list("abcd")).to_samples())
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -88,7 +80,7 @@ def test_members_take_known_labels(name, dataset):
     graph = recipe.label_graph("complete", prepared, FEW)
     model = recipe.build(prepared[FEW.train], graph, node_messages=False, **options)
     objective = recipe.objective_class(**{**recipe.objective, "max_given": 0.5})
-    module = MultiLabelModule(model, list("abcd"), objective)
+    module = MultiLabelModule(model, dataset.label_names, objective)
     batch = Batch.from_data_list(prepared[FEW.test])
     module.objective.loss(model, module.objective.training_batch(batch)).backward()
     batch.given = torch.where(torch.arange(4) == 2, batch.y, torch.nan)

@@ -2,13 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
-from tg_mlc.data import ArrayDataset, Split
-from tg_mlc.data.records import Records
+from tests.papers.recipes.conftest import FEW
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inputs import Chain
 from tg_mlc.metrics import ThresholdTuner, macro_roc_auc
@@ -16,60 +13,51 @@ from tg_mlc.nn.given import takes_given_labels
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
-rng = np.random.default_rng(0)
-WORDS = (rng.random((40, 12)) < 0.4).astype(np.float32)
-Y = (WORDS @ rng.standard_normal((12, 4)) > 0.3).astype(np.float32)
-SPLIT = Split(torch.arange(24), torch.arange(24, 32), torch.arange(32, 40), "by hand")
 SHORT = {"node_messages": False, "max_epochs": 1, "logger": False}
-
-
-@pytest.fixture
-def dataset():
-    return ArrayDataset(Records(sp.csr_array(WORDS), Y, ["TAG_cat", "b", "c", "d"]).to_samples())
 
 
 def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, monkeypatch):
     dataset.label_descriptions = {"b": "Coconut oil"}
     dataset.label_parents = [("c", "d")]
-    prepared = RECIPES["bibtex"].prepare(dataset, SPLIT)
+    prepared = RECIPES["bibtex"].prepare(dataset, FEW)
     asked = []
     wordnet = "tg_mlc.papers.recipes.tables.wordnet"
     monkeypatch.setattr(wordnet, lambda names, words: asked.append(words))
-    RECIPES["bibtex"].label_graph("wordnet", prepared, SPLIT)
+    RECIPES["bibtex"].label_graph("wordnet", prepared, FEW)
     assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
-    tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, SPLIT).edge_index.t().tolist()
+    tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, FEW).edge_index.t().tolist()
     assert [[2, 3] in tree, [2, 1] in tree] == [True, False]
 
 
 def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
     recipe, graph = RECIPES["bibtex"], fully_connected(dataset.label_names)
     with pytest.raises(ValueError, match=r"that 'recipe\.prepare' returns .*; call it first"):
-        recipe.train(dataset, SPLIT, graph, tmp_path / "run")
-    prepared = recipe.prepare(dataset, SPLIT)
+        recipe.train(dataset, FEW, graph, tmp_path / "run")
+    prepared = recipe.prepare(dataset, FEW)
     assert isinstance(prepared.preprocessor, Chain)
     assert dataset.preprocessor is None
-    result, _ = recipe.train(prepared, SPLIT, graph, tmp_path / "run", **SHORT)
+    result, _ = recipe.train(prepared, FEW, graph, tmp_path / "run", **SHORT)
     assert result.module.preprocessor is prepared.preprocessor
 
 
 def test_scores_before_training_are_those_of_base_scores_alone(dataset):
     recipe = RECIPES["bibtex"]
-    prepared = recipe.prepare(dataset, SPLIT)
-    on_val, on_test = recipe.untrained_scores(prepared, SPLIT)
+    prepared = recipe.prepare(dataset, FEW)
+    on_val, on_test = recipe.untrained_scores(prepared, FEW)
     again = [part.clone() for part in (on_val, on_test)]
     # Other weights have the same scores.
-    torch.testing.assert_close(recipe.untrained_scores(prepared, SPLIT), tuple(again))
+    torch.testing.assert_close(recipe.untrained_scores(prepared, FEW), tuple(again))
     assert on_test.std(dim=0).min() > 0
-    assert macro_roc_auc(dataset.y[SPLIT.test], on_test) > 0.6
+    assert macro_roc_auc(dataset.y[FEW.test], on_test) > 0.6
 
 
 def test_labels_that_are_too_rare_do_not_count(dataset):
     recipe = replace(RECIPES["bibtex"], data=replace(RECIPES["bibtex"].data, min_positives=2))
     dataset.y[:, 1] = (torch.arange(40) == 39).float()
     scores, kept = torch.rand(40, 4), [0, 2, 3]
-    evaluation = recipe.evaluate(dataset, SPLIT, scores[SPLIT.val], scores[SPLIT.test])
+    evaluation = recipe.evaluate(dataset, FEW, scores[FEW.val], scores[FEW.test])
     assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
-    val, test = ((dataset.y[part][:, kept], scores[part][:, kept]) for part in SPLIT.parts[1:])
+    val, test = ((dataset.y[part][:, kept], scores[part][:, kept]) for part in FEW.parts[1:])
     assert evaluation["roc_auc_macro"] == macro_roc_auc(*test)
     assert evaluation.thresholds["f1_micro"] == ThresholdTuner().fit(*val).threshold
 
@@ -86,7 +74,7 @@ def test_lamp_of_the_family_is_lamp_as_published(dataset, tmp_path):
     known = RECIPES["bibtex"].as_member(FAMILY["lamp-given"])
     assert known.model == {**published.model, "given_labels": True}
     assert known.objective == {**published.objective, "max_given": 0.75}
-    prepared = known.prepare(dataset, SPLIT)
-    graph = known.label_graph("complete", prepared, SPLIT)
-    result, _ = known.train(prepared, SPLIT, graph, tmp_path / "run", **SHORT)
+    prepared = known.prepare(dataset, FEW)
+    graph = known.label_graph("complete", prepared, FEW)
+    result, _ = known.train(prepared, FEW, graph, tmp_path / "run", **SHORT)
     assert takes_given_labels(result.module.model)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tg_mlc.papers.gaml import gaml
-from tg_mlc.papers.label_sequences import LabelSequenceObjective
+from tg_mlc.papers.label_sequences import (
+    LabelSequenceObjective,
+    graph2graph_autoregressive,
+    mped_autoregressive,
+    seq2seq,
+)
 from tg_mlc.papers.mlp import binary_relevance, pooled_mlp
-from tg_mlc.papers.mped import graph2graph, graph2graph_autoregressive, mped, mped_autoregressive
+from tg_mlc.papers.mped import graph2graph, mped
 from tg_mlc.papers.recipes.recipe import Member
-from tg_mlc.papers.seq2seq import seq2seq
 from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
 #: Learns within half an epoch of Bibtex; with 2e-3, autoregressive models learn half as much in

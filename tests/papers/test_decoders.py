@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tg_mlc.papers.decoders import beam_search
+from tg_mlc.papers.decoders import AttentionDecoder, RecurrentDecoder, beam_search
 
 NUM_LABELS = 5
 
@@ -195,24 +195,16 @@ def test_rows_beyond_the_possible_sequences_are_empty():
         assert (found.sequences[impossible] == NUM_LABELS).all()
 
 
-def test_scores_exceed_one_half_exactly_for_the_best_set():
-    decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(30)
-    for beam_size in (1, 5):
-        found = beam_search(decoder, x, ptr, beam_size=beam_size)
-        scores = found.scores()
-        assert torch.equal(scores > 0.5, found.labels[:, 0])
-        assert torch.equal(scores >= 0.5, found.labels[:, 0])
-        assert scores.min() > 0.0
-        assert scores.max() <= 1.0
-
-
-def test_scores_are_those_of_their_equation():
-    decoder, (x, ptr) = ToyDecoder(), samples(3)
-    found = beam_search(decoder, x, ptr)
-    ranks = found.log_probs.exp().unsqueeze(-1)
-    expected = (ranks * found.peaks).sum(dim=1) / ranks.sum(dim=1)
-    scores = 0.5 * expected + 0.5 * found.labels[:, 0]
-    torch.testing.assert_close(found.scores(), scores, atol=1e-5, rtol=0.0)
+@pytest.mark.parametrize("beam_size", [1, 5])
+def test_scores_are_those_of_their_equation_and_exceed_one_half_in_the_best_set(beam_size):
+    found = beam_search(ToyDecoder(sharpness=1.0), *samples(30), beam_size=beam_size)
+    scores, ranks = found.scores(), found.log_probs.exp().unsqueeze(-1)
+    expected = (ranks * found.peaks).sum(dim=1) / ranks.sum(dim=1) + found.labels[:, 0]
+    torch.testing.assert_close(scores, 0.5 * expected, atol=1e-5, rtol=0.0)
+    assert torch.equal(scores > 0.5, found.labels[:, 0])
+    assert torch.equal(scores >= 0.5, found.labels[:, 0])
+    assert scores.min() > 0.0
+    assert scores.max() <= 1.0
 
 
 def test_labels_of_all_sequences_have_scores_of_their_own():
@@ -225,9 +217,112 @@ def test_labels_of_all_sequences_have_scores_of_their_own():
     assert scores.max() < 1.0
 
 
+# The contract of every decoder ---------------------------------------------------------------
+
+SYMBOLS = torch.tensor([[5, 2, 0, 3], [5, 1, 3, 4], [5, 0, 1, 2]])
+DECODERS = {
+    "attention": lambda: AttentionDecoder(16, NUM_LABELS, 2, heads=4, mlp_channels=24),
+    "recurrent": lambda: RecurrentDecoder(16, NUM_LABELS, 2),
+}
+
+
+@pytest.fixture(params=DECODERS)
+def decoder(request):
+    torch.manual_seed(0)
+    return DECODERS[request.param]().eval()
+
+
+@pytest.fixture
+def components():
+    x = torch.randn(9, 16, generator=torch.Generator().manual_seed(1))
+    return x, torch.tensor([0, 4, 6, 9])
+
+
+def stepwise(decoder, x, ptr, symbols):
+    state, found = decoder.start(x, ptr), []
+    for column in symbols.t():
+        logits, state = decoder.step(state, column)
+        found.append(logits)
+    return torch.stack(found, dim=1)
+
+
+def test_steps_with_a_kept_state_give_what_the_whole_sequence_gives(decoder, components):
+    found = stepwise(decoder, *components, SYMBOLS)
+    torch.testing.assert_close(found, decoder(*components, SYMBOLS))
+
+
+def test_rows_of_a_state_continue_on_their_own(decoder, components):
+    x, ptr = components
+    logits, state = decoder.step(decoder.start(x, ptr), SYMBOLS[:, 0])
+    state = decoder.select(state, torch.tensor([0, 0, 1, 1, 2, 2]))
+    logits, state = decoder.step(state, torch.tensor([2, 4, 0, 1, 3, 0]))
+    # The second hypothesis of each sample goes on as both.
+    state = decoder.select(state, torch.tensor([1, 1, 3, 3, 5, 5]))
+    logits, _ = decoder.step(state, torch.tensor([0, 1, 2, 3, 4, 5]))
+    for place, last in enumerate([(0, 2, 4), (1, 3, 5)]):
+        symbols = torch.tensor([[5, 4, last[0]], [5, 1, last[1]], [5, 0, last[2]]])
+        torch.testing.assert_close(logits[place::2], decoder(x, ptr, symbols)[:, -1])
+
+
+def test_later_symbols_and_other_samples_change_nothing(decoder, components):
+    x, ptr = components
+    logits = decoder(x, ptr, SYMBOLS)
+    changed = SYMBOLS.clone()
+    changed[:, 3] = 1
+    torch.testing.assert_close(decoder(x, ptr, changed)[:, :3], logits[:, :3])
+    torch.testing.assert_close(decoder(x[4:6], torch.tensor([0, 2]), SYMBOLS[1:2]), logits[1:2])
+    assert not torch.allclose(decoder(x + 1, ptr, SYMBOLS), logits)
+
+
+def test_a_search_gives_the_probabilities_of_the_whole_sequence(decoder, components):
+    x, ptr = components
+    found = beam_search(decoder, x, ptr)
+    for sample, (first, last) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
+        for place in range(5):
+            total, sequence = 0.0, found.sequences[sample, place].tolist()
+            labels = [symbol for symbol in sequence if symbol < NUM_LABELS]
+            symbols = torch.tensor([[NUM_LABELS, *labels]])
+            logits = decoder(x[first:last], torch.tensor([0, last - first]), symbols)[0]
+            for i, symbol in enumerate([*labels, NUM_LABELS]):
+                logits[i, labels[:i]] = -torch.inf
+                total += logits[i].log_softmax(dim=0)[symbol].item()
+            assert found.log_probs[sample, place].item() == pytest.approx(total, abs=1e-4)
+
+
+def test_samples_without_components_are_searched_too(decoder, components):
+    x, _ = components
+    ptr = torch.tensor([0, 0, 9, 9])
+    torch.testing.assert_close(stepwise(decoder, x, ptr, SYMBOLS), decoder(x, ptr, SYMBOLS))
+    alone = stepwise(decoder, x[:0], torch.tensor([0, 0]), SYMBOLS[:1])
+    torch.testing.assert_close(alone, decoder(x, ptr, SYMBOLS)[:1])
+
+
+def test_every_parameter_is_used(decoder, components):
+    decoder(*components, SYMBOLS).square().sum().backward()
+    parameters = dict(decoder.named_parameters())
+    assert not [name for name, parameter in parameters.items() if not parameter.grad.any()]
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("beam_size", 0), ("length_penalty", -1.0), ("max_length", 0)]
+    ("name", "call"),
+    [
+        ("num_labels", lambda: AttentionDecoder(16, 0)),
+        ("num_labels", lambda: RecurrentDecoder(16, 0)),
+        ("num_steps", lambda: AttentionDecoder(16, 3, 0)),
+        ("num_layers", lambda: RecurrentDecoder(16, 3, 0)),
+        ("beam_size", lambda: beam_search(ToyDecoder(), *samples(1), beam_size=0)),
+        ("length_penalty", lambda: beam_search(ToyDecoder(), *samples(1), length_penalty=-1.0)),
+        ("max_length", lambda: beam_search(ToyDecoder(), *samples(1), max_length=0)),
+    ],
 )
-def test_options_out_of_range_are_refused(name, value):
+def test_options_out_of_range_are_refused(name, call):
     with pytest.raises(ValueError, match=f"Expected '{name}'"):
-        beam_search(ToyDecoder(), *samples(1), **{name: value})
+        call()
+
+
+def test_a_step_projects_the_last_symbols_only(components):
+    decoder, seen = AttentionDecoder(16, NUM_LABELS, 1).eval(), []
+    for conv in (decoder.feature_to_label[0], decoder.label_to_label[0]):
+        conv.lin_key.register_forward_pre_hook(lambda _, args: seen.append(args[0].size(0)))
+    stepwise(decoder, *components, SYMBOLS)
+    assert seen == [12, 3, 3, 3, 3]  # the components once, as three samples of up to four

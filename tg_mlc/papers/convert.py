@@ -1,4 +1,4 @@
-"""Checkpoints of the authors' released LaMP code, https://github.com/QData/LaMP."""
+"""Checkpoints of the authors' released LaMP code, https://github.com/QData/LaMP, and its model."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn.resolver import aggregation_resolver
+from typing_extensions import Unpack
 
 from tg_mlc._names import few
 from tg_mlc._options import check_choice
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
+from tg_mlc.models import LaMP
+from tg_mlc.models.lamp import Encoder
+from tg_mlc.nn import AttentionConv, BlockOptions, LabelHead, LabelToLabelConv
 from tg_mlc.nn.encoders import BagEncoder, SequenceEncoder, VectorEncoder
-from tg_mlc.papers.convert.released import ReleasedLaMP
+from tg_mlc.nn.feature import FeatureAttention
+
+__all__ = ["ReleasedLaMP", "load_lamp_checkpoint"]
 
 LabelMask = Literal["none", "inveye", "eye", "prior"]
 EncTransform = Literal["", "mean", "sum"]
@@ -64,6 +72,104 @@ RULES = {
     r"^encoder\.src_word_emb\.": "encoder.embedding.",
     r"^encoder\.position_enc\.weight$": "encoder.positions",
 }
+
+
+class _DiscardingConv(AttentionConv):
+    """Block that discards its attention, and computes it only on request.
+
+    Its MLP takes the block's input.
+    """
+
+    discards = True  #: If False, this is an ordinary block.
+
+    def forward(
+        self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any
+    ) -> Any:
+        if self.discards and not return_attention_weights:
+            return self.feed_forward(x)
+        out = super().forward(x, *args, return_attention_weights=return_attention_weights, **kwargs)
+        return (self.feed_forward(x), out[1]) if self.discards else out
+
+
+class _LabelMLP(LabelToLabelConv):
+    """Block among labels without attention: labels never meet."""
+
+    def __init__(self, channels: int, **block: Unpack[BlockOptions]) -> None:
+        super().__init__(channels, **block)
+        del self.lin_query, self.lin_key, self.lin_value, self.lin_out, self.attention_norm
+
+    def forward(
+        self, x: Any, *args: Any, return_attention_weights: bool | None = None, **kwargs: Any
+    ) -> Any:
+        return (self.feed_forward(x), None) if return_attention_weights else self.feed_forward(x)
+
+
+class ReleasedLaMP(LaMP):
+    r"""The model of the authors' `released code <https://github.com/QData/LaMP>`_ for the `"Neural
+    Message Passing for Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+
+    Its feature message passing discards the attention. Its intermediate readouts send no gradient
+    to the readout's weight and have no bias.
+
+    Args:
+        encoder, label_graph, num_steps, num_feature_layers, label_kwargs: As in
+            :class:`~tg_mlc.models.LaMP`.
+        label_attention (bool, optional): If set to :obj:`False`, the blocks among labels consist of
+            their MLP, and a step returns one state, as with the flag :obj:`-no_dec_self_att`.
+            (default: :obj:`True`)
+        readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias.
+            (default: :obj:`True`)
+        pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.*
+            :obj:`"mean"`, before labels attend to it. (default: :obj:`None`)
+        **block (optional): Options of all blocks, as in :class:`~tg_mlc.models.LaMP`.
+
+    Shapes:
+        - **input:** a batch of :math:`B` samples
+        - **output:** logits :math:`(B, L)`
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        label_graph: Data,
+        *,
+        num_steps: int = 2,
+        num_feature_layers: int = 2,
+        label_attention: bool = True,
+        readout_bias: bool = True,
+        pool: str | nn.Module | None = None,
+        label_kwargs: BlockOptions | None = None,
+        **block: Unpack[BlockOptions],
+    ) -> None:
+        block = {"dropout": 0.1, **block}
+        steps: Any = {"num_steps": num_steps, "num_feature_layers": num_feature_layers}
+        super().__init__(encoder, label_graph, **steps, label_kwargs=label_kwargs, **block)
+        channels, edge_dim = self.labels.channels, cast(Encoder, encoder).edge_dim
+        if self.features is not None:
+            layers = range(num_feature_layers)
+            self.features.convs = nn.ModuleList(
+                _DiscardingConv(channels, edge_dim=edge_dim, **block) for _ in layers
+            )
+        if not label_attention:
+            among_labels: BlockOptions = {**block, **(label_kwargs or {})}
+            blocks = (_LabelMLP(channels, **among_labels) for _ in range(num_steps))
+            self.labels.label_to_label = nn.ModuleList(blocks)
+        self.label_attention = label_attention
+        self.readout = LabelHead(self.labels, bias=readout_bias)
+        self.pool = None if pool is None else aggregation_resolver(pool)
+
+    def _read(self, intermediate: list[Tensor]) -> list[Tensor]:
+        states = intermediate if self.label_attention else intermediate[1::2]
+        return [(u * self.readout.weight.detach()).sum(dim=-1) for u in states]
+
+    def _encode(
+        self, data: Data, return_attention_weights: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None, Sequence[FeatureAttention]]:
+        x, ptr, to_label, attention = super()._encode(data, return_attention_weights)
+        if self.pool is not None:
+            x, to_label = self.pool(x, ptr=ptr), None
+            ptr = torch.arange(ptr.numel(), device=ptr.device)
+        return x, ptr, to_label, attention
 
 
 def load_lamp_checkpoint(
@@ -120,9 +226,7 @@ def load_lamp_checkpoint(
     """
     state, settings = _read(state_dict)
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
-    if enc_transform not in get_args(EncTransform):
-        expected = "'enc_transform' to be '', 'mean' or 'sum'"
-        raise ValueError(f"Expected {expected} (got '{enc_transform}')")
+    check_choice("enc_transform", enc_transform, get_args(EncTransform))
     _check_parts(state)
     heads = settings.get("n_head") if heads is None else heads
     heads, label_heads = _resolve_heads(state, heads, heads2)
@@ -191,29 +295,25 @@ def _resolve_heads(
     """The numbers of heads among components and labels; :obj:`None` without label attention."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     projection = f"{CROSS}.fc.weight"
-    if projection not in state:
-        heads = 1 if heads is None else heads
-        if heads != 1:
-            raise ValueError(f"Expected heads=1 without a '{projection}' (got heads={heads})")
-    else:
-        heads = 4 if heads is None else heads
-        if heads < 2 or queries % heads != 0 or values % heads != 0:
-            raise ValueError(
-                f"Expected 'heads' of at least 2 with a '{projection}', to divide the rows of "
-                f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got "
-                f"heads={heads}); pass the '-n_head' of the training run"
-            )
+    if heads is None:
+        heads = 4 if projection in state else 1
+    if projection not in state and heads != 1:
+        raise ValueError(f"Expected heads=1 without a '{projection}' (got heads={heads})")
+    if projection in state and (heads < 2 or queries % heads or values % heads):
+        raise ValueError(
+            f"Expected 'heads' of at least 2 with a '{projection}', to divide the rows of "
+            f"'{CROSS}.w_qs.weight' and '{CROSS}.w_vs.weight', {queries} and {values} (got "
+            f"heads={heads}); pass the '-n_head' of the training run"
+        )
     if f"{AMONG}.w_qs.weight" not in state:
         return heads, None
     rows = state[f"{AMONG}.w_qs.weight"].size(0)
     num_label_heads, rest = divmod(rows, queries // heads)
-    if rest != 0 or label_heads not in (None, num_label_heads):
-        sizes = (
-            f"the rows of '{CROSS}.w_qs.weight' and '{AMONG}.w_qs.weight' into heads of one size"
-        )
-        got = f"{queries // heads} for the first, {rows} rows and heads2={label_heads}"
+    if rest or label_heads not in (None, num_label_heads):
         raise ValueError(
-            f"Expected 'heads' and 'heads2' to split {sizes} (got {got} for the second)"
+            f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and "
+            f"'{AMONG}.w_qs.weight' into heads of one size (got {queries // heads} for the first, "
+            f"{rows} rows and heads2={label_heads} for the second)"
         )
     return heads, num_label_heads
 
@@ -243,8 +343,7 @@ def _label_graph(
         if label_mask == "inveye":
             return edgeless(labels)
         return fully_connected(labels, self_loops=label_mask == "none")
-    adj = torch.as_tensor(label_adj).detach().cpu()
-    shape = [num_labels, num_labels]
+    adj, shape = torch.as_tensor(label_adj).detach().cpu(), [num_labels, num_labels]
     if list(adj.shape) != shape:
         raise ValueError(f"Expected 'label_adj' of shape {shape} (got {list(adj.shape)})")
     target, source = ((adj != 0) | torch.diag(adj.sum(dim=1) < 1)).nonzero().t()
@@ -308,12 +407,11 @@ def _read(
 
 
 def _load(path: Any) -> Mapping[str, Any]:
+    expected = "'state_dict' to be a dict or the path of a checkpoint"
     if not isinstance(path, str | os.PathLike):
-        expected = "'state_dict' to be a dict or the path of a checkpoint"
         raise ValueError(f"Expected {expected} (got {type(path).__name__})")
     path = Path(path)
     if not path.is_file():
-        expected = "'state_dict' to be the path of a checkpoint"
         raise FileNotFoundError(f"Expected {expected} (found no file '{path}')")
     try:
         # The settings are an argparse.Namespace, which only holds attributes.

@@ -8,9 +8,12 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from tests.papers.convert.released import Config, Released, random_state
+from tests.models.samples import batch as molecules
+from tests.papers.released import Config, Released, random_state
+from tg_mlc.graphs import fully_connected
+from tg_mlc.nn.encoders import MoleculeEncoder
 from tg_mlc.ops import to_dense_weights
-from tg_mlc.papers.convert import load_lamp_checkpoint
+from tg_mlc.papers.convert import ReleasedLaMP, load_lamp_checkpoint
 
 L = Config.num_labels
 #: Label 1 has no neighbour, label 2 weighs its only one below 1, and the graph is not symmetric.
@@ -95,18 +98,17 @@ def test_outputs_equal_those_of_the_released_code(name, mask):
     assert_equal_outputs(CONFIGS[name], mask, vectors if name == "vectors" else TOKENS)
 
 
-def test_labels_may_attend_to_all_but_themselves():
-    assert_equal_outputs(Config(), "eye")
-
-
-@pytest.mark.parametrize("backend", ["reference", "scatter", "dense"])
-def test_every_backend_gives_these_outputs(backend):
-    assert_equal_outputs(CONFIGS["values of another size"], "prior", backend=backend)
-
-
-@pytest.mark.parametrize("pool", ["mean", "sum"])
-def test_components_may_be_pooled(pool):
-    assert_equal_outputs(Config(max_length=6), x=TOKENS[1:2], pool=pool)
+@pytest.mark.parametrize(
+    ("name", "mask", "options"),
+    [
+        ("bag", "eye", {}),
+        *(("values of another size", "prior", {"backend": b}) for b in ("reference", "scatter")),
+        ("values of another size", "prior", {"backend": "dense"}),
+        *(("sequence", "none", {"x": TOKENS[1:2], "pool": pool}) for pool in ("mean", "sum")),
+    ],
+)
+def test_so_they_do_with_further_options(name, mask, options):
+    assert_equal_outputs(CONFIGS[name], mask, **options)
 
 
 def test_one_readout_for_all_labels_is_repeated():
@@ -135,11 +137,17 @@ def test_a_graph_among_the_words_masks_the_attention_of_the_encoder_only():
     torch.testing.assert_close(attention, torch.ones(2, 4))
 
 
-def test_the_readout_is_not_tied():
+def test_the_readout_is_not_tied_and_intermediate_readouts_send_it_no_gradient():
     model = load(weights())
     assert not model.training
     assert not model.readout.tied
     assert model.readout.weight is not model.labels.embedding.weight
+    model = ReleasedLaMP(MoleculeEncoder(8), fully_connected(5), heads=2)
+    assert {conv.dropout for conv in model.features.convs} == {0.1}
+    sum(logits.sum() for logits in model(molecules(4), return_intermediate=True)[1]).backward()
+    assert model.readout.weight.grad is None
+    assert model.readout.bias.grad is None
+    assert model.labels.embedding.weight.grad is not None
 
 
 @torch.no_grad()
@@ -162,12 +170,12 @@ def test_double_precision_stays():
 
 
 def test_label_names_travel_with_the_graph():
-    names = ["a", "b", "c", "d", "e"]
     for mask in ("none", "inveye", "prior"):
-        assert load(weights(), mask=mask, label_names=names).labels.label_graph.label_names == names
+        graph = load(weights(), mask=mask, label_names=list("abcde")).labels.label_graph
+        assert graph.label_names == list("abcde")
 
 
-def test_what_is_given_is_copied_and_stays_as_it_is():
+def test_arguments_are_copied_and_not_changed():
     state, adj = weights(Config(max_length=6)), ADJ.clone()
     model = load(state, mask="prior")
     assert torch.equal(adj, ADJ)
@@ -226,17 +234,14 @@ def test_files_cut_short_are_refused(tmp_path, archive, kept):
 
 
 @pytest.mark.parametrize("content", [b"hello", b"PK\x03\x04", b"\x80\x02garbage", b"# A page\n"])
-def test_files_of_something_else_are_refused(tmp_path, content):
+def test_other_files_and_folders_are_refused(tmp_path, content):
     path = tmp_path / "model.chkpt"
+    for nothing in (tmp_path, path):
+        with pytest.raises(FileNotFoundError, match=rf"'state_dict' .*found no file '{nothing}'\)"):
+            load_lamp_checkpoint(nothing)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"'{path}' .*\(got {len(content)} bytes"):
         load_lamp_checkpoint(path)
-
-
-def test_what_is_no_file_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "none.chkpt"):
-        with pytest.raises(FileNotFoundError, match=rf"'state_dict' .* \(found no file '{path}'\)"):
-            load_lamp_checkpoint(path)
 
 
 def changed(**names):
@@ -281,7 +286,7 @@ LAYER, ONE = "decoder.layer_stack", torch.zeros(1)
         ),
     ],
 )
-def test_what_does_not_fit_is_named(state, options, message):
+def test_the_part_that_does_not_fit_is_named(state, options, message):
     with pytest.raises(ValueError, match=message):
         load_lamp_checkpoint(state, **options)
 
