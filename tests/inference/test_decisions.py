@@ -98,7 +98,7 @@ def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, 
         ({"coverage": 0.8, "coverage_per": "row"}, "'coverage_per' to be one of label, sample"),
         ({"coverage": 0.8, "given": {"above": 1}}, "no 'given' labels with a coverage"),
         ({"coverage": 0.8, "coherent": tree({"below": "above"}, LABELS)}, "'coherent' as in"),
-        ({"coverage": 0.999}, "at least 999 samples of a label"),
+        ({"coverage": 0.999}, "at least 999 samples to which one label applies"),
     ],
 )
 def test_what_cannot_be_promised_is_refused(options, message):
