@@ -10,19 +10,19 @@ from tg_mlc._memory import LARGE, on_large_pages
 
 @pytest.mark.parametrize("size", [0, 1, LARGE // 4 - 1, LARGE // 4, LARGE // 4 + 1025])
 @pytest.mark.parametrize("offset", [0, 3])
-def test_large_pages_change_no_number(size, offset):
+def test_large_pages_keep_values(size, offset):
     tensor = torch.arange(size + offset, dtype=torch.float32)[offset:]
     assert on_large_pages(tensor) is tensor
     assert torch.equal(tensor, torch.arange(offset, size + offset, dtype=torch.float32))
 
 
-def test_other_systems_are_left_alone(monkeypatch):
+def test_nothing_happens_without_glibc(monkeypatch):
     monkeypatch.setattr(_memory, "_libc", lambda: None)
     _memory.keep_heap()
     assert on_large_pages(torch.ones(LARGE)).sum() == LARGE
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps a heap")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc")
 def test_a_kept_heap_takes_no_fresh_pages():
     code = """
 import resource, torch
@@ -34,12 +34,12 @@ def faults():
         torch.ones(2**24)
     return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 20
 
-without = faults()
+before = faults()
 keep_heap()
-faults()  # the heap grows in the first calls, until a freed block fits
-print(without, faults())
+faults()  # The first calls grow the heap until a freed block is large enough.
+print(before, faults())
 """
-    without, kept = map(int, run_python(code)[0].split())
-    if without < 1000:
+    before, after = map(int, run_python(code)[0].split())
+    if before < 1000:
         pytest.skip("the system gives large pages anyway")
-    assert kept < 100
+    assert after < 100

@@ -26,7 +26,7 @@ def test_reduced_runs_replace_nothing():
     files.check_replacement(False, quick=True)
 
 
-def test_results_are_replaced_by_no_fewer(results):
+def test_a_replacement_needs_all_tracked_runs(results):
     def seed(run):
         return int(run["seed"])
 
@@ -40,7 +40,7 @@ def test_results_are_replaced_by_no_fewer(results):
 
 
 def collect(seeds, make=lambda seed: [{"seed": seed}], **options):
-    """The seeds of a comparison, and those that were made for it."""
+    """Returns the seeds in the file of results, and the seeds that this call ran."""
     made = []
 
     def call(seed):
@@ -53,23 +53,23 @@ def collect(seeds, make=lambda seed: [{"seed": seed}], **options):
     return [run["seed"] for run in json.loads(path.read_text())["runs"]], made
 
 
-def test_a_comparison_goes_on_from_what_it_would_replace(results, own_runs):
+def test_a_comparison_continues_from_existing_results(results, own_runs):
     assert collect([1]) == ([1], [1])
     assert collect([1, 2]) == ([1, 2], [2])
     assert collect([2]) == ([2], [])
-    assert collect([1, 2], replace=True) == ([1, 2], [1, 2])  # Own runs are not used.
+    assert collect([1, 2], replace=True) == ([1, 2], [1, 2])  # Files in runs/ are not used.
     (own_runs / "one.json").unlink()
-    assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # Tracked results are.
+    assert collect([1, 2, 3]) == ([1, 2, 3], [3])  # Tracked results are used.
     assert collect([3, 1], keeps=lambda run: run["seed"] == 1) == ([1, 3], [3])
 
 
-def test_other_processors_that_made_runs_are_kept(own_runs, monkeypatch):
+def test_processors_of_earlier_runs_are_recorded(own_runs, monkeypatch):
     def processors():
-        found = json.loads((own_runs / "one.json").read_text())
-        return [*found.get(files.OTHERS, []), found["environment"]["processor"]]
+        content = json.loads((own_runs / "one.json").read_text())
+        return [*content.get(files.OTHERS, []), content["environment"]["processor"]]
 
-    some = [([1], "A", ["A"]), ([1, 2], "B", ["A", "B"]), ([1, 2, 3], "A", ["B", "A"])]
-    for seeds, name, expected in some:
+    cases = [([1], "A", ["A"]), ([1, 2], "B", ["A", "B"]), ([1, 2, 3], "A", ["B", "A"])]
+    for seeds, name, expected in cases:
         monkeypatch.setattr(files, "_processor", lambda name=name: name)
         collect(seeds)
         assert processors() == expected
@@ -79,7 +79,7 @@ def test_other_processors_that_made_runs_are_kept(own_runs, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "again"),
+    ("changes", "repeated"),
     [
         ({"a": 2}, True),
         ({"b": 1}, True),
@@ -88,11 +88,11 @@ def test_other_processors_that_made_runs_are_kept(own_runs, monkeypatch):
         ({}, False),
     ],
 )
-def test_runs_of_another_description_are_repeated(changes, again, own_runs, capsys):
+def test_runs_with_another_description_are_repeated(changes, repeated, own_runs, capsys):
     collect([1], content={"part": {"x": 1}})
-    assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if again else [])
-    assert ("repeated" in capsys.readouterr().out) is again
-    if not again:
+    assert collect([1], content={"part": {"x": 1}, **changes}) == ([1], [1] if repeated else [])
+    assert ("repeated" in capsys.readouterr().out) is repeated
+    if not repeated:
         part = json.loads((own_runs / "one.json").read_text())["part"]
         assert part == {"x": 1, **changes.get("part", {})}
 
@@ -116,15 +116,15 @@ def test_finished_runs_are_kept(own_runs):
         collect([1, 2], make)
     assert json.loads((own_runs / "one.part").read_text())["runs"] == [{"seed": 1}]
     assert collect([1, 2]) == ([1, 2], [2])
-    found = json.loads((own_runs / "one.json").read_text())
-    assert found["environment"]["command"].startswith("python ")
+    content = json.loads((own_runs / "one.json").read_text())
+    assert content["environment"]["command"].startswith("python ")
     assert not (own_runs / "one.part").exists()
 
 
 @pytest.mark.parametrize("root", [["--root", "a folder"], ["--root=a folder"], []])
-def test_the_command_is_recorded_without_the_folder_of_the_data(root):
+def test_commands_are_recorded_without_folders_of_the_machine(root):
     words = ["python3", "-m", "benchmarks.accuracy.auto", *root, "--seeds", "5"]
     assert files.command_of(words) == "python -m benchmarks.accuracy.auto --seeds 5"
-    served = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs"]
-    found = files.command_of([*served, "--rounds", "3"])
-    assert found == "python -m benchmarks.speed.serving --model drugs --rounds 3"
+    serving = ["python3", "-m", "benchmarks.speed.serving", "--model", "/home/me/models/drugs"]
+    command = files.command_of([*serving, "--rounds", "3"])
+    assert command == "python -m benchmarks.speed.serving --model drugs --rounds 3"

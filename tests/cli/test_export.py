@@ -18,6 +18,6 @@ def test_export_writes_a_folder(plain_model, tmp_path, capsys):
     assert json.loads((out / "model.json").read_text())["inputs"].keys() == {"x", "base_scores"}
 
 
-def test_a_file_needs_a_model_that_knows_its_columns(plain_model, tmp_path, capsys):
+def test_csv_needs_a_model_that_the_command_line_trained(plain_model, tmp_path, capsys):
     assert run("export --csv rows.csv", plain_model, out=tmp_path / "exported") == 1
     assert "to be trained by 'tg-mlc train'" in capsys.readouterr().err

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphs.helpers import both, error_of
-from tests.graphs.helpers import weights_of as all_weights_of
+from tests.graphs.helpers import both, error_of, weights_of
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.wordnet import find_folder, read_nouns, wordnet, wu_palmer
 
@@ -19,7 +18,7 @@ from tg_mlc.graphs.wordnet import find_folder, read_nouns, wordnet, wu_palmer
 #            /      \
 #        animal    process --- data_mining
 #        /    \
-#      dog    cat          and box, glass, man under entity
+#      dog    cat        Box and man are also under entity, and e-mail under data_mining.
 SYNSETS = {
     1: (["entity"], []),
     2: (["animal", "beast"], [1]),
@@ -37,7 +36,7 @@ LICENCE = "  1 This software and database is being provided to you, the LICENSEE
 
 def data_line(synset, words, hypernyms):
     cells = [f"{synset:08d} 03 n {len(words):02x}", *(f"{word} 0" for word in words)]
-    cells += [f"{len(hypernyms):03d}", *(f"@ {up:08d} n 0000" for up in hypernyms)]
+    cells += [f"{len(hypernyms):03d}", *(f"@ {hypernym:08d} n 0000" for hypernym in hypernyms)]
     return " ".join(cells) + " | a gloss | with a bar  \n"
 
 
@@ -66,13 +65,13 @@ def folder(tmp_path_factory):
     return write_dict(tmp_path_factory.mktemp("wordnet"))
 
 
-def weights_of(graph):
-    return {edge: weight for edge, weight in all_weights_of(graph).items() if edge[0] != edge[1]}
+def weights_without_loops(graph):
+    return {edge: weight for edge, weight in weights_of(graph).items() if edge[0] != edge[1]}
 
 
 def test_weights_are_those_of_wu_and_palmer(folder):
     graph = wordnet(["animal", "cat", "dog", "process"], threshold=None, folder=folder)
-    weights = weights_of(graph)
+    weights = weights_without_loops(graph)
     assert weights["animal", "cat"] == pytest.approx(2 * 2 / (2 * 2 + 1))
     assert weights["cat", "dog"] == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
     assert weights["process", "dog"] == pytest.approx(4 / 5)  # by the other sense of dog
@@ -83,10 +82,11 @@ def test_weights_are_those_of_wu_and_palmer(folder):
 
 def test_threshold_and_top_k(folder):
     names = ["animal", "cat", "dog", "process"]
-    near = both(("animal", "cat"), ("animal", "dog"), ("process", "dog"))
-    assert set(weights_of(wordnet(names, 0.7, folder=folder))) == near
+    similar = both(("animal", "cat"), ("animal", "dog"), ("process", "dog"))
+    assert set(weights_without_loops(wordnet(names, 0.7, folder=folder))) == similar
     strongest = wordnet(names, None, top_k=1, folder=folder, self_loops=False)
-    assert set(weights_of(strongest)) == near - {("dog", "animal"), ("process", "dog")}
+    similar -= {("dog", "animal"), ("process", "dog")}
+    assert set(weights_without_loops(strongest)) == similar
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ def test_threshold_and_top_k(folder):
 def test_names_of_several_words_and_plurals(name, noun, folder):
     graph = wordnet([name, noun], 1.0, folder=folder)
     assert graph.unmatched == []
-    assert weights_of(graph) == {(name, noun): 1.0, (noun, name): 1.0}
+    assert weights_without_loops(graph) == {(name, noun): 1.0, (noun, name): 1.0}
 
 
-def test_few_names_and_options_of_reading(folder, tmp_path):
+def test_unusual_names_and_missing_exceptions(folder, tmp_path):
     assert wordnet(["hot-dog", "dog"], folder=folder, heads=False).unmatched == ["hot-dog"]
     assert wordnet([], folder=folder).num_labels == 0
     assert wordnet(["??"], folder=folder).num_edges == 1
@@ -119,7 +119,7 @@ def test_names_without_a_noun_are_reported_and_kept(folder, tmp_path, caplog):
     assert "3 of 4 names" in caplog.text
     assert "2007" in caplog.text
     assert graph.unmatched == ["??", "2007", ""]
-    assert graph.num_edges == 4  # each alone
+    assert graph.num_edges == 4  # Isolated labels keep their self-loops.
     graph.save(tmp_path / "graph.safetensors")
     assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == graph.unmatched
 
@@ -127,10 +127,10 @@ def test_names_without_a_noun_are_reported_and_kept(folder, tmp_path, caplog):
 @pytest.mark.parametrize(
     "words", [{"TAG1": "dog", "nothing": None}, {"TAG1": "dog", "cat": "cat"}.get]
 )
-def test_words_to_look_up_instead(words, folder):
+def test_words_replace_names_in_the_lookup(words, folder):
     graph = wordnet(["TAG1", "cat", "nothing"], 0.6, words=words, folder=folder)
     assert graph.unmatched == ["nothing"]
-    assert set(weights_of(graph)) == {("TAG1", "cat"), ("cat", "TAG1")}
+    assert set(weights_without_loops(graph)) == {("TAG1", "cat"), ("cat", "TAG1")}
 
 
 def test_the_folder_is_found(folder, tmp_path, monkeypatch):
@@ -205,7 +205,7 @@ def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
 
 
 def by_definition(hypernyms, a, b):
-    """NLTK's definition in its own words, over the most similar of equally low common synsets."""
+    """Returns NLTK's similarity; of equally deep common synsets, the most similar one counts."""
 
     def distances(synset):
         best, waiting = {}, [(synset, 0)]
@@ -213,42 +213,42 @@ def by_definition(hypernyms, a, b):
             current, steps = waiting.pop()
             if steps < best.get(current, 10**9):
                 best[current] = steps
-                waiting += [(up, steps + 1) for up in hypernyms[current]]
+                waiting += [(hypernym, steps + 1) for hypernym in hypernyms[current]]
         return best
 
     def depth(synset, choose):
-        return choose((1 + depth(up, choose) for up in hypernyms[synset]), default=0)
+        return choose((1 + depth(hypernym, choose) for hypernym in hypernyms[synset]), default=0)
 
-    def path(x, y):
-        of_x, of_y = distances(x), distances(y)
-        return min(of_x[up] + of_y[up] for up in of_x.keys() & of_y.keys())
+    def path_length(x, y):
+        from_x, from_y = distances(x), distances(y)
+        return min(from_x[above] + from_y[above] for above in from_x.keys() & from_y.keys())
 
     common = distances(a).keys() & distances(b).keys()
-    lowest = max((depth(synset, min) for synset in common), default=None)
+    greatest_depth = max((depth(synset, min) for synset in common), default=None)
     scores = [0.0]
     for synset in common:
-        if depth(synset, min) == lowest:
-            level = 2 * (depth(synset, max) + 1)
-            scores.append(level / (level + path(a, synset) + path(b, synset)))
+        if depth(synset, min) == greatest_depth:
+            numerator = 2 * (depth(synset, max) + 1)
+            scores.append(numerator / (numerator + path_length(a, synset) + path_length(b, synset)))
     return max(scores)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 14))
-def test_similarity_is_its_definition_on_any_hierarchy(seed, size):
+def test_similarity_equals_the_definition_on_any_hierarchy(seed, size):
     rng = np.random.default_rng(seed)
     hypernyms = {i: tuple(rng.permutation(i)[: rng.integers(0, 4)].tolist()) for i in range(size)}
     similarity = wu_palmer(hypernyms, [[i] for i in range(size)])
     expected = [[by_definition(hypernyms, a, b) for b in range(size)] for a in range(size)]
     assert np.allclose(similarity, expected)
     groups = [rng.permutation(size)[: rng.integers(0, 4)].tolist() for _ in range(5)]
-    of_groups = [[similarity[np.ix_(a, b)].max(initial=0.0) for b in groups] for a in groups]
-    assert np.allclose(wu_palmer(hypernyms, groups), of_groups)
+    expected = [[similarity[np.ix_(a, b)].max(initial=0.0) for b in groups] for a in groups]
+    assert np.allclose(wu_palmer(hypernyms, groups), expected)
 
 
 @pytest.fixture(scope="module")
 def real_folder():
     if not os.environ.get("WNSEARCHDIR"):
-        pytest.skip("the environment variable WNSEARCHDIR names no folder with WordNet")
+        pytest.skip("the environment variable WNSEARCHDIR is not set")
     return find_folder(os.environ["WNSEARCHDIR"])
 
 
@@ -257,14 +257,14 @@ def test_the_nouns_of_wordnet(real_folder):
     if len(nouns.hypernyms) != 82_115:
         pytest.skip("this is not WordNet 3.0")
     assert len(nouns.senses) == 117_798
-    weights = weights_of(wordnet(["dog", "cat", "car"], None, folder=real_folder))
-    # dog.n.01 and cat.n.01, as NLTK has it
+    weights = weights_without_loops(wordnet(["dog", "cat", "car"], None, folder=real_folder))
+    # NLTK's similarity of dog.n.01 and cat.n.01.
     assert weights["dog", "cat"] == pytest.approx(0.857142857)
     assert weights["dog", "car"] < weights["dog", "cat"]
     assert wordnet(["mice", "geese", "datamining", "soy-meal"], folder=real_folder).unmatched == []
 
 
-def test_the_names_of_delicious_take_seconds(real_folder, real_file):
+def test_the_graph_of_delicious_is_built_in_seconds(real_folder, real_file):
     names = re.findall(r'name="TAG_([^"]*)"', real_file("delicious/raw/delicious.xml").read_text())
     start = time.process_time()
     graph = wordnet(names, folder=real_folder)

@@ -16,17 +16,18 @@ from tg_mlc.ops import to_dense_weights
 from tg_mlc.papers.convert import ReleasedLaMP, load_lamp_checkpoint
 
 L = Config.num_labels
-#: Label 1 has no neighbour, label 2 weighs its only one below 1, and the graph is not symmetric.
+#: Asymmetric: label 1 has no neighbour, and the only edge to label 2 has a weight below 1.
 ADJ = torch.zeros(L, L)
 ADJ[0, 1] = ADJ[0, 4] = ADJ[3, 0] = ADJ[4, 4] = 1.0
 ADJ[2, 3] = 0.5
-ATTENDS = {
+ATTENTION_MASKS = {
     "none": None,
     "inveye": np.eye(L, dtype=bool),
     "eye": ~np.eye(L, dtype=bool),
     "prior": (ADJ.numpy() != 0) | np.diag([False, True, True, False, False]),
 }
 TOKENS = np.array([[2, 5, 7, 3, 0, 0], [2, 4, 4, 9, 10, 3], [2, 3, 0, 0, 0, 0], [2, 6, 8, 3, 0, 0]])
+BACKENDS = ("reference", "scatter", "dense")
 CONFIGS = {
     "bag": Config(),
     "sequence": Config(max_length=6),
@@ -34,10 +35,10 @@ CONFIGS = {
     "three steps": Config(n_layers_dec=3, n_layers_enc=3, max_length=9),
     "no encoder layer": Config(n_layers_enc=0),
     "one head": Config(n_head=1, n_head2=1, d_k=8, d_v=8),
-    "one head of narrow keys": Config(n_head=1, n_head2=1, d_k=3, d_v=8),
-    "other heads among labels": Config(n_head=4, n_head2=2),
-    "heads that do not divide": Config(n_head=3, n_head2=3, d_k=2, d_v=2),
-    "values of another size": Config(n_head=2, n_head2=2, d_k=3, d_v=5),
+    "one head with narrow keys": Config(n_head=1, n_head2=1, d_k=3, d_v=8),
+    "fewer heads among labels": Config(n_head=4, n_head2=2),
+    "heads that do not divide the channels": Config(n_head=3, n_head2=3, d_k=2, d_v=2),
+    "values wider than keys": Config(n_head=2, n_head2=2, d_k=3, d_v=5),
     "vectors": Config(vectors=True),
     "no attention among labels": Config(no_dec_self_att=True),
 }
@@ -67,7 +68,7 @@ def assert_close(ours, theirs):
 
 
 def assert_equal_weights(ours, theirs, heads, present=1.0):
-    """Ours are ``[B, heads, L, S]``, theirs ``[heads * B, L, S]``."""
+    """Compares ours ``[B, heads, L, S]`` with theirs ``[heads * B, L, S]`` times ``present``."""
     theirs = theirs.reshape(heads, -1, *theirs.shape[1:]).swapaxes(0, 1)
     assert_close(to_dense_weights(*ours), theirs * present)
 
@@ -75,10 +76,10 @@ def assert_equal_weights(ours, theirs, heads, present=1.0):
 def assert_equal_outputs(config, mask="none", x=TOKENS, pool="", **kwargs):
     state = weights(config)
     ours = outputs(load(state, config, mask, enc_transform=pool, **kwargs), ragged(x))
-    theirs = Released(state, config, ATTENDS[mask], pool)(x)
+    theirs = Released(state, config, ATTENTION_MASKS[mask], pool)(x)
     ours_logits, theirs_logits = ([out.logits, *out.intermediate] for out in (ours, theirs))
-    for one, other in zip(ours_logits, theirs_logits, strict=True):
-        assert_close(one, other)
+    for ours_t, theirs_t in zip(ours_logits, theirs_logits, strict=True):
+        assert_close(ours_t, theirs_t)
     assert len(ours.attention) == config.n_layers_dec
     for t, step in enumerate(ours.attention):
         assert_equal_weights(step.feature_to_label, theirs.cross_attention[t], config.n_head)
@@ -87,7 +88,7 @@ def assert_equal_outputs(config, mask="none", x=TOKENS, pool="", **kwargs):
         else:
             assert_equal_weights(step.label_to_label, theirs.self_attention[t], config.n_head2)
     for ours_i, theirs_i in zip(ours.feature_attention, theirs.encoder_attention, strict=True):
-        present = (x > 0)[:, None, :, None]  # In padded batches the padding attends as well.
+        present = (x > 0)[:, None, :, None]  # In the released code, padding attends too.
         assert_equal_weights(ours_i, theirs_i, config.n_head, present)
 
 
@@ -102,12 +103,11 @@ def test_outputs_equal_those_of_the_released_code(name, mask):
     ("name", "mask", "options"),
     [
         ("bag", "eye", {}),
-        *(("values of another size", "prior", {"backend": b}) for b in ("reference", "scatter")),
-        ("values of another size", "prior", {"backend": "dense"}),
+        *(("values wider than keys", "prior", {"backend": backend}) for backend in BACKENDS),
         *(("sequence", "none", {"x": TOKENS[1:2], "pool": pool}) for pool in ("mean", "sum")),
     ],
 )
-def test_so_they_do_with_further_options(name, mask, options):
+def test_outputs_are_equal_with_further_options(name, mask, options):
     assert_equal_outputs(CONFIGS[name], mask, **options)
 
 
@@ -117,19 +117,19 @@ def test_one_readout_for_all_labels_is_repeated():
     ours = outputs(load(state, config), ragged(TOKENS))
     embedding = state["decoder.tgt_word_emb.weight"]
     for label in range(L):
-        # The released code takes the diagonal of a [L, 1] matrix: the first label alone.
+        # The released code takes the diagonal of an [L, 1] matrix, which is the first label only.
         state["decoder.tgt_word_emb.weight"] = embedding.roll(-label, dims=0)
         theirs = Released(state, config)(TOKENS)
         assert_close(ours.logits[:, label : label + 1], theirs.logits)
         for ours_t, theirs_t in zip(ours.intermediate, theirs.intermediate, strict=True):
-            assert_close(ours_t[:, label : label + 1], theirs_t)  # Without the bias.
+            assert_close(ours_t[:, label : label + 1], theirs_t)  # These have no bias.
 
 
-def test_a_graph_among_the_words_masks_the_attention_of_the_encoder_only():
+def test_a_graph_of_words_masks_encoder_attention_and_leaves_logits():
     config = Config(n_layers_enc=1)
     model, data = load(weights(config), config), Data(x=torch.tensor([2, 5, 3]))
     plain = outputs(model, Batch.from_data_list([data]))
-    data.edge_index = torch.tensor([[1, 0], [0, 2]])  # 0 attends to 1, 2 to 0
+    data.edge_index = torch.tensor([[1, 0], [0, 2]])  # 0 attends to 1, and 2 to 0.
     ours = outputs(model, Batch.from_data_list([data]))
     torch.testing.assert_close(ours.logits, plain.logits)
     edge_index, attention = ours.feature_attention[0]
@@ -137,7 +137,7 @@ def test_a_graph_among_the_words_masks_the_attention_of_the_encoder_only():
     torch.testing.assert_close(attention, torch.ones(2, 4))
 
 
-def test_the_readout_is_not_tied_and_intermediate_readouts_send_it_no_gradient():
+def test_the_readout_is_untied_and_gets_no_gradient_from_intermediate_logits():
     model = load(weights())
     assert not model.training
     assert not model.readout.tied
@@ -197,7 +197,7 @@ def test_wrapped_and_nested_state_dicts_are_the_same_model(tmp_path):
     for source in (checkpoint, path, str(path)):
         model = load_lamp_checkpoint(source)  # Heads and mask come from the settings.
         torch.testing.assert_close(outputs(model, ragged(TOKENS)).logits, expected)
-    # Arguments come first.
+    # Arguments override the stored settings.
     assert load_lamp_checkpoint(path, "none").labels.label_graph.num_edges == L**2
     assert load_lamp_checkpoint(weights(), label_adj=ADJ).labels.label_graph.kind == "prior"
     assert load_lamp_checkpoint(weights(CONFIGS["one head"])).labels.feature_to_label[0].heads == 1
@@ -220,15 +220,15 @@ def test_files_with_other_objects_are_refused(tmp_path):
         load_lamp_checkpoint(path)
 
 
-# PyTorch before 1.6, which the authors had, wrote no archive.
+# The authors used PyTorch before 1.6, which did not write zip archives.
 @pytest.mark.parametrize("archive", [True, False])
-@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.999])
-def test_files_cut_short_are_refused(tmp_path, archive, kept):
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.5, 0.999])
+def test_files_cut_short_are_refused(tmp_path, archive, fraction):
     path = tmp_path / "model.chkpt"
     torch.save(weights(), path, _use_new_zipfile_serialization=archive)
     load_lamp_checkpoint(path)
     content = path.read_bytes()
-    path.write_bytes(content[: int(kept * len(content))])
+    path.write_bytes(content[: int(fraction * len(content))])
     with pytest.raises(ValueError, match=rf"'{path}' .* cut short.*copy it again"):
         load_lamp_checkpoint(path)
 
@@ -236,18 +236,18 @@ def test_files_cut_short_are_refused(tmp_path, archive, kept):
 @pytest.mark.parametrize("content", [b"hello", b"PK\x03\x04", b"\x80\x02garbage", b"# A page\n"])
 def test_other_files_and_folders_are_refused(tmp_path, content):
     path = tmp_path / "model.chkpt"
-    for nothing in (tmp_path, path):
-        with pytest.raises(FileNotFoundError, match=rf"'state_dict' .*found no file '{nothing}'\)"):
-            load_lamp_checkpoint(nothing)
+    for missing in (tmp_path, path):
+        with pytest.raises(FileNotFoundError, match=rf"'state_dict' .*found no file '{missing}'\)"):
+            load_lamp_checkpoint(missing)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"'{path}' .*\(got {len(content)} bytes"):
         load_lamp_checkpoint(path)
 
 
-def changed(**names):
-    """A state dict with other tensors; those that are :obj:`None` are left out."""
-    state = {**weights(), **{name: value for name, value in names.items() if value is not None}}
-    return {name: value for name, value in state.items() if names.get(name, value) is not None}
+def changed(**tensors):
+    """Returns a state dict with some tensors replaced, or removed if they are :obj:`None`."""
+    state = {**weights(), **tensors}
+    return {name: tensor for name, tensor in state.items() if tensor is not None}
 
 
 LAYER, ONE = "decoder.layer_stack", torch.zeros(1)
@@ -286,7 +286,7 @@ LAYER, ONE = "decoder.layer_stack", torch.zeros(1)
         ),
     ],
 )
-def test_the_part_that_does_not_fit_is_named(state, options, message):
+def test_errors_name_what_does_not_fit(state, options, message):
     with pytest.raises(ValueError, match=message):
         load_lamp_checkpoint(state, **options)
 

@@ -17,8 +17,8 @@ from tg_mlc.graphs import LabelGraph
 
 
 class Planted(MultiLabelDataset):
-    r"""Samples drawn from a known sparse label graph, in which a fraction of the information on a
-    label comes from its neighbours alone.
+    r"""Samples drawn from a known sparse label graph. A specified fraction of the information on a
+    label is only in the components of its neighbours.
 
     In every sample each label :math:`i` has one component :math:`\mathbf{x}_i \sim \mathcal{N}(0,
     \mathbf{I})` with the signal :math:`g_i = \mathbf{w}^{\top} \mathbf{x}_i` for a unit vector
@@ -30,9 +30,9 @@ class Planted(MultiLabelDataset):
 
     so that neighbours carry the fraction :math:`\rho` of the variance, and :math:`\tau` sets the
     frequency of labels. A component sends messages to its own label only (``to_label``), so that
-    information of a neighbour reaches a label only along the label graph. Without messages a label
-    has at best the scores :math:`g_i`, see :meth:`scores`; a classifier of all components can have
-    better ones.
+    information of a neighbour reaches a label only along the label graph. Without messages between
+    labels, no score of a label ranks samples better than :math:`g_i` (see :meth:`scores`). A
+    classifier that reads all components can do better.
 
     Args:
         num_samples (int, optional): Number of samples; the last fifth is the test part.
@@ -40,7 +40,7 @@ class Planted(MultiLabelDataset):
         num_labels (int, optional): Number of labels :math:`L`. (default: :obj:`24`)
         degree (int, optional): Number of neighbours :math:`k` of a label in the planted, random
             regular graph. (default: :obj:`3`)
-        share (float, optional): The fraction :math:`\rho` of information from neighbours.
+        share (float, optional): The fraction :math:`\rho` of information in neighbours.
             (default: :obj:`0.5`)
         frequency (float, optional): Probability of a label. (default: :obj:`0.3`)
         num_channels (int, optional): Size of a component. (default: :obj:`8`)
@@ -89,9 +89,9 @@ class Planted(MultiLabelDataset):
 
         x = rng.standard_normal((num_samples, num_labels, num_channels)).astype(np.float32)
         direction = rng.standard_normal(num_channels)
-        self._own = x @ (direction / np.linalg.norm(direction)).astype(np.float32)
+        self._signals = x @ (direction / np.linalg.norm(direction)).astype(np.float32)
         adjacency = nx.to_numpy_array(planted, nodelist=range(num_labels))
-        self._neighbours = (self._own @ adjacency / np.sqrt(degree)).astype(np.float32)
+        self._neighbour_signals = (self._signals @ adjacency / np.sqrt(degree)).astype(np.float32)
         self.threshold = float(norm.isf(frequency))
         y = (self._scores(messages=True) > self.threshold).astype(np.float32)
         to_label = torch.arange(num_labels).repeat(num_samples)
@@ -100,13 +100,13 @@ class Planted(MultiLabelDataset):
         ptr = torch.arange(num_samples + 1)
         slices = {"x": ptr * num_labels, "to_label": ptr * num_labels, "y": ptr}
         train, test = ptr[:-1].tensor_split([num_samples - num_samples // 5])
-        sizes: dict[str, Any] = {"num_features": num_channels, "train": train, "test": test}
-        self._adopt(Samples(data, slices, names, None, **sizes))
+        options: dict[str, Any] = {"num_features": num_channels, "train": train, "test": test}
+        self._adopt(Samples(data, slices, names, None, **options))
 
     def scores(self, messages: bool = True) -> np.ndarray:
-        """Returns the best scores :math:`(N, L)` with or without messages from neighbours."""
+        """Returns the best scores :math:`(N, L)` with or without messages between labels."""
         return self._scores(messages)[self._places()]
 
     def _scores(self, messages: bool) -> np.ndarray:
-        scores: np.ndarray = np.sqrt(1 - self.share) * self._own
-        return scores + np.sqrt(self.share) * self._neighbours if messages else scores
+        scores: np.ndarray = np.sqrt(1 - self.share) * self._signals
+        return scores + np.sqrt(self.share) * self._neighbour_signals if messages else scores

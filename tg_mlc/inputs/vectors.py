@@ -1,4 +1,4 @@
-"""Vectors: rows of numbers, whose columns may be on any scale."""
+"""Vectors: rows of numbers. Columns may have different scales."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tg_mlc.inputs.schema import is_dense_frame
 
 
 class Scaled(View):
-    """Vectors whose entries are standardised, replaced by their ranks, or only centred, so that
-    they keep their relative sizes; a missing entry counts as the mean of its column.
+    """Vectors whose columns are standardised, replaced by normal quantiles of their ranks, or
+    centred and divided by one common scale. A missing entry counts as the mean of its column.
     """
 
     scaler: StandardScaler | QuantileScaler
@@ -38,14 +38,14 @@ class Scaled(View):
     def fit(self, dataset: MultiLabelDataset) -> Self:
         x = self._rows(dataset)
         self.fill = x.nanmean(dim=0).nan_to_num()
-        self.scaler = make_scaler(self.scaling, x.size(1)).fit(self._whole(x))
+        self.scaler = make_scaler(self.scaling, x.size(1)).fit(self._filled(x))
         if self.scaling == "centred" and isinstance(self.scaler, StandardScaler):
-            spread = self._whole(x).std(dim=0, correction=0).square().mean().sqrt()
+            spread = self._filled(x).std(dim=0, correction=0).square().mean().sqrt()
             self.scaler.spread.fill_(float(spread) or 1.0)
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        x: Tensor = self.scaler(self._whole(self._rows(dataset)))
+        x: Tensor = self.scaler(self._filled(self._rows(dataset)))
         scaled: np.ndarray = (x / math.sqrt(x.size(1)) if self.scaling == "quantile" else x).numpy()
         return scaled
 
@@ -61,12 +61,12 @@ class Scaled(View):
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         return dataset.rows("x")
 
-    def _whole(self, x: Tensor) -> Tensor:
+    def _filled(self, x: Tensor) -> Tensor:
         return torch.where(x.isnan(), self.fill, x)
 
 
 class Vectors(TableKind):
-    """Rows of numbers as samples with the columns that a model was trained on."""
+    """Makes samples of rows of numbers that have the columns of the training data."""
 
     forms = {"vectors": Form("vector", is_matrix=True)}
     option, parts = "rows", "columns"
@@ -118,8 +118,8 @@ class Vectors(TableKind):
         return self.feature_names or [f"column {number}" for number in range(self.num_inputs)]
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """A sample some of whose columns are missing, where a later step takes missing entries;
-        else they have their means in training, or 0 if no step knows these.
+        """Returns a sample whose hidden columns are NaN if a later step takes NaN, else their means
+        in training data, or 0 if no step knows these means.
         """
         values = (step.unknown for step in steps)
         unknown = torch.as_tensor(next((value for value in values if value is not None), 0.0))
