@@ -1,4 +1,4 @@
-"""Texts with tags, and sets of names as labels: python examples/text_tags.py"""
+"""Predicts the tags of texts, where labels are sets of names: python examples/text_tags.py"""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ SENTENCES = {
 
 
 def main(seconds: float = 30) -> None:
-    """Trains on tickets, evaluates on others, and tags new ones."""
-    texts, tags = tickets(200)
+    """Trains on support tickets, evaluates on other tickets, and tags new ones."""
+    texts, tags = make_tickets(200)
     classifier = AutoClassifier(seconds=seconds, random_state=0).fit(texts[:150], tags[:150])
 
-    truth = [[name in each for name in classifier.classes_] for each in tags[150:]]
+    truth = [[name in names for name in classifier.classes_] for names in tags[150:]]
     probabilities = classifier.predict_proba(texts[150:])
     print(evaluate(truth, probabilities, label_names=list(classifier.classes_)))
     new = ["My password is rejected on my phone", "It freezes and I was charged twice"]
     print(classifier.predict(new))
 
 
-def tickets(count: int) -> tuple[list[str], list[set[str]]]:
-    """Made-up texts: a sentence for each of one to three tags."""
+def make_tickets(count: int) -> tuple[list[str], list[set[str]]]:
+    """Makes up tickets: the text with one sentence per tag, and its one to three tags."""
     draw = random.Random(0)
     tags = [set(draw.sample(sorted(SENTENCES), draw.randint(1, 3))) for _ in range(count)]
-    return [". ".join(draw.choice(SENTENCES[tag]) for tag in sorted(each)) for each in tags], tags
+    return [". ".join(draw.choice(SENTENCES[tag]) for tag in sorted(names)) for names in tags], tags
 
 
 if __name__ == "__main__":

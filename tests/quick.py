@@ -1,4 +1,4 @@
-"""The default with as little of everything as it takes to run."""
+"""Makes the default model fast to train in tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tg_mlc.stacking import classifiers, folds, given
 
 
 def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int = 2) -> None:
-    """Sets few epochs and folds, two settings of each classifier, and small forests.
+    """Limits training to few epochs and folds, two settings per classifier, and small forests.
 
-    They have just enough trees to score every sample by some that were grown without it.
+    Forests have just enough trees to give every sample an out-of-bag score.
     """
     patch.setattr(folds, "MAX_EPOCHS", max_epochs)
     patch.setattr(folds, "NUM_FOLDS", (num_folds,))

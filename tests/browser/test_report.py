@@ -1,4 +1,4 @@
-"""The report of an explanation in a browser, which CONTRIBUTING.md tells how to get."""
+"""Tests the report of an explanation in a browser, which ``make test-browser`` installs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.explanations.made import BAD_NAME, LABELS, explanation
+from tests.explanations.made import BAD_NAME, LABELS, SAMPLES, make_explanation
 
 REASON = "Playwright is not installed: make test-browser"
 playwright = pytest.importorskip("playwright.sync_api", reason=REASON)
@@ -26,49 +26,49 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as found:
-        path = next(filter(None, map(shutil.which, BROWSERS)), found.chromium.executable_path)
+    with playwright.sync_playwright() as driver:
+        path = next(filter(None, map(shutil.which, BROWSERS)), driver.chromium.executable_path)
         if not Path(path).exists():
             pytest.skip(f"none of the browsers {BROWSERS} is installed: make test-browser")
-        chromium = found.chromium.launch(executable_path=path, args=FLAGS)
+        chromium = driver.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium
         chromium.close()
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The addresses of reports of all kinds of samples, and of a model without messages."""
+    """URLs of reports: of all kinds of samples, of a model without messages, of given labels."""
     folder = tmp_path_factory.mktemp("reports")
-    explanation().to_html(folder / "all.html")
-    explanation("row", messages=False).to_html(folder / "alone.html")
-    given = explanation("row")
-    given[0].given = np.array([np.nan, np.nan, 1.0, np.nan])
-    given.to_html(folder / "given.html")
+    make_explanation().to_html(folder / "all.html")
+    make_explanation("row", messages=False).to_html(folder / "no-messages.html")
+    explanation = make_explanation("row")
+    explanation[0].given = np.array([np.nan, np.nan, 1.0, np.nan])
+    explanation.to_html(folder / "given.html")
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 
 
 @pytest.fixture
 def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
-    """Opens a report; at the end, it has raised no error and loaded nothing but itself."""
-    pages, wrong = [], []
+    """Opens reports. Fails if one logs a message, raises an error or loads another file."""
+    pages, problems = [], []
 
     def check_url(request: Any) -> None:
         if request.url not in reports.values():
-            wrong.append(request.url)
+            problems.append(request.url)
 
-    def opened(name: str = "all", size: dict[str, int] = DESK, **options: Any) -> Any:
+    def open_report(name: str = "all", size: dict[str, int] = DESK, **options: Any) -> Any:
         page = browser.new_page(viewport=size, **options)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", check_url)
         page.goto(reports[name])
         pages.append(page)
         return page
 
-    yield opened
+    yield open_report
     for page in pages:
         page.close()
-    assert not wrong
+    assert not problems
 
 
 def label_button(page: Any, name: str) -> Any:
@@ -76,16 +76,16 @@ def label_button(page: Any, name: str) -> Any:
 
 
 def shades(page: Any) -> list[tuple[str, str]]:
-    """How strong and of which sign the parts of the visible drawing are shaded."""
+    """The strength and the colour of the shade of each component in the visible drawing."""
     values = ", ".join(f"e.style.getPropertyValue('{name}')" for name in ("--w", "--hue"))
-    drawn = page.locator(".drawing:not([hidden]) [data-component]")
-    return list(map(tuple, drawn.evaluate_all(f"es => es.map(e => [{values}])")))
+    components = page.locator(".drawing:not([hidden]) [data-component]")
+    return list(map(tuple, components.evaluate_all(f"es => es.map(e => [{values}])")))
 
 
-@pytest.mark.parametrize("kind", range(5), ids=("molecule", "text", "dna", "row", "parts"))
-def test_a_click_on_a_label_shades_its_components(open_page: Any, kind: int) -> None:
+@pytest.mark.parametrize("sample", range(len(SAMPLES)), ids=SAMPLES)
+def test_a_click_on_a_label_shades_its_components(open_page: Any, sample: int) -> None:
     page = open_page()
-    page.locator(f'[data-sample="{kind}"]').click()
+    page.locator(f'[data-sample="{sample}"]').click()
     label_button(page, "skin").click()
     skin = shades(page)
     assert max(float(strength) for strength, _ in skin) == 1.0
@@ -95,7 +95,7 @@ def test_a_click_on_a_label_shades_its_components(open_page: Any, kind: int) -> 
     assert page.locator('[data-label][aria-pressed="true"]').count() == 1
 
 
-def test_given_labels_are_told_from_predictions(open_page: Any) -> None:
+def test_given_labels_are_marked_as_given(open_page: Any) -> None:
     page = open_page("given")
     label_button(page, "heart").click()
     assert "predicted (threshold" in page.locator("#verdict").inner_text()
@@ -109,25 +109,25 @@ def test_given_labels_are_told_from_predictions(open_page: Any) -> None:
 def test_shades_are_those_of_the_method(open_page: Any) -> None:
     page = open_page()
     label_button(page, "skin").click()
-    before, page_scores = shades(page), "#components tbody tr:first-child"
-    first = page.locator(page_scores).text_content()
+    before, first_row = shades(page), page.locator("#components tbody tr:first-child")
+    scores = first_row.text_content()
     page.get_by_role("radio", name="attention of LaMP").check()
     assert shades(page) != before
     assert {hue for _, hue in shades(page)} == {"var(--raise)"}
-    told = page.locator("#shaded")
-    assert "the part of LaMP" in told.inner_text()
+    subtitle = page.locator("#shaded")
+    assert "the part of LaMP" in subtitle.inner_text()
     page.get_by_role("radio", name="occlusion").check()
-    assert "the part of" not in told.inner_text()
+    assert "the part of" not in subtitle.inner_text()
     page.get_by_role("radio", name="attention of LaMP").check()
-    assert page.locator(page_scores).text_content() != first
+    assert first_row.text_content() != scores
 
 
 def test_the_slider_shows_readouts_of_states(open_page: Any) -> None:
-    page, made = open_page(), explanation()
+    page, explanation = open_page(), make_explanation()
     page.locator('[data-sample="0"]').click()
     numbers = page.locator("[data-probability]")
-    order = (-made[0].probability).argsort()
-    for step, values in enumerate([*made[0].states, made[0].probability]):
+    order = (-explanation[0].probability).argsort()
+    for step, values in enumerate([*explanation[0].states, explanation[0].probability]):
         page.locator("#step").fill(str(step))
         shown = list(map(float, numbers.all_inner_texts()))
         assert shown == pytest.approx(values[order], abs=0.0051)
@@ -164,8 +164,8 @@ EFFECTS = {
 
 
 @pytest.mark.parametrize("measure", EFFECTS)
-def test_labels_that_moved_one_lead_to_themselves(open_page: Any, measure: str) -> None:
-    page, effects = open_page(), EFFECTS[measure](explanation()[0])[:, 2]
+def test_a_click_on_the_largest_effect_chooses_its_label(open_page: Any, measure: str) -> None:
+    page, effects = open_page(), EFFECTS[measure](make_explanation()[0])[:, 2]
     label_button(page, "skin").click()
     page.get_by_role("radio", name=measure, exact=True).check()
     largest = max((0, 1, 3), key=lambda j: abs(effects[j]))
@@ -185,7 +185,7 @@ def test_a_name_with_markup_is_text(open_page: Any) -> None:
 
 
 def test_a_model_without_messages_says_so(open_page: Any) -> None:
-    page = open_page("alone")
+    page = open_page("no-messages")
     assert page.locator("#no-effects").is_visible()
     for part in ("#effects", "#settle", "#settling", "#parts", ".samples"):
         assert page.locator(part).is_hidden(), part
@@ -193,29 +193,29 @@ def test_a_model_without_messages_says_so(open_page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-@pytest.mark.parametrize("name", ["all", "alone"])
+@pytest.mark.parametrize("name", ["all", "no-messages"])
 def test_axe_finds_no_violation(open_page: Any, name: str, size: Any, scheme: str) -> None:
     reason = "axe is not installed: make test-browser"
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
     page = open_page(name, size, color_scheme=scheme, reduced_motion="reduce")
-    everything = """() => {
-        document.querySelectorAll('details').forEach(each => { each.open = true });
-        document.querySelectorAll('[data-drawing]').forEach(each => { each.hidden = false });
+    show_all = """() => {
+        document.querySelectorAll('details').forEach(element => { element.open = true });
+        document.querySelectorAll('[data-drawing]').forEach(element => { element.hidden = false });
     }"""
-    page.evaluate(everything)
+    page.evaluate(show_all)
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    found = axe.Axe().run(page)
-    assert not found.response["violations"], found.generate_report()
+    results = axe.Axe().run(page)
+    assert not results.response["violations"], results.generate_report()
 
 
 def test_opens_within_two_seconds(browser: Any, tmp_path: Path) -> None:
-    explanation(*["molecule"] * 20).to_html(tmp_path / "twenty.html")
+    make_explanation(*["molecule"] * 20).to_html(tmp_path / "twenty.html")
     page = browser.new_page()
     page.goto((tmp_path / "twenty.html").as_uri())
     assert page.evaluate("performance.getEntriesByType('navigation')[0].duration") < 2000
 
 
-def test_the_theme_can_be_turned(open_page: Any) -> None:
+def test_the_theme_can_be_changed(open_page: Any) -> None:
     page = open_page(color_scheme="dark")
     color = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(color)
@@ -223,10 +223,10 @@ def test_the_theme_can_be_turned(open_page: Any) -> None:
     assert page.evaluate(color) != dark
 
 
-@pytest.mark.skipif("TG_MLC_PICTURES" not in os.environ, reason="no folder for pictures is set")
+@pytest.mark.skipif("TG_MLC_PICTURES" not in os.environ, reason="TG_MLC_PICTURES is not set")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_pictures(open_page: Any, size: dict[str, int], scheme: str) -> None:
+def test_screenshots_are_saved(open_page: Any, size: dict[str, int], scheme: str) -> None:
     page = open_page(size=size, color_scheme=scheme)
     path = Path(os.environ["TG_MLC_PICTURES"]) / f"{size['width']}-{scheme}.png"
     page.screenshot(path=path, full_page=True)

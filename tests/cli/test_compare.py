@@ -12,7 +12,7 @@ def command(tmp_path):
     return f"compare --csv {file} --labels tall,broad --seconds 0 --out {tmp_path / 'out'}"
 
 
-def test_table_and_files(command, tmp_path, capsys):
+def test_the_table_is_printed_and_saved(command, tmp_path, capsys):
     graphs = f"edgeless,{tmp_path / 'mine.csv'}"
     assert run(command, graphs=graphs, seeds=1) == 0
     assert "mine.csv" in capsys.readouterr().out
@@ -32,7 +32,7 @@ def test_weights_of_graphs_have_no_effect(command, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--graphs edgeless,none.csv", "'--graphs' to name files that there are (got ['none.csv']"),
+        ("--graphs edgeless,none.csv", "'--graphs' to name existing files (got ['none.csv']"),
         ("--split scaffold", "scaffold"),
     ],
 )

@@ -30,28 +30,28 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_parts_and_their_copies_are_without_the_official_split(whole, part):
+@pytest.mark.parametrize("take", PARTS.values(), ids=PARTS)
+def test_parts_and_their_copies_have_no_official_split(whole, take):
     with pytest.raises(ValueError, match="a part of a data set"):
-        part(whole).official_split()
+        take(whole).official_split()
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
-def test_the_samples_of_a_part_are_its_own(whole, part):
-    chosen = part(whole)
-    samples = chosen.samples()
-    assert samples.data.x.flatten().tolist() == [data.x.item() for data in chosen]
+@pytest.mark.parametrize("take", PARTS.values(), ids=PARTS)
+def test_a_part_returns_only_its_samples_and_no_split(whole, take):
+    part = take(whole)
+    samples = part.samples()
+    assert samples.data.x.flatten().tolist() == [data.x.item() for data in part]
     assert (samples.train, samples.test, samples.label_names) == (None, None, whole.label_names)
-    if chosen._indices is None:
-        more = with_attribute(chosen, "more", chosen.rows("x"))
+    if part._indices is None:
+        more = with_attribute(part, "more", part.rows("x"))
         assert (
             [data.more.item() for data in more]
             == [data.x.item() for data in more]
-            == [data.x.item() for data in chosen]
+            == [data.x.item() for data in part]
         )
 
 
-def test_a_copy_of_the_whole_has_its_split_and_samples_of_its_own(whole):
+def test_a_copy_of_the_whole_keeps_the_split_and_copies_the_samples(whole):
     copied = whole.copy()
     assert copied.official_split() == whole.official_split()
     assert copied.samples().test.tolist() == list(range(15, 20))

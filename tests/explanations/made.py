@@ -26,8 +26,8 @@ BONDS = {"C0-C1": (0, 1), "C1=O2": (1, 2), "C1-O3": (1, 3), "O3-C4": (3, 4)} | {
 METHODS = {"integrated gradients of LaMP": 0.4, "attention of LaMP": 0.1, "occlusion": 0.3}
 
 
-def explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS) -> Explanation:
-    """An explanation of a sample of each kind; without messages, as of classifiers alone."""
+def make_explanation(*kinds: str, messages: bool = True, labels: list[str] = LABELS) -> Explanation:
+    """Makes up an explanation of one sample per kind; without messages, of classifiers alone."""
     rng, size = np.random.default_rng(0), len(labels)
     samples = []
     for kind in kinds or tuple(SAMPLES):

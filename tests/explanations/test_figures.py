@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.explanations.made import LABELS, explanation
+from tests.explanations.made import LABELS, make_explanation
 from tg_mlc.explanations.figures import plot_lines, plot_states
 
 pytest.importorskip("matplotlib")
@@ -17,9 +17,9 @@ def texts(ticks):
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
-    made = explanation("text")
-    sample = made[0]
-    figure = plot_states(made, step=step, path=tmp_path / "figure.svg")
+    explanation = make_explanation("text")
+    sample = explanation[0]
+    figure = plot_states(explanation, step=step, path=tmp_path / "figure.svg")
     states, to_components, to_labels = (axis for axis in figure.axes if axis.get_title(loc="left"))
     np.testing.assert_array_equal(states.images[0].get_array(), sample.states)
     assert texts(states.get_yticklabels()) == ["1.1", "1.2", "2.1", "2.2"]
@@ -37,15 +37,15 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("of", "right"), [("labels", LABELS), ("components", explanation("dna")[0].components)]
+    ("of", "right"), [("labels", LABELS), ("components", make_explanation("dna")[0].components)]
 )
 def test_lines_are_as_dark_as_attention(of: str, right: list[str]):
-    made = explanation("dna")
-    made[0].truth[:] = np.nan
-    order = np.argsort(-made[0].probability)
-    positive = order[made[0].decision[order]]
-    [axis] = plot_lines(made, of=of).axes
-    attention = made[0].label_attention if of == "labels" else made[0].attention
+    explanation = make_explanation("dna")
+    explanation[0].truth[:] = np.nan
+    order = np.argsort(-explanation[0].probability)
+    positive = order[explanation[0].decision[order]]
+    [axis] = plot_lines(explanation, of=of).axes
+    attention = explanation[0].label_attention if of == "labels" else explanation[0].attention
     weights = attention[0].sum(axis=0)[:, positive]
     alphas = [line.get_alpha() for line in axis.lines]
     np.testing.assert_allclose(alphas, (weights / weights.max()).ravel())
@@ -58,12 +58,12 @@ def test_lines_are_as_dark_as_attention(of: str, right: list[str]):
 @pytest.mark.parametrize(("messages", "step"), [(True, 3), (True, 0), (False, 1)])
 def test_a_step_that_the_model_lacks_is_refused(draw, messages: bool, step: int):
     with pytest.raises(ValueError, match=rf"'step' .*\(got {step}\)"):
-        draw(explanation("row", messages=messages), step=step)
+        draw(make_explanation("row", messages=messages), step=step)
 
 
 def test_attention_to_labels_is_refused_where_labels_are_apart():
-    made = explanation("row")
-    apart = replace(made[0], label_attention=np.empty((0, 3, 4, 4)))
-    assert len(plot_states(replace(made, samples=[apart])).axes) == 4
+    explanation = make_explanation("row")
+    apart = replace(explanation[0], label_attention=np.empty((0, 3, 4, 4)))
+    assert len(plot_states(replace(explanation, samples=[apart])).axes) == 4
     with pytest.raises(ValueError, match="'of'"):
-        plot_lines(replace(made, samples=[apart]))
+        plot_lines(replace(explanation, samples=[apart]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tg_mlc._optional import is_installed
 from tg_mlc.data import from_events
 
-USED = {"entity": "who", "time": "day", "label": "item"}
+ROLES = {"entity": "who", "time": "day", "label": "item"}
 BASKETS = (
     "who,day,item,cost\n"
     "eve,2024-01-03,tea,2\n"
@@ -42,48 +42,48 @@ def check_baskets(events):
 
 
 def test_rows_of_one_entity_and_time_are_merged(save):
-    events = from_events(save(BASKETS), **USED, amount="cost")
+    events = from_events(save(BASKETS), **ROLES, amount="cost")
     check_baskets(events)
     assert repr(events) == "EventSequences(num_entities=2, num_events=5, num_labels=3)"
     assert events.cardinality == 1.2
-    # A label whose amounts sum to zero is there.
+    # A label whose amounts sum to zero is kept.
     assert events.y.nnz == events.amount.nnz == 6
     assert events.y.indices.tolist() == events.amount.indices.tolist()
     y = events.y.toarray()
     events.amount.eliminate_zeros()
     assert events.y.toarray().tolist() == y.tolist()
-    counts = from_events(save(BASKETS), **USED).amount.toarray()
+    counts = from_events(save(BASKETS), **ROLES).amount.toarray()
     assert counts.tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 2]]
 
 
 @pytest.mark.parametrize("convert", [str, date.fromisoformat, pd.Timestamp, np.datetime64])
-def test_data_frames_of_any_dates(save, convert):
+def test_data_frames_with_dates_of_any_type(save, convert):
     table = pd.read_csv(save(BASKETS))
     table["day"] = [convert(text) for text in table["day"]]
-    check_baskets(from_events(table, **USED, amount="cost"))
+    check_baskets(from_events(table, **ROLES, amount="cost"))
 
 
 @pytest.mark.parametrize("time_zone", [None, "UTC"])
 def test_dates_of_polars(save, time_zone):
     polars = pytest.importorskip("polars")
     table = polars.read_csv(save(BASKETS), try_parse_dates=True)
-    check_baskets(from_events(table, **USED, amount="cost"))
-    moments = table.with_columns(
+    check_baskets(from_events(table, **ROLES, amount="cost"))
+    timestamps = table.with_columns(
         polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone)
     )
-    check_baskets(from_events(moments, **USED, amount="cost"))
+    check_baskets(from_events(timestamps, **ROLES, amount="cost"))
     message = r"a name in row 1, column 'who' of the table \(got (None|nan)\)"
     with pytest.raises(ValueError, match=message):
-        from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": ["x", "y"]}), **USED)
+        from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": [*"xy"]}), **ROLES)
 
 
-@pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 makes an object of each moment")
+@pytest.mark.skipif(pd.__version__ < "3", reason="pandas 2 makes an object per timestamp")
 def test_many_timestamps_are_read_at_once():
     num = 200_000
     days = pd.date_range("1960-01-01T12", periods=num, freq="6h")
     table = pd.DataFrame({"who": "a", "day": days, "item": "x"})
     with mock.patch.object(pd.Timestamp, "__hash__", side_effect=AssertionError):
-        time = from_events(table, **USED).time
+        time = from_events(table, **ROLES).time
     assert time.tolist() == [-3652.5 + 0.25 * i for i in range(num)]
 
 
@@ -96,21 +96,21 @@ def test_many_timestamps_are_read_at_once():
         [202401, 202402],
     ],
 )
-def test_dates_and_seconds_are_not_taken_for_days(days):
+def test_dates_and_seconds_are_not_mistaken_for_days(days):
     with pytest.raises(ValueError, match=rf"\(got '?{days[0]}'?\); pass time_format='%Y%m%d'"):
-        from_events(frame(day=days), **USED)
+        from_events(frame(day=days), **ROLES)
 
 
 def test_names_of_any_type():
-    events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **USED)
+    events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **ROLES)
     assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Sorted by name.
     assert events.time.tolist() == [2.5, -1]
-    equal = frame(item=pd.Series([1, True], dtype=object))
-    assert from_events(equal, **USED).label_names == ["1", "True"]
+    mixed = frame(item=pd.Series([1, True], dtype=object))
+    assert from_events(mixed, **ROLES).label_names == ["1", "True"]
 
 
 def test_one_entity(save):
-    events = from_events(save(BASKETS), **{**USED, "entity": None})
+    events = from_events(save(BASKETS), **{**ROLES, "entity": None})
     expected = ["all"], [0, 3], [19723, 19724, 19725]
     assert (events.entities, events.ptr.tolist(), events.time.tolist()) == expected
     assert events.amount.toarray().tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 2]]
@@ -132,24 +132,24 @@ def test_one_entity(save):
         ),
     ],
 )
-def test_ways_to_write_dates(days, time_format, expected):
-    assert from_events(frame(day=days), **USED, time_format=time_format).time.tolist() == expected
+def test_formats_of_dates(days, time_format, expected):
+    assert from_events(frame(day=days), **ROLES, time_format=time_format).time.tolist() == expected
 
 
 def test_years_and_months_without_a_header(save):
     path = save("b,2012,7,x,100 \r\na,1970,1,x,5 \r\nb,2011,12,y,1 \r\nb,2012,07,x,20 \r\n")
     names = ["store", "year", "month", "kind", "sold"]
-    used = {"entity": "store", "time": ("year", "month"), "label": "kind", "amount": "sold"}
-    events = from_events(path, **used, columns=names)
+    roles = {"entity": "store", "time": ("year", "month"), "label": "kind", "amount": "sold"}
+    events = from_events(path, **roles, columns=names)
     months = np.array(["1970-01", "2011-12", "2012-07"], dtype="datetime64[M]")
     assert events.time.tolist() == months.astype("datetime64[D]").astype(int).tolist()
     assert events.amount.toarray().tolist() == [[5, 0], [0, 1], [120, 0]]
-    typed = pd.DataFrame([["b", 2012, 7.0, "x", 1]], columns=names)
-    assert from_events(typed, **used).time.tolist() == [events.time[2]]
+    table = pd.DataFrame([["b", 2012, 7.0, "x", 1]], columns=names)
+    assert from_events(table, **roles).time.tolist() == [events.time[2]]
 
 
 def test_short_sequences_are_dropped(save):
-    events = from_events(save(BASKETS), **USED, amount="cost")
+    events = from_events(save(BASKETS), **ROLES, amount="cost")
     with pytest.warns(UserWarning, match="1 of 2 entities have fewer than 3 events"):
         longer = events.with_at_least(3)
     expected = ["eve"], [0, 3], [19723, 19724, 19725]
@@ -163,14 +163,14 @@ def test_short_sequences_are_dropped(save):
 
 
 def test_the_next_event_of_each_entity_has_no_labels(save):
-    events = from_events(save(BASKETS), **USED, amount="cost")
+    events = from_events(save(BASKETS), **ROLES, amount="cost")
     longer = events.with_next()
     assert (longer.entities, longer.label_names) == (events.entities, events.label_names)
     assert longer.ptr.tolist() == [0, 3, 7]
     assert longer.time.tolist() == [19723, 19724, np.inf, 19723, 19724, 19725, np.inf]
-    kept = [0, 1, 3, 4, 5]
-    assert longer.y[kept].toarray().tolist() == events.y.toarray().tolist()
-    assert longer.amount[kept].toarray().tolist() == events.amount.toarray().tolist()
+    earlier = [0, 1, 3, 4, 5]
+    assert longer.y[earlier].toarray().tolist() == events.y.toarray().tolist()
+    assert longer.amount[earlier].toarray().tolist() == events.amount.toarray().tolist()
     assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # A label of amount 0 is among them.
     check_baskets(events)
 
@@ -180,27 +180,27 @@ def test_missing_amounts_are_left_out_of_sums(blank):
     rows = [("a", 1, "x", 2), ("a", 1, "x", blank), ("a", 1, "y", blank), ("b", 1, "y", blank)]
     rows += [("b", 1, "y", blank), ("b", 2, "x", 0)]
     table = pd.DataFrame(rows, columns=["who", "day", "item", "cost"])
-    events = from_events(table, **USED, amount="cost")
+    events = from_events(table, **ROLES, amount="cost")
     np.testing.assert_array_equal(events.amount.toarray(), [[2, np.nan], [0, np.nan], [0, 0]])
     assert events.y.toarray().tolist() == [[1, 1], [0, 1], [1, 0]]
 
 
 def test_dates_and_amounts_in_any_notation():
     table = frame(day=["31.01.2024", "01.02.2024"], cost=["1,50 €", "-"])
-    events = from_events(table, **USED, amount="cost")
+    events = from_events(table, **ROLES, amount="cost")
     assert sorted(events.time.tolist()) == [19753, 19754]
     np.testing.assert_array_equal(np.sort(events.amount.data), [1.5, np.nan])
     with pytest.raises(ValueError, match="dates that may be written as '%d/%m/%Y' or '%m/%d/%Y'"):
-        from_events(frame(day=["01/02/2024", "02/02/2024"]), **USED)
+        from_events(frame(day=["01/02/2024", "02/02/2024"]), **ROLES)
 
 
 def test_missing_amounts_of_files(save):
     path = save(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n")
-    amount = from_events(path, **USED, amount="cost").amount
+    amount = from_events(path, **ROLES, amount="cost").amount
     assert np.isnan(amount[5, 2])
     assert amount[4, 2] == 2.25
     blank = save("who,day,item,cost\neve,2024-01-03,tea,\n")
-    assert np.isnan(from_events(blank, **USED, amount="cost").amount.data).all()
+    assert np.isnan(from_events(blank, **ROLES, amount="cost").amount.data).all()
 
 
 @pytest.mark.parametrize(
@@ -225,21 +225,21 @@ def test_missing_amounts_of_files(save):
 )
 def test_malformed_cells_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
-        from_events(frame(**{"cost": [1, 1], **columns}), **USED, amount="cost")
+        from_events(frame(**{"cost": [1, 1], **columns}), **ROLES, amount="cost")
 
 
 @pytest.mark.parametrize("month", [0, 13, 1.5, "", np.nan])
 def test_malformed_months_are_refused(month):
     table = frame(year=[2024, 2025], month=[1, month])
     with pytest.raises(ValueError, match=r"to 12 in row 1, column 'year' and 'month' of the table"):
-        from_events(table, **{**USED, "time": ("year", "month")})
+        from_events(table, **{**ROLES, "time": ("year", "month")})
 
 
 @pytest.mark.parametrize("time_format", ["%d-%m-%Y", "%Y-%m-%d %q", "%Y-%Y-%m"])
-def test_other_formats_are_refused(save, time_format):
+def test_wrong_time_formats_are_refused(save, time_format):
     message = rf"as '{time_format}' in row 0 \(line 2\), column 'day' of '.*csv'"
     with pytest.raises(ValueError, match=message):
-        from_events(save(BASKETS), **USED, time_format=time_format)
+        from_events(save(BASKETS), **ROLES, time_format=time_format)
 
 
 @pytest.mark.parametrize(
@@ -258,22 +258,22 @@ def test_other_formats_are_refused(save, time_format):
 )
 def test_malformed_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        from_events(**{"table": frame(), **USED, **arguments})
+        from_events(**{"table": frame(), **ROLES, **arguments})
 
 
 def test_malformed_files_are_refused(save, tmp_path):
     with pytest.raises(ValueError, match=r"in '.*csv' \(got the columns \['a', 'day', 'item'\]\)"):
-        from_events(save("a,day,item\nb,1,x\n"), **USED)
+        from_events(save("a,day,item\nb,1,x\n"), **ROLES)
     with pytest.raises(ValueError, match=r"3 cells.*row 0 \(line 1\).*got 4"):
-        from_events(save("b,1,x,5\n"), **USED, columns=["who", "day", "item"])
+        from_events(save("b,1,x,5\n"), **ROLES, columns=["who", "day", "item"])
     with pytest.raises(ValueError, match="at least one row"):
-        from_events(save("who,day,item\n"), **USED)
+        from_events(save("who,day,item\n"), **ROLES)
     text = f"{BASKETS}\nbob,2024-01-05,tea,!\nbob,2024-01-04,tea,?\nbob,2024-01-05,tea,!\n"
     with pytest.raises(ValueError, match=r"7 \(line 10\), column 'cost' of '.*csv' \(got '!'\)"):
-        from_events(save(text), **USED, amount="cost")
+        from_events(save(text), **ROLES, amount="cost")
     for name in ("none.csv", *(["none.parquet"] if is_installed("pyarrow") else [])):
         with pytest.raises(FileNotFoundError, match=rf"file '.*{name}' \(got no such file"):
-            from_events(tmp_path / name, **USED)
+            from_events(tmp_path / name, **ROLES)
 
 
 def test_parquet_without_a_reader(save, monkeypatch):
@@ -283,30 +283,30 @@ def test_parquet_without_a_reader(save, monkeypatch):
     with pytest.raises(
         ImportError, match=r"'pyarrow' to be installed.*pip install \"tg_mlc\[parquet\]\""
     ):
-        from_events(path, **USED)
+        from_events(path, **ROLES)
 
 
 @pytest.mark.skipif(not is_installed("pyarrow"), reason="pyarrow is not installed")
 def test_parquet(save, tmp_path):
     path = tmp_path / "baskets.PARQUET"
     pd.read_csv(save(BASKETS)).to_parquet(path)
-    check_baskets(from_events(path, **USED, amount="cost"))
+    check_baskets(from_events(path, **ROLES, amount="cost"))
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match=r"'.*PARQUET' to be a parquet file .*\(got"):
-        from_events(path, **USED)
+        from_events(path, **ROLES)
 
 
 @given(data=st.data(), time_format=st.sampled_from([None, "%Y-%m-%d"]))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_give_one_clear_error(tmp_path, data, time_format):
-    # Damage of compressed files is the reader's, and tested there.
+    # Damaged compressed files are tested with the other tables.
     mutated = bytearray(BASKETS.encode())
     for _ in range(data.draw(st.integers(1, 4))):
         mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "baskets.csv"
     path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
     try:
-        events = from_events(path, **USED, amount="cost", time_format=time_format)
+        events = from_events(path, **ROLES, amount="cost", time_format=time_format)
     except ValueError:  # Any other error fails the test.
         return
     assert events.y.shape == events.amount.shape == (events.num_events, events.num_labels)
@@ -319,9 +319,9 @@ letters, numbers = st.sampled_from("abc"), st.integers(-3, 3)
 
 @settings(max_examples=40)
 @given(st.lists(st.tuples(letters, numbers, letters, numbers), min_size=1))
-def test_any_table_is_grouped_as_pandas_does(rows):
+def test_any_table_is_grouped_as_by_pandas(rows):
     table = pd.DataFrame(rows, columns=["who", "day", "item", "cost"])
-    events = from_events(table, **USED, amount="cost")
+    events = from_events(table, **ROLES, amount="cost")
     expected = table.groupby(["who", "day", "item"])["cost"].sum().unstack(fill_value=0)
     entity = torch.arange(events.num_entities).repeat_interleave(events.ptr.diff())
     entities = [events.entities[index] for index in entity.tolist()]
@@ -333,8 +333,8 @@ def test_any_table_is_grouped_as_pandas_does(rows):
 
 def test_groceries(real_file):
     path = real_file("groceries/raw/Groceries_dataset.csv.xz")
-    used = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
-    events = from_events(path, **used, time_format="%d-%m-%Y")
+    roles = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
+    events = from_events(path, **roles, time_format="%d-%m-%Y")
     expected = 3_898, 167, 728
     assert (events.num_entities, events.num_labels, events.time.unique().numel()) == expected
     assert (events.amount.sum(), events.num_events, events.y.nnz) == (38_765, 14_963, 38_006)
@@ -349,8 +349,8 @@ def test_bread_basket(real_file):
     events = from_events(path, entity=None, time="Transaction", label="Item")
     assert (events.num_entities, events.num_events, events.num_labels) == (1, 9_465, 94)
     assert events.amount.sum() == 20_507
-    used = {"entity": None, "time": "date_time", "label": "Item"}
-    minutes = from_events(path, **used, time_format="%d-%m-%Y %H:%M")
+    roles = {"entity": None, "time": "date_time", "label": "Item"}
+    minutes = from_events(path, **roles, time_format="%d-%m-%Y %H:%M")
     # Some customers buy in the same minute.
     assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)
 
@@ -358,11 +358,11 @@ def test_bread_basket(real_file):
 def test_product_demand(real_file):
     path = real_file("product_demand_sample/raw/Historical_Product_Demand_first5000.csv")
     names = ["product", "warehouse", "category", "year", "month", "demand"]
-    used = {"entity": "warehouse", "time": ("year", "month"), "label": "category"}
-    events = from_events(path, **used, amount="demand", columns=names)
+    roles = {"entity": "warehouse", "time": ("year", "month"), "label": "category"}
+    events = from_events(path, **roles, amount="demand", columns=names)
     assert (events.num_entities, events.num_events, events.num_labels) == (3, 40, 18)
     assert events.amount.sum() == 93_807_226
-    assert from_events(path, **used, columns=names).amount.sum() == 5_000
+    assert from_events(path, **roles, columns=names).amount.sum() == 5_000
 
 
 def test_complete_journey(real_file):

@@ -43,7 +43,7 @@ def compare_(
         raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
     out, named = Path(options.out), split_names(graphs)
     if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
-        raise ValueError(f"Expected '--graphs' to name files that there are (got {missing})")
+        raise ValueError(f"Expected '--graphs' to name existing files (got {missing})")
     comparison = compare(
         Run(options, columns, table).dataset,
         named,

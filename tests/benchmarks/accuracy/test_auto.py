@@ -12,39 +12,39 @@ from tg_mlc.data import from_arrays
 
 
 @pytest.fixture
-def small(tmp_path, monkeypatch):
-    """Vectors in place of any data set; the names that were loaded."""
-    loaded = []
+def loaded_names(tmp_path, monkeypatch):
+    """Replaces every data set by random vectors; returns the list of names that were loaded."""
+    names = []
 
     def load(name, root):
-        loaded.append(name)
+        names.append(name)
         x = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
         return from_arrays(x, (x[:, :2] > 0).astype(np.float32), kind="vector")
 
     monkeypatch.setattr(benchmark, "load", load)
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    return loaded
+    return names
 
 
-def test_goes_on_where_it_stopped(small, tmp_path):
+def test_continues_where_it_stopped(loaded_names, tmp_path):
     main("emotions", seeds=1, seconds=0)
     main("emotions,scene", seeds=1, seconds=0)
-    assert small == ["emotions", "scene"]
+    assert loaded_names == ["emotions", "scene"]
     points = json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["runs"]
     models = [point["model"] for point in points if point["dataset"] == "scene"]
-    assert models[::6] == ["label frequency", OURS]
+    assert (models[0], models[6:]) == ("label frequency", [OURS])
     assert len(points) == 14
 
 
-def test_rows_of_another_time_are_made_again(small, tmp_path):
+def test_another_time_limit_measures_all_again(loaded_names, tmp_path):
     for seconds in (0, 0.5):
         main("emotions", seeds=1, seconds=seconds)
         assert json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds
-    assert small == ["emotions", "emotions"]
+    assert loaded_names == ["emotions", "emotions"]
 
 
-def test_large_data_sets_are_cut(monkeypatch):
+def test_large_data_sets_are_sampled(monkeypatch):
     monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
     x = np.arange(50, dtype=np.float32)[:, None]
     part = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
@@ -52,10 +52,10 @@ def test_large_data_sets_are_cut(monkeypatch):
     assert len(set(part.rows("x").flatten().tolist())) == 20
 
 
-def test_labels_are_ranked_apart_by_their_positives():
+def test_ranking_metrics_are_grouped_by_number_of_positives():
     y_train = np.array([[0, 1, 1, 1]] + 5 * [[0, 0, 1, 1]])
     y_test, scores = np.array([[1, 1, 1, 0], [0] * 4]), np.array([[1.0, 0, 1, 0], [0, 1.0, 0, 1]])
-    assert by_positives(y_train, y_test, scores) == {  # The last label has no test sample.
+    assert by_positives(y_train, y_test, scores) == {  # No test sample has the last label.
         "0": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},
         "1 to 4": {"labels": 1, "roc_auc": 0.0, "average_precision": 0.5},
         "5 to 19": {"labels": 1, "roc_auc": 1.0, "average_precision": 1.0},

@@ -15,30 +15,30 @@ def _fresh_pool():
     torch.set_num_threads(before)
 
 
-def in_a_new_thread(ask):
-    answers = []
-    thread = Thread(target=lambda: answers.append(ask()))
+def in_a_new_thread(function):
+    results = []
+    thread = Thread(target=lambda: results.append(function()))
     thread.start()
     thread.join()
-    return answers[0]
+    return results[0]
 
 
-def test_threads_of_the_pool_work_alone_and_others_are_left_as_they_were():
-    barrier, actual = Barrier(2), {}
+def test_operators_take_one_thread_only_in_threads_of_the_pool():
+    barrier, num_threads = Barrier(2), {}
 
     def work(worker):
-        barrier.wait(timeout=60)  # so that neither does the work of both
+        barrier.wait(timeout=60)  # Otherwise one thread may do both tasks.
         torch.ones(2**18).exp_().sum()
-        actual[get_ident()] = torch.get_num_threads()
+        num_threads[get_ident()] = torch.get_num_threads()
 
-    threads._pool()._max_workers = 2  # type: ignore[attr-defined]
+    threads._pool()._max_workers = 2
     threads.run_apart(work, 2)
-    assert list(actual.values()) == [1, 1]
-    assert get_ident() not in actual
+    assert list(num_threads.values()) == [1, 1]
+    assert get_ident() not in num_threads
     assert in_a_new_thread(torch.get_num_threads) == torch.get_num_threads() == 3
 
 
-def test_failures_are_raised():
+def test_errors_in_workers_are_raised():
     def fail(worker):
         raise ArithmeticError(worker)
 
