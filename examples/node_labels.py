@@ -14,7 +14,7 @@ from tg_mlc.nn import NeighbourComponents
 
 
 class Net(torch.nn.Module):
-    """Labels of a seed attend to it, its neighbours, and what is known of their labels."""
+    """Each label attends to the seed node, its neighbours, and the neighbours' known labels."""
 
     def __init__(self, num_features: int, num_labels: int) -> None:
         super().__init__()
@@ -24,18 +24,18 @@ class Net(torch.nn.Module):
         self.head = LabelHead(self.labels)
 
     def forward(self, data: Data, seeds: torch.Tensor) -> torch.Tensor:
-        """Logits of the seeds."""
+        """Returns the logits of the seed nodes."""
         x = self.gnn(data.x, data.edge_index).relu()
         x, pairs = self.components(x, data.edge_index, seeds, known=data.known)
         return self.head(self.labels(x, components=pairs))
 
 
 def main(steps: int = 150) -> None:
-    """Trains on half of the people of a made-up network, who mostly know others of their groups."""
+    """Trains on half of a synthetic social network, whose nodes mostly link within their groups."""
     torch.manual_seed(0)
     y = (torch.rand(400, 6) < 0.25).float()
-    linked = torch.rand(400, 400) < 0.002 + 0.04 * (y @ y.T).clamp(max=1)
-    edge_index = (linked | linked.T).fill_diagonal_(False).nonzero().T
+    is_linked = torch.rand(400, 400) < 0.002 + 0.04 * (y @ y.T).clamp(max=1)
+    edge_index = (is_linked | is_linked.T).fill_diagonal_(False).nonzero().T
     x, known = y + 3 * torch.randn_like(y), torch.full_like(y, torch.nan)
     data = Data(x=x, edge_index=edge_index, known=known)
     train, test = torch.randperm(400).split(200)
@@ -44,7 +44,7 @@ def main(steps: int = 150) -> None:
     net = Net(num_features=6, num_labels=6)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.05)
     for _ in range(steps):
-        # The labels of all others are known, as in prediction.
+        # Only seeds' own labels are hidden; other training nodes are known, as in prediction.
         seeds = train[torch.randperm(len(train))[:50]]
         optimizer.zero_grad()
         masked_bce(net(data, seeds), y[seeds]).backward()

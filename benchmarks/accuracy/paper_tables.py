@@ -1,22 +1,21 @@
-"""The papers' tables, cell by cell: a data set, a row and a seed in a file of its own.
+"""Makes the papers' tables cell by cell. A cell is a data set, a row and a seed, in its own file.
 
     python -m benchmarks.accuracy.paper_tables --datasets bibtex,sider --models lamp --seeds 1
     python -m benchmarks.accuracy.paper_tables --table lamp-1 --datasets bibtex --budget 120
     python -m benchmarks.accuracy.paper_tables --models mped --graphs complete --steps 1,2,3
     python -m benchmarks.accuracy.paper_tables --models lamp --label_dropout 0.5
 
-Existing cells are kept, so that an interrupted grid continues. A cell with other settings, given or
-by default, is an error, and is made again with --again; cells of other settings are never shown in
-one row. Models are trained with the settings of the papers where they learn with these on a CPU,
-else with ours (docs/results.md); every cell records its settings, and tables list what is smaller
-than in the papers.
+Existing cells are kept, so that an interrupted run can continue. An existing cell with other
+settings is an error, unless --again makes it anew; no row of a table mixes settings. Models have
+the papers' settings if they learn with these on a CPU, otherwise ours (docs/results.md). Every cell
+records its settings, and tables list what is smaller than in the papers.
 
-All data sets of a seed come before the next seed, in the specified order, and the rows of a data
-set that took least time elsewhere come first, so that an interrupted grid leaves whole columns.
+Cells are made seed by seed, then data set by data set in the specified order. The rows that are
+expected to be fastest come first, so that an interrupted run leaves whole columns.
 
-Results go to benchmarks/runs/cells/; --replace writes the tracked files of
-benchmarks/results/cells/, which come from whole models and trainings: it refuses --channels and
---epochs.
+Results go to benchmarks/runs/cells/. --replace writes the tracked files in
+benchmarks/results/cells/ instead; it refuses --channels and --epochs, because tracked files come
+from models of full size and full training.
 """
 
 from __future__ import annotations
@@ -80,35 +79,36 @@ def main(
 
     Args:
         table: Tables whose rows to make, joined by commas: lamp-1, lamp-2, lamp-3, lamp-7, lamp-8
-            (which share their rows), mped-2.
+            (the lamp tables share their rows), mped-2.
         datasets: The data sets, joined by commas.
         models: The models, joined by commas. Default: all models of the tables.
         node_messages: Whether components send messages to each other, for models with rows for
             both: false, true, or both, joined by a comma.
         graphs: The label graphs edgeless, complete, prior, learned, wordnet, joined by commas.
             Models without label graphs are always run.
-        steps: Numbers of message passing steps, joined by commas. The recipe's own number makes
-            the same cell as the default.
+        steps: Numbers of message passing steps, joined by commas. The recipe's own number gives
+            the same cell as without this option.
         label_dropout: Fractions of the attention among labels to drop in training, joined by
             commas, instead of the dropout of all attention; not for edgeless graphs.
         seeds: Number of seeds.
         first_seed: The first seed; the recipes of molecules were found with seeds 0 to 3.
-        budget: Time limit in minutes. A cell begins if its other seeds, or other cells of its
-            data set and model, suggest that it ends in time.
-        channels: Size of all states, if not that of the recipe.
-        epochs: Number of epochs, if not that of the recipe.
+        budget: Time limit in minutes. A cell is skipped if it would probably end too late, by the
+            time of its other seeds, or of other cells of its data set and model.
+        channels: Size of all states. Default: that of the recipe.
+        epochs: Number of epochs. Default: that of the recipe.
         root: Folder that keeps the data.
-        accelerator: Where to train.
-        replace: Whether to write tracked files.
-        again: Whether to replace cells with other settings.
+        accelerator: The device for training: cpu or gpu.
+        replace: Whether to write the tracked files.
+        again: Whether to replace existing cells that have other settings.
     """
     check_replacement(replace, channels=channels, epochs=epochs)
     end = None if budget is None else time.perf_counter() + 60 * budget
-    kinds = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
+    label_graphs = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
     names = chosen("--datasets", datasets, DATASETS)
     changes = [f"{STEPS}{int(number)}" for number in steps.split(",") if number]
-    changes += [f"{LABEL_DROPOUT}{float(share):g}" for share in label_dropout.split(",") if share]
-    rows = _rows(chosen("--table", table, list(TABLES)), models, node_messages, kinds, changes)
+    changes += [f"{LABEL_DROPOUT}{float(p):g}" for p in label_dropout.split(",") if p]
+    tables = chosen("--table", table, list(TABLES))
+    rows = _rows(tables, models, node_messages, label_graphs, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
     smaller = {"channels": channels, "epochs": epochs}
     grid = Grid(Samples(root), accelerator, tracked=replace, again=again, **smaller)
@@ -125,9 +125,9 @@ def main(
     cells = stored(tracked=replace)
     cells = cells[cells["dataset"].isin(names)]
     try:
-        for name in chosen("--table", table, list(TABLES)):
+        for name in tables:
             print("\n".join(["", TABLES[name].title, "", *lines(name, cells, names)]))
-    except ValueError as error:  # The cells exist all the same.
+    except ValueError as error:  # Tables fail, but the cells were made.
         states.append(OTHER)
         print(error)
     print(", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)))
@@ -172,9 +172,9 @@ class Grid:
         return state
 
     def cost(self, cell: Cell) -> float:
-        """The approximate seconds of a cell, relative to others of its data set."""
-        elsewhere = (value for other, value in self.seconds.items() if other.row == cell.row)
-        return estimate(cell, self.seconds) or max(elsewhere, default=0.0)
+        """The estimated seconds of a cell, else the longest time of its row on any data set."""
+        same_row = (value for other, value in self.seconds.items() if other.row == cell.row)
+        return estimate(cell, self.seconds) or max(same_row, default=0.0)
 
     def _make(self, cell: Cell, end: float | None) -> str:
         recipe = recipe_of(cell.dataset, cell.row, **self.smaller)
@@ -198,7 +198,7 @@ class Grid:
 
 
 def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
-    """The longest time of the cell's other seeds, else of its data set and model, else zero."""
+    """The longest time of its other seeds, else of its model on its data set, else zero."""
     here = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
     same = [value for other, value in here.items() if other.row == cell.row]
     similar = [value for other, value in here.items() if other.row.model == cell.row.model]
@@ -213,17 +213,17 @@ def _rows(
     changes: Sequence[str],
 ) -> list[Row]:
     """The rows of tables that can be trained, of the specified models, node messages and graphs."""
-    every = [row for name in tables for row in TABLES[name].rows]
-    trained = (row for row in every if row.node_messages is None or row.model in FAMILY)
-    every = list(dict.fromkeys(trained))
-    names = list(dict.fromkeys(row.model for row in every))
+    all_rows = [row for name in tables for row in TABLES[name].rows]
+    trained = (row for row in all_rows if row.node_messages is None or row.model in FAMILY)
+    all_rows = list(dict.fromkeys(trained))
+    names = list(dict.fromkeys(row.model for row in all_rows))
     wanted = chosen("--models", models or ",".join(names), names)
     answers = chosen("--node_messages", node_messages, ("false", "true"))
-    both = [answer == "true" for answer in answers]
-    rows = [row for row in every if row.model in wanted and row.graph in (None, *graphs)]
-    # Node messages are a choice for models that have rows with and without them.
-    of = {name: {row.node_messages for row in every if row.model == name} for name in names}
-    rows = [row for row in rows if row.node_messages in (None, *both) or len(of[row.model]) == 1]
+    choices = [None, *(answer == "true" for answer in answers)]
+    rows = [row for row in all_rows if row.model in wanted and row.graph in (None, *graphs)]
+    # Only models with rows for both are filtered by node messages.
+    flags = {name: {row.node_messages for row in all_rows if row.model == name} for name in names}
+    rows = [row for row in rows if row.node_messages in choices or len(flags[row.model]) == 1]
     if not changes:
         return rows
     pairs = product((row for row in rows if row.graph), changes)
@@ -236,14 +236,14 @@ def _rows(
 
 
 def _suits(dataset: str, row: Row) -> bool:
-    """Whether a data set has what the row needs."""
+    """Whether a data set has what the row needs: a WordNet graph, or molecules."""
     if row.graph == WORDNET:
         return WORDNET in RECIPES[dataset].graphs
     return row.model != "random forest" or dataset in MOLECULES
 
 
 def _can_be_made(row: Row) -> bool:
-    """Whether this environment has what the row needs; prints what is missing."""
+    """Whether the packages and files for the row are installed; prints what is missing."""
     try:
         if row.model == "label trees":
             require("napkinxc", extra="extreme")

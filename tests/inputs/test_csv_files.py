@@ -12,17 +12,17 @@ TEXTS = 'body,topics,calm\n"Red, red apples",fruit;red,1\nGreen pears,fruit,0\nn
 AB = "a,b\n1,1\n"
 
 
-def test_columns_of_numbers(save):
+def test_numeric_columns(save):
     dataset = from_csv(save(NUMBERS), ["sad", "calm"])
     assert (dataset.kind, dataset.feature_names) == ("vector", ["age", "size"])
     assert dataset.label_names == ["sad", "calm"]
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 2], [-1, 3], [2, 1000]]
     assert dataset.y.nan_to_num(-1).tolist() == [[0, 1], [-1, 0], [1, 1]]
-    chosen = from_csv(save(NUMBERS), ["calm"], ["size"], kind="bag")
-    assert (chosen.kind, chosen.feature_names, chosen[0].weight.tolist()) == ("bag", ["size"], [2])
+    bags = from_csv(save(NUMBERS), ["calm"], ["size"], kind="bag")
+    assert (bags.kind, bags.feature_names, bags[0].weight.tolist()) == ("bag", ["size"], [2])
 
 
-def test_a_column_of_texts_and_one_of_names(save):
+def test_a_text_column_and_a_column_of_label_names(save):
     dataset = from_csv(save(TEXTS), "topics", text_column="body", label_separator=";")
     assert (dataset.kind, dataset.label_names) == ("sequence", ["fruit", "red"])
     words = [" ".join(dataset.feature_names[i] for i in data.x) for data in dataset]
@@ -30,14 +30,14 @@ def test_a_column_of_texts_and_one_of_names(save):
     assert dataset.y.tolist() == [[1, 1], [1, 0], [0, 0]]
 
 
-def test_a_missing_column_of_names_is_named(save):
+def test_error_suggests_a_similar_label_column(save):
     path = save("size,topics\n1,red;calm\n2,red\n")
     old = from_csv(path, "topics", label_separator=";")
     with pytest.raises(ValueError, match=r"the columns \['topic'\] in .*is 'topics' meant"):
         from_csv(path, "topic", label_separator=";", like=old)
 
 
-def test_a_column_of_texts_and_columns_of_labels(save):
+def test_a_text_column_and_binary_label_columns(save):
     dataset = from_csv(
         save(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
     )
@@ -89,24 +89,24 @@ def test_missing_files_and_folders(tmp_path):
             from_csv(path, ["a"])
 
 
-def test_cells_that_are_spelled_otherwise_change_no_other(save, monkeypatch):
+def test_unusual_blank_cells_do_not_change_other_cells(save, monkeypatch):
     path = save("x,y,calm\n1.5,,1\nNuLl,-nan,0\n-nan, na ,0\n2,3,1\n")
     x = from_csv(path, ["calm"]).rows("x").nan_to_num(9)
     assert x.tolist() == [[1.5, 9], [9, 9], [9, 9], [2, 3]]
-    monkeypatch.setattr(Number, "parse", lambda self, cell: pytest.fail(f"{cell!r} was looked at"))
-    plain = save("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # is read at once
-    x = from_csv(plain, ["calm"]).rows("x").nan_to_num(9)
+    monkeypatch.setattr(Number, "parse", lambda self, cell: pytest.fail(f"{cell!r} was parsed"))
+    path = save("x,y,calm\n1.5,,1\n -2e3 ,NA,0\nNaN,.25,\n")  # Columns are parsed as a whole.
+    x = from_csv(path, ["calm"]).rows("x").nan_to_num(9)
     assert x.tolist() == [[1.5, 9], [-2000, 9], [9, 0.25]]
 
 
-def test_numbers_are_those_of_python(save):
+def test_numbers_are_parsed_as_in_python(save):
     texts = ["0.1", "1e-320", "123456789.123456789", "9007199254740993", "2.2250738585072011e-308"]
     path = save("x,calm\n" + "".join(f"{text},1\n" for text in [*texts, "+.5E+3"]))
     x = from_csv(path, ["calm"], kind="vector").rows("x").flatten().tolist()
     assert x == pytest.approx([*map(float, texts), 500], rel=1e-7)
 
 
-def test_missing_texts_have_no_words_and_are_counted(save):
+def test_missing_texts_have_no_words_and_a_warning_counts_them(save):
     path = save("body,calm\na red apple,1\nNA,0\n,1\na pear,0\n")
     with pytest.warns(UserWarning, match="2 cells of column 'body' have no text"):
         dataset = from_csv(path, ["calm"], text_column="body", kind="bag")
@@ -136,7 +136,7 @@ def test_new_texts_have_the_words_of_the_old_ones(save):
     assert known.y.tolist() == [[0, 1, 0], [0, 0, 0]]
 
 
-def test_values_that_are_no_numbers_become_columns(save):
+def test_categories_become_indicator_columns(save):
     path = save("tempo,mood,calm\n60,slow,1\n140,fast,0\n90,NA,0\n80, slow,1\n")
     dataset = from_csv(path, ["calm"])
     assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
@@ -148,20 +148,20 @@ def test_values_that_are_no_numbers_become_columns(save):
         from_csv(save("tempo\n70\n"), like=dataset)
 
 
-def test_columns_that_name_samples_are_left_out(save):
+def test_id_columns_are_skipped_unless_specified(save):
     path = save("name,size,calm\n" + "\n".join(f"song{i},{i % 3},{i % 2}" for i in range(20)))
     dataset = from_csv(path, ["calm"])
     assert (dataset.feature_names, dataset.schema.columns[0].role) == (["size"], "id")
-    assert from_csv(path, ["calm"], ["name"]).num_inputs == 20  # who names it wants it
+    assert from_csv(path, ["calm"], ["name"]).num_inputs == 20
 
 
-def test_columns_that_may_be_the_inputs_are_named(save):
+def test_warns_if_a_skipped_column_may_be_text_input(save):
     rows = (f"a song of number {i},{i % 3},{i % 2}\n" for i in range(20))
     path = save("note,size,calm\n" + "".join(rows))
     message = r"'note' is left out, but .* pass text_column='note'; if .* ignore=\['note'\]"
     with pytest.warns(UserWarning, match=message):
         from_csv(path, ["calm"])
-    for told in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):
+    for options in ({"ignore": ["note"]}, {"feature_columns": ["size"]}):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            from_csv(path, ["calm"], **told)
+            from_csv(path, ["calm"], **options)

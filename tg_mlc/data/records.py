@@ -22,16 +22,16 @@ class Tokens(NamedTuple):
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
-        """Puts sequences one after another."""
+        """Concatenates sequences."""
         ptr = np.cumsum([0, *map(len, sequences)]).astype(np.int64)
         parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
         return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
 
 
 class Records(NamedTuple):
-    """The samples of a table of features: what every reader of such tables returns."""
+    """The samples of a table of features, as readers of such tables return them."""
 
-    #: Bags ``[N, num_words]``, vectors ``[N, F]``, sequences or matrices.
+    #: Bags ``[N, num_words]``, vectors ``[N, F]``, sequences of ids or of vectors.
     x: sp.csr_array | np.ndarray | Tokens
     y: sp.csr_array | np.ndarray  #: Labels ``[N, L]``: 0, 1 or NaN.
     label_names: list[str]
@@ -48,18 +48,18 @@ class Records(NamedTuple):
         return "bag" if sp.issparse(self.x) else "vector"
 
     def to_samples(self) -> Samples:
-        """The samples in PyG's collated form.
+        """Returns the samples in PyG's collated format.
 
-        A bag has the numbers of its words as ``x`` of shape ``[n]`` and, unless all its entries are
-        1, their values as ``weight``; a vector is ``x`` of shape ``[1, F]``; a sequence has its
-        words in order as ``x`` of shape ``[n]``; embeddings are ``x`` of shape ``[n, F]``.
+        A bag has its word ids as ``x`` of shape ``[n]``, with their values as ``weight`` unless
+        all values of the data set are 1; a vector is ``x`` of shape ``[1, F]``; a sequence has its
+        word ids in order as ``x`` of shape ``[n]``; embeddings are ``x`` of shape ``[n, F]``.
         """
         dense = sp.csr_array(self.y).toarray() if sp.issparse(self.y) else self.y
         y = torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
         row_ptr = torch.arange(len(y) + 1)
         weight, ptr = None, row_ptr
         if isinstance(self.x, Tokens):
-            ptr = _numbers(self.x.ptr)
+            ptr = _int64(self.x.ptr)
             if self.x.ids.ndim == 2:
                 x, size = np.asarray(self.x.ids, dtype=np.float32), self.x.ids.shape[1]
             else:
@@ -68,7 +68,7 @@ class Records(NamedTuple):
         elif sp.issparse(self.x):
             bags = sp.csr_array(self.x)
             bags.sort_indices()
-            x, ptr, size = bags.indices.astype(np.int64), _numbers(bags.indptr), bags.shape[1]
+            x, ptr, size = bags.indices.astype(np.int64), _int64(bags.indptr), bags.shape[1]
             weight = bags.data.astype(np.float32) if (bags.data != 1).any() else None
         else:
             x, size = np.ascontiguousarray(self.x, dtype=np.float32), self.x.shape[1]
@@ -76,9 +76,9 @@ class Records(NamedTuple):
         data = Data(**{name: torch.from_numpy(values) for name, values in attributes.items()}, y=y)
         slices = {**dict.fromkeys(attributes, ptr), "y": row_ptr}
         inputs = self.kind, self.feature_names, int(size)
-        train, test = (None if rows is None else _numbers(rows) for rows in (self.train, self.test))
+        train, test = (None if rows is None else _int64(rows) for rows in (self.train, self.test))
         return Samples(data, slices, list(self.label_names), None, *inputs, train, test)
 
 
-def _numbers(values: np.ndarray) -> Tensor:
+def _int64(values: np.ndarray) -> Tensor:
     return torch.from_numpy(np.asarray(values, dtype=np.int64))

@@ -267,7 +267,7 @@ def _fractions(
     fractions = question.kind.state_fractions(sample, prepared, probe.network, num_rows)
     if fractions is not None:
         return fractions, []
-    number, beside = len(question.kind.components(sample)), probe.vectors_beside
+    number, beside = len(question.kind.components(sample)), probe.extra_vectors
     if number + sum(size for _, size in beside) != num_rows:
         beside = [("other inputs", num_rows - number)]
     if beside[0][1] < 0:

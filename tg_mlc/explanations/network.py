@@ -1,5 +1,5 @@
-"""Probes of networks: component states are read where labels attend to them, and replaced. One
-label of a network, for PyG's explainers.
+"""Reads and replaces component states of a network (:class:`NetworkProbe`), and wraps one of its
+labels for PyG's explainers (:class:`OneLabel`).
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
 from tg_mlc.sequences.windows import Occurrences, WindowViews
 
-NUM_POINTS, MAX_POINTS = 16, 256  #: Points of the path of integrated gradients: first, at most.
-LABELS = 32  #: The number of labels whose gradients are computed together.
-VARIANTS = 256  #: The number of components that labels attend to, each alone, at a time.
-ALIKE = 1e-4  #: Differences of logits up to this size are those of floating point.
+NUM_POINTS, MAX_POINTS = 16, 256  #: Initial and maximum number of points of integrated gradients.
+LABELS_PER_CHUNK = 32  #: The number of labels whose gradients are computed together.
+COPIES_PER_CHUNK = 256  #: Copies of a sample in one pass, each with one of its components.
+TOLERANCE = 1e-4  #: Smaller differences of logits count as rounding errors.
 
 Change = Callable[[Tensor], Tensor]
 
 
 class Attention(NamedTuple):
-    """The attention of labels, and the logits that are read out of their states."""
+    """The attention of labels, and the logits that the head reads out of their states."""
 
-    states: Tensor  #: ``[S, B, L]``, logits that the head alone reads out of all states
+    states: Tensor  #: ``[S, B, L]``, logits that the head reads out of each state
     to_components: Tensor  #: ``[T, heads, N, L]``
-    #: ``[T, heads, B, L, L]``, from source to target; no step if labels pass no messages
+    #: ``[T, heads, B, L, L]``, from source to target; ``T`` is 0 if labels pass no messages
     to_labels: Tensor
     ptr: Tensor  #: pointers to the components of every sample
 
 
 class NetworkProbe:
-    """A network whose component states can be read and replaced: those that enter its first
-    :class:`~tg_mlc.nn.LabelMessagePassing`, the output of another module, or the states of labels
-    that occur in windows of events.
+    """A network whose component states can be read and replaced. These are the input of its
+    :class:`~tg_mlc.nn.LabelMessagePassing`, the output of another module, the columns of
+    :obj:`x`, or the states of labels in windows of events.
 
     Args:
         network (torch.nn.Module): Maps a batch to logits :math:`(B, L)`.
-        at (str, optional): The name of the module. (default: :obj:`None`, label message passing)
+        at (str, optional): The module whose output is read. (default: :obj:`None`, no module)
         inputs (bool, optional): If set to :obj:`True`, the components are the columns of :obj:`x`
-            :math:`(B, F)`, and gradients are those of the inputs. (default: :obj:`False`)
+            :math:`(B, F)`. (default: :obj:`False`)
     """
 
     def __init__(self, network: nn.Module, at: str | None = None, inputs: bool = False) -> None:
         # A copy stays in evaluation mode, and its weights need no gradients.
         self.network = deepcopy(network).eval().requires_grad_(False)
 
-        def all_of(kind: type[nn.Module]) -> list[Any]:
-            return [module for module in self.network.modules() if isinstance(module, kind)]
+        def all_of(module_type: type[nn.Module]) -> list[Any]:
+            return [module for module in self.network.modules() if isinstance(module, module_type)]
 
-        def first(kind: type[nn.Module]) -> Any:
-            return next(iter(all_of(kind)), None)
+        def first(module_type: type[nn.Module]) -> Any:
+            return next(iter(all_of(module_type)), None)
 
         if (number := len(all_of(LabelMessagePassing))) > 1:
             reason = "effects of labels are exact only if all of a label's messages are cut"
@@ -85,10 +85,10 @@ class NetworkProbe:
         self.inputs = inputs
         #: Arguments of the last call of label message passing.
         self._call: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-        #: Pointers to the rows of every sample, since the last call.
+        #: Pointers to the component states of every sample of the last call.
         self.ptr = torch.empty(0, dtype=torch.long)
         self._label_ptr = self.ptr
-        self._bypass_batch: Batch | None = None  #: The batch that :obj:`_bypass` is of.
+        self._bypass_batch: Batch | None = None  #: The batch of :obj:`_bypass`.
         self._bypass: Tensor | None = None
 
     @property
@@ -102,7 +102,7 @@ class NetworkProbe:
         return self.inputs or self.at is not None or self.reads_components or self.views is not None
 
     def logits(self, batch: Batch, change: Change | None = None) -> Tensor:
-        """Returns the logits :math:`(B, L)` with changed component states."""
+        """Returns the logits :math:`(B, L)`, with changed component states if specified."""
         if change is not None or self._bypass_batch is batch:
             bypass = self.bypass(batch)
             if bypass is not None:
@@ -111,7 +111,7 @@ class NetworkProbe:
         return self._run(batch, change)
 
     def _read_out(self, x: Tensor, **kwargs: Any) -> Tensor:
-        """The logits that the head reads out of labels that attend to some component states."""
+        """Returns the head's logits for labels that attend to component states ``x``."""
         assert self.labels is not None
         assert self.head is not None
         return cast(Tensor, self.head(self.labels(x, **kwargs)))
@@ -131,9 +131,9 @@ class NetworkProbe:
         return logits
 
     @property
-    def vectors_beside(self) -> list[tuple[str, int]]:
-        """The names of vectors that an encoder joins to the components of a sample, and the number
-        of components that it makes of each.
+    def extra_vectors(self) -> list[tuple[str, int]]:
+        """Names of the vectors that the encoder appends as components to those of a sample, each
+        with its number of components.
         """
         encoder = getattr(self.network, "encoder", None)
         parts: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
@@ -141,27 +141,27 @@ class NetworkProbe:
         return [(vector.key, vector.num_components) for vector in vectors]
 
     @property
-    def beside(self) -> str:
-        """The name of what may bypass labels on the way to logits."""
+    def bypass_name(self) -> str:
+        """The name of the part of logits that bypasses the labels."""
         has_scores = getattr(self.network, "score_skip", None) is not None
         has_path = getattr(self.network, "linear_path", None) is not None
         if has_scores == has_path:
             return "beside messages"
         return "base scores" if has_scores else "linear path"
 
-    def is_part(self, batch: Batch) -> bool:
-        """Tells whether scores of component states may explain a part of the logits alone."""
+    def explains_only_part(self, batch: Batch) -> bool:
+        """Tells whether scores of component states may miss a part of the logits."""
         if self.inputs:
             return "base_scores" in batch
         if not self.reads_components:
             return False
         bypass = self.bypass(batch)
-        return bypass is None or bool(bypass.abs().max() > ALIKE)
+        return bypass is None or bool(bypass.abs().max() > TOLERANCE)
 
     @torch.no_grad()
     def bypass(self, batch: Batch) -> Tensor | None:
-        """Returns the part of logits that the head does not read out of labels; :obj:`None` if it
-        depends on components. As long as the batch stays the same, it is computed once.
+        """Returns the part of logits that bypasses the labels; :obj:`None` if it depends on
+        component states. The result for the last batch is cached.
         """
         if self.labels is None or self.head is None or not self.reads_components:
             return None
@@ -171,13 +171,13 @@ class NetworkProbe:
                 logits = self._run(batch, change)
                 (x,), kwargs = self._call
                 parts.append(logits - self._read_out(x, **kwargs))
-            is_constant = torch.allclose(parts[0], parts[1], atol=ALIKE)
+            is_constant = torch.allclose(parts[0], parts[1], atol=TOLERANCE)
             self._bypass_batch, self._bypass = batch, parts[1] if is_constant else None
         return self._bypass
 
     def gradients(self, batch: Batch, labels: list[int], factor: float) -> tuple[Tensor, Tensor]:
-        """Returns the products :math:`(N, L)` of component states and the gradients of each label
-        where all states are multiplied by a factor, and pointers to the rows of every sample.
+        """Returns component states times gradients :math:`(N, L)`, and pointers to the rows of
+        every sample. Gradients are computed at the states times a factor.
         """
         states: list[Tensor] = []
 
@@ -190,7 +190,7 @@ class NetworkProbe:
             sums = logits.sum(dim=0)
             ones = torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
             options: dict[str, Any] = {"retain_graph": True, "is_grads_batched": True}
-            chunks = torch.split(ones, LABELS)
+            chunks = torch.split(ones, LABELS_PER_CHUNK)
             gradients = [torch.autograd.grad(sums, states[1], c, **options)[0] for c in chunks]
         products = (states[0] * torch.cat(gradients)).movedim(0, -1)
         return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr
@@ -200,12 +200,12 @@ class NetworkProbe:
         pointers to the rows of every sample, and the differences of logits :math:`(B, L)` between
         both ends of the path.
 
-        For each sample, points are doubled until its scores sum to the differences within 1 %, or
-        0.01 of small ones; a warning says if that takes too many.
+        The number of points is doubled until the scores of every sample sum to its difference,
+        with an error of at most 1 % or 0.01. Warns if :obj:`MAX_POINTS` do not suffice.
         """
         with torch.no_grad():
-            rises = self.logits(batch) - self.logits(batch, torch.zeros_like)
-        difference = rises[:, labels].double()
+            all_differences = self.logits(batch) - self.logits(batch, torch.zeros_like)
+        difference = all_differences[:, labels].double()
         is_done = torch.zeros(len(difference), dtype=torch.bool, device=difference.device)
         scores, num_points = torch.zeros(()), NUM_POINTS
         while True:
@@ -232,15 +232,15 @@ class NetworkProbe:
 
     @torch.no_grad()
     def alone(self, row: int) -> np.ndarray:
-        """Returns by how much logits rise :math:`(n, L)` where labels attend to one component of a
-        sample of the last call, and to no other.
+        """Returns, for each component of a sample of the last call, how much logits rise
+        :math:`(n, L)` if labels attend to this component alone instead of to none.
         """
         (x,), kwargs = self._call
         begin, end = self.ptr[row : row + 2].tolist()
         rises = []
-        for start in range(begin, max(end, begin + 1), VARIANTS):
-            stop = min(start + VARIANTS, end)
-            # Labels of the first copy of the sample attend to nothing, others to one component.
+        for start in range(begin, max(end, begin + 1), COPIES_PER_CHUNK):
+            stop = min(start + COPIES_PER_CHUNK, end)
+            # Labels attend to nothing in the first copy of the sample, to one component in others.
             copies = torch.arange(1 + stop - start, device=x.device)
             options: dict[str, Any] = {"batch": copies[1:], "batch_size": len(copies)}
             if kwargs.get("edge_index") is not None:
@@ -255,7 +255,7 @@ class NetworkProbe:
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
-        """Returns attention and states; :obj:`None` if labels neither pass nor get messages."""
+        """Returns attention and states; :obj:`None` if the network has no label messages."""
         if self.labels is None and self.layers is None:
             return None
         num_rows, ptr = 0, torch.zeros(batch.num_graphs + 1, dtype=torch.long)
@@ -310,11 +310,11 @@ class NetworkProbe:
 
     @torch.no_grad()
     def label_effects(self, batch: Batch, labels: list[int]) -> Tensor:
-        """Returns by how much the messages of each label to others raise the logits of some labels
-        :math:`(B, J, L)`: these less those after all edges from it to others were cut.
+        """Returns how much the messages of each label :math:`j` raise the logits of ``labels``
+        :math:`(B, J, L)`: the logits minus those without the edges from :math:`j` to others.
         """
         self.bypass(batch)
-        whole = self.logits(batch)[:, labels]
+        logits = self.logits(batch)[:, labels]
         module: nn.Module | None = self.labels
         attribute, first = "_label_edges", 0
         if self.layers is not None:
@@ -325,11 +325,11 @@ class NetworkProbe:
             for label in range(first, edges.num_keys):
                 cut = (source == label) & (target != label) & (target >= first)
                 if not cut.any():
-                    effects.append(torch.zeros_like(whole))
+                    effects.append(torch.zeros_like(logits))
                     continue
-                rest = Edges(edges.edge_index[:, ~cut], edges.num_queries, edges.num_keys)
-                setattr(module, attribute, rest.prepare())
-                effects.append(whole - self.logits(batch)[:, labels])
+                remaining = Edges(edges.edge_index[:, ~cut], edges.num_queries, edges.num_keys)
+                setattr(module, attribute, remaining.prepare())
+                effects.append(logits - self.logits(batch)[:, labels])
         finally:
             setattr(module, attribute, edges)
         return torch.stack(effects, dim=1)
@@ -341,7 +341,7 @@ class NetworkProbe:
             kwargs = {name: value for name, value in kwargs.items() if name != "x"}
             if rest:
                 kwargs["batch"] = rest[0]
-            # Samples that share components get copies of their own.
+            # Components that several samples share are copied for each of them.
             if (pairs := kwargs.pop("components", None)) is not None:
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
                 x, kwargs["batch"] = x[row], sample
@@ -360,21 +360,21 @@ class NetworkProbe:
                 hook = self.at.register_forward_hook(lambda module, args, out: change(out))
                 stack.callback(hook.remove)
             elif self.views is not None and change is not None:
-                views_of = self.views._views
+                original_views = self.views._views
 
-                def changed(occurrences: Occurrences) -> Tensor:
+                def changed_views(occurrences: Occurrences) -> Tensor:
                     counts = occurrences.sample.bincount(minlength=num_samples)
                     self.ptr = nn.functional.pad(counts.cumsum(0), (1, 0))
-                    return change(views_of(occurrences))
+                    return change(original_views(occurrences))
 
-                self.views.__dict__["_views"] = changed  # This hides the method of its class.
+                self.views.__dict__["_views"] = changed_views  # Hides the method of the class.
                 stack.callback(self.views.__dict__.pop, "_views")
             yield
 
 
 class OneLabel(nn.Module):
     """The logit of one label of a network, for PyG's
-    :class:`~torch_geometric.explain.Explainer`: a regression of one number for each graph.
+    :class:`~torch_geometric.explain.Explainer`, which treats it as a regression per graph.
 
     .. code-block:: python
 
@@ -416,7 +416,7 @@ class OneLabel(nn.Module):
             got = f"(got {label!r}){nearest(label, names)}"
             raise ValueError(f"Expected 'label' to be one of the network {got}")
         self.index = names.index(label) if isinstance(label, str) else range(len(names))[label]
-        # Its positional arguments are 'self' and the batch.
+        # A network that takes a batch has two positional arguments: 'self' and the batch.
         self.takes_batch = len(inspect.getfullargspec(network.forward).args) == 2
 
     def forward(
@@ -428,7 +428,7 @@ class OneLabel(nn.Module):
         **attributes: Any,
     ) -> Tensor:
         """Returns the logits of the label."""
-        # Most explainers pass these by name, captum's by position.
+        # Captum's explainers pass these two by position, most others by name.
         named = {"edge_attr": edge_attr, "batch": batch}
         attributes |= {name: value for name, value in named.items() if value is not None}
         if not self.takes_batch:

@@ -131,7 +131,7 @@ class Question:
             return combination.names[-1]
         starts = range(0, len(self.samples), BATCH_SIZE)
         flows = (self.prepare(self.samples[start : start + BATCH_SIZE]) for start in starts)
-        if any(self.probes[0].is_part(self.batch_of(flow)) for flow in flows):
+        if any(self.probes[0].explains_only_part(self.batch_of(flow)) for flow in flows):
             return "messages"
         reads_given = self.model.network_stage.reads_given
         return None if self.given is None or reads_given else "the network"
@@ -215,7 +215,7 @@ class Question:
                 bypass = self._bypass(after)
                 if self.part is not None and bypass is not None:
                     parts[self.part] = after.logits.double().cpu() - bypass
-                    parts[self.probes[0].beside] = bypass
+                    parts[self.probes[0].bypass_name] = bypass
             elif given is not None or not stage.takes_given:
                 words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(stage).__name__)
                 title = words.lower()
@@ -241,7 +241,7 @@ class Question:
                 weighted = bypass * torch.from_numpy(self.weight)
                 if weighted.abs().max() > 0:
                     parts[name] = term - weighted
-                    parts[f"{self.probes[0].beside} of {name}"] = weighted
+                    parts[f"{self.probes[0].bypass_name} of {name}"] = weighted
         return parts
 
     @property

@@ -1,4 +1,4 @@
-"""Columns of labels: by their names, by patterns, or all that are left."""
+"""Finds the label columns of a table by names, by patterns, or as all remaining columns."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tg_mlc._numbers import is_blank
 from tg_mlc._options import argument
 from tg_mlc.inputs.schema import Schema
 
-REST = "rest"  #: stands for all columns that no other option names
+REST = "rest"  #: stands for all columns that no other option specifies
 
 
 def has_patterns(labels: Sequence[str] | str) -> bool:
-    """Tells whether columns of labels are found in the header of their table alone."""
+    """Tells whether label columns are specified by patterns or ``rest``, which need the header."""
     return not isinstance(labels, str) and any(map(_is_pattern, labels))
 
 
 def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[str]) -> list[str]:
-    """Returns the columns of labels among those of a header that nothing else uses: by their exact
-    names, by patterns such as ``NR-*``, or ``rest``.
+    """Returns the label columns of a header. ``labels`` are exact names, patterns such as ``NR-*``,
+    or ``rest``; patterns and ``rest`` skip columns that are used otherwise.
     """
     columns = list[str]()
     for label in labels:
@@ -41,17 +41,17 @@ def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[s
         else:
             matches = [name for name in header if fnmatchcase(name, label) and name not in used]
         if not matches:
-            folded = {name.casefold(): name for name in header}
-            near = get_close_matches(label.casefold().strip("*"), list(folded), 3, cutoff=0.0)
-            names = few([repr(folded[name]) for name in near])
+            by_casefold = {name.casefold(): name for name in header}
+            near = get_close_matches(label.casefold().strip("*"), list(by_casefold), 3, cutoff=0.0)
+            names = few([repr(by_casefold[name]) for name in near])
             raise ValueError(f"Expected columns of labels for {label!r} (got none; near: {names})")
         columns += [name for name in matches if name not in columns]
     return columns
 
 
 def likely_labels(schema: Schema, cells: Mapping[str, np.ndarray]) -> list[str]:
-    """Returns the columns that may be labels: those whose cells are 0, 1 or blank alone, with both
-    0 and 1 among them, if the table has other columns that can be inputs.
+    """Returns the columns that may be labels: their cells are only 0, 1 or blank, and both 0 and 1
+    occur. Returns none if no other column can be an input.
     """
     likely, has_inputs = list[str](), False
     for column in schema.columns:
@@ -67,4 +67,4 @@ def likely_labels(schema: Schema, cells: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _is_pattern(label: str) -> bool:
-    return label == REST or any(mark in label for mark in "*?")
+    return label == REST or any(wildcard in label for wildcard in "*?")

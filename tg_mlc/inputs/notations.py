@@ -1,4 +1,4 @@
-"""Notations: how the cells of a column write numbers, dates, times of day and truth values."""
+"""Notations of numbers, dates, times of day, durations and truth values in cells of tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tg_mlc._numbers import TRUTHS
 from tg_mlc._options import argument
 
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
-_MARKS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
+_DIGITS = r"[0-9][0-9.,' ]*(?<=[0-9.])|\.[0-9]+"
 _SYMBOL = "[$€£¥₹₩₽₺₴₦₫฿¢%‰°µ]"
-_WRITTEN = re.compile(
+_NUMBER = re.compile(
     rf"(?P<sign>[-+]?) ?(?:(?P<before>{_SYMBOL}|[A-Z]{{3}} ) ?)?(?P<minus>-?)"
-    rf"(?P<digits>{_MARKS})(?P<power>[eE][-+]?[0-9]+)?"
+    rf"(?P<digits>{_DIGITS})(?P<power>[eE][-+]?[0-9]+)?"
     rf"(?: ?(?P<after>{_SYMBOL}[^\W\d]*|[^\W\d_A-Z][^\s0-9]*)| (?P<word>[^\W\d][^\s]*))?"
 )
-#: The marks of decimals and of thousands, the most usual first.
+#: Pairs of decimal and thousands separators, the most common first.
 _CONVENTIONS = (
     (".", ""),
     (".", ","),
@@ -62,28 +62,28 @@ _DAYS = (
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _DATED = tuple(day + time for time in _TIMES for day in _DAYS)
 _DATES = ("ISO 8601", *_DATED, "%Y%m%dT%H%M%S", "period", *_MONTHS)
-_SAMPLE = 30  # cells among which notations are looked for
+_SAMPLE = 30  #: Number of cells that decide which notations are tried.
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Notation:
-    """Base of the ways of writing numbers."""
+    """Base class of notations."""
 
     form: ClassVar[str]
 
     def parse(self, cell: str) -> float | None:
-        """The number that a cell without outer spaces means, if it is written in this way."""
+        """Returns the number in a cell without outer spaces, or None in another notation."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, from which :func:`notation_of` makes it again."""
+        """Returns plain data, from which :func:`notation_of` restores the notation."""
         return {"form": self.form, **vars(self)}
 
 
 @dataclass(frozen=True)
 class Number(Notation):
-    """Digits, with marks of decimals and thousands, and one unit in all cells."""
+    """Digits with decimal and thousands separators; all cells have the same unit."""
 
     form: ClassVar[str] = "number"
     decimal: str = "."
@@ -91,16 +91,16 @@ class Number(Notation):
     unit: str = ""
 
     def parse(self, cell: str) -> float | None:
-        """The number, without its unit: ``45%`` is 45."""
-        written = _WRITTEN.fullmatch(cell.translate(_SPACES))
-        if written is None or _unit(written) != self.unit or _HOUR.fullmatch(cell):
+        """Returns the number without its unit: ``45%`` is 45."""
+        match = _NUMBER.fullmatch(cell.translate(_SPACES))
+        if match is None or _unit(match) != self.unit or _HOUR.fullmatch(cell):
             return None
-        whole = written["digits"]
-        if not _pattern(self.decimal, self.thousands).fullmatch(whole):
+        digits = match["digits"]
+        if not _pattern(self.decimal, self.thousands).fullmatch(digits):
             return None
-        plain = whole.replace(self.thousands, "").replace(self.decimal, ".")
-        number = float(plain + (written["power"] or ""))
-        is_negative = "-" in (written["sign"], written["minus"])
+        plain = digits.replace(self.thousands, "").replace(self.decimal, ".")
+        number = float(plain + (match["power"] or ""))
+        is_negative = "-" in (match["sign"], match["minus"])
         return (-number if is_negative else number) if math.isfinite(number) else None
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class Number(Notation):
 
 @dataclass(frozen=True)
 class Truth(Notation):
-    """Two words, for 0 and 1."""
+    """A word for 0 and a word for 1."""
 
     form: ClassVar[str] = "truth"
     no: str
@@ -148,19 +148,19 @@ class Clock(Notation):
 
 @dataclass(frozen=True)
 class Duration(Notation):
-    """Lengths of time, in days."""
+    """Lengths of time, in days. Each format has groups for days, hours, minutes and seconds."""
 
     form: ClassVar[str] = "duration"
 
     def parse(self, cell: str) -> float | None:
         match = _DURATION.fullmatch(cell)
         groups = () if match is None else match.groups()
-        forms = (groups[i : i + 4] for i in range(0, len(groups), 4))
-        if (parts := next(filter(any, forms), None)) is None:
+        formats = (groups[i : i + 4] for i in range(0, len(groups), 4))
+        if (parts := next(filter(any, formats), None)) is None:
             return None
-        sizes = (1, 24, 1440, 86_400)
+        per_day = (1, 24, 1440, 86_400)
         try:
-            return sum(float(part or 0) / size for part, size in zip(parts, sizes, strict=True))
+            return sum(float(part or 0) / n for part, n in zip(parts, per_day, strict=True))
         except ValueError:  # A part may have several dots.
             return None
 
@@ -174,7 +174,7 @@ class Date(Notation):
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
-    since: float = 0.0  #: the day 0; not 1970 if single precision would take two cells for one
+    since: float = 0.0  #: subtracted, in days since 1970, if float32 is too coarse
 
     def parse(self, cell: str) -> float | None:
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
@@ -182,13 +182,13 @@ class Date(Notation):
             if self.written == "period":
                 if (match := _PERIOD.fullmatch(cell)) is None:
                     return None
-                year, kind, number = match.group(*((1, 2, 3) if match[1] else (6, 4, 5)))
-                if kind in "wW":
+                year, letter, number = match.group(*((1, 2, 3) if match[1] else (6, 4, 5)))
+                if letter in "wW":
                     moment = datetime.fromisocalendar(int(year), int(number), 1)
                 else:
                     moment = datetime(int(year), 3 * int(number) - 2, 1)
             elif self.written != "ISO 8601":
-                # Data frames write dates among moments with their midnight.
+                # Data frames may append midnight to dates: 2024-01-31 00:00:00.
                 day = cell if "%H" in self.written else cell.removesuffix(" 00:00:00")
                 moment = datetime.strptime(day, self.written)
             elif _ISO.fullmatch(cell):
@@ -210,21 +210,21 @@ _FORMS: dict[str, type[Notation]] = {c.form: c for c in (Number, Truth, Clock, D
 
 
 def notation_of(entry: Mapping[str, Any]) -> Notation:
-    """The notation of :meth:`Notation.to_dict`."""
+    """Restores a notation from the result of :meth:`Notation.to_dict`."""
     options = dict(entry)
     return _FORMS[options.pop("form")](**options)
 
 
 class AmbiguousError(ValueError):
-    """Cells that may be read in two ways."""
+    """Raised for cells that can be read in two ways."""
 
 
 def find_notation(
     cells: Collection[str], decimal: str | None = None, delimiter: str | None = None
 ) -> Notation | None:
-    """Finds the only notation in which all different cells can be read as numbers; None if there is
-    none. Raises AmbiguousError if there are two, unless a known decimal mark decides, or the
-    delimiter, which stands within numbers only between thousands.
+    """Returns the notation in which all cells of a column are numbers; None if there is none.
+    Raises AmbiguousError if two notations disagree, unless a specified decimal separator decides,
+    or the delimiter is a comma: commas within cells then separate thousands.
     """
     if decimal in (None, ".") and plain_numbers(cells) is not None:
         return PLAIN
@@ -243,36 +243,36 @@ def find_notation(
 
 
 def plain_numbers(cells: Collection[str]) -> list[float] | None:
-    """The numbers of cells that are all written as in Python, read at once; else None."""
+    """Returns the numbers of all cells; None unless every cell is a plain, finite number."""
     try:
         numbers = list(map(float, cells))
     except ValueError:
         return None
-    # Python also reads infinity, 1_000, and digits of other scripts.
+    # Python's float also accepts infinity, 1_000, and digits of other scripts.
     text = "".join(cells)
     is_plain = text.isascii() and "_" not in text and all(map(math.isfinite, numbers))
     return numbers if is_plain else None
 
 
 def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Notation]:
-    """The notations in which some of the cells can be read, the most usual first."""
+    """The notations in which some of the cells can be read, the most common first."""
     cells = list(cells)
     words = {cell.lower() for cell in cells}
     yield from (Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words)
-    first = [cell for cell in cells[:_SAMPLE] if any(map(str.isdigit, cell))]
-    marks = set("".join(cells).translate(_SPACES))
-    written = (_WRITTEN.fullmatch(cell.translate(_SPACES)) for cell in first)
-    for unit in dict.fromkeys(_unit(each) for each in written if each is not None):
+    sample = [cell for cell in cells[:_SAMPLE] if any(map(str.isdigit, cell))]
+    characters = set("".join(cells).translate(_SPACES))
+    matches = (_NUMBER.fullmatch(cell.translate(_SPACES)) for cell in sample)
+    for unit in dict.fromkeys(_unit(match) for match in matches if match is not None):
         for point, thousands in _CONVENTIONS:
-            is_seen = set(thousands) <= marks and (point != "," or "," in marks or thousands == ".")
-            if decimal in (None, point) and is_seen:
+            has_point = point != "," or "," in characters or thousands == "."
+            if decimal in (None, point) and has_point and set(thousands) <= characters:
                 yield Number(point, thousands, unit)
     others = (Clock(), Duration(), *map(Date, _DATES))
-    yield from (each for each in others if any(each.parse(cell) is not None for cell in first))
+    yield from (other for other in others if any(other.parse(c) is not None for c in sample))
 
 
 def is_misspelled(cell: str) -> bool:
-    """Whether a cell is a number for Python alone: ``1_000``, ``inf``, digits of other scripts."""
+    """Whether only Python reads a cell as a number: ``1_000``, ``inf``, digits of other scripts."""
     try:
         float(cell)
     except ValueError:
@@ -281,7 +281,7 @@ def is_misspelled(cell: str) -> bool:
 
 
 def looks_like(cell: str) -> str:
-    """The apparent form of a cell, for messages."""
+    """Describes the apparent notation of a cell, for messages."""
     if not any(map(str.isdigit, cell)):
         return "text"
     notations = (notation for notation in candidates([cell]) if notation.parse(cell) is not None)
@@ -290,8 +290,8 @@ def looks_like(cell: str) -> str:
         if notation.unit:
             return "a percentage" if notation.unit == "%" else f"a number in '{notation.unit}'"
         if notation.thousands:
-            mark = _name_of(notation.thousands)
-            return f"a number with {mark} between thousands, or a decimal comma"
+            separator = _name_of(notation.thousands)
+            return f"a number with {separator} between thousands, or a decimal comma"
         return "a number with a decimal comma" if notation.decimal == "," else "a number"
     names = {"time": "a time of day", "duration": "a duration", "date": "a date"}
     return "text" if notation is None else names[notation.form]
@@ -318,8 +318,8 @@ def _refuse_ambiguous(
         decimals = Number(",", "", notation.unit)
         if all(decimals.parse(cell) is not None for cell in cells):
             hint = f"pass {argument('decimal', ',')} or {argument('decimal', '.')}"
-            told = "commas that may stand before decimals or between thousands"
-            raise AmbiguousError(f"{told}; {hint}")
+            reading = "commas that may stand before decimals or between thousands"
+            raise AmbiguousError(f"{reading}; {hint}")
 
 
 @cache
@@ -329,9 +329,9 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{groups}[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+")
 
 
-def _unit(written: re.Match[str]) -> str:
-    return " ".join(part.strip() for part in written.group("before", "after", "word") if part)
+def _unit(match: re.Match[str]) -> str:
+    return " ".join(part.strip() for part in match.group("before", "after", "word") if part)
 
 
-def _name_of(mark: str) -> str:
-    return {",": "commas", ".": "dots", " ": "spaces", "'": "apostrophes"}[mark]
+def _name_of(separator: str) -> str:
+    return {",": "commas", ".": "dots", " ": "spaces", "'": "apostrophes"}[separator]

@@ -1,9 +1,9 @@
-"""Compilation of kernels by Numba, and vectors: neighbouring numbers of an array, in registers.
+"""Compiles kernels with Numba, and adds SIMD vectors to Numba's types.
 
-Numba vectorises loops only where it can prove that arrays do not overlap, and never keeps a row of
-sums in registers from one edge to the next, which is what a weighted sum of rows wants (measured:
-three times as fast). A vector may be wider than a register: LLVM takes as many registers as it
-fills, so that kernels need not know a machine's.
+A weighted sum of rows is three times as fast (measured) if the sums stay in registers from one edge
+to the next. Numba's own vectorisation never does this, and needs proof that arrays do not overlap.
+A vector may be wider than a register: LLVM then uses several registers, so that kernels need not
+know the size of a machine's registers.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from tg_mlc import __version__
 
 Array = np.ndarray[Any, Any]
 
-
 _FILES = sorted(Path(__file__).parent.glob("*.py"))
 _BYTES = b"".join(map(Path.read_bytes, _FILES))
-#: A digest of all kernels; the version where their sources are not at hand.
+#: A digest of all kernels, or the version of the package if their source files are missing.
 _SOURCES = hashlib.sha256(_BYTES).hexdigest()[:16] if _FILES else __version__
 #: Sums may be reordered, but NaN and infinity keep their meaning.
 OPTIONS: dict[str, Any] = {
@@ -38,34 +37,34 @@ OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function at its first call, cached on disk until any kernel changes."""
+    """Compiles a function at its first call. The disk cache is valid until any kernel changes."""
     function.__qualname__ += f"@{_SOURCES}"
     try:
         compiled: Callable[..., Any] = njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # Numba finds no folder for its cache.
         compiled = njit(**OPTIONS)(function)
     return compiled
 
 
 def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Compiles a function under a name of its own, by which Numba's cache tells functions apart."""
+    """Compiles a function under a unique name, by which Numba's cache tells functions apart."""
     function.__name__ = function.__qualname__ = name
     return kernel(function)
 
 
 try:
     _HAS_WIDE_REGISTERS = bool(binding.get_host_cpu_features().get("avx512f", False))
-except RuntimeError:  # LLVM does not know this machine
+except RuntimeError:  # LLVM does not know this processor.
     _HAS_WIDE_REGISTERS = False
 
-#: Numbers of the widest vector of a kernel: half of a machine's registers in single precision.
+#: Lanes of the widest vector in kernels: in float32, it fills half of a machine's registers.
 WIDEST = 128 if _HAS_WIDE_REGISTERS else 64
 
 _FAST = ("contract", "reassoc")
 
 
 class Vector(types.Type):
-    """The type of a vector."""
+    """The Numba type of a SIMD vector with a number of lanes."""
 
     def __init__(self, dtype: Any, lanes: int) -> None:
         self.dtype, self.lanes = dtype, lanes
@@ -76,25 +75,25 @@ class Vector(types.Type):
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, vector: Vector) -> None:
         element = manager.lookup(vector.dtype).get_data_type()
-        kind = ir.VectorType(element, vector.lanes)
-        super().__init__(manager, vector, kind)  # type: ignore[no-untyped-call]
+        llvm_type = ir.VectorType(element, vector.lanes)
+        super().__init__(manager, vector, llvm_type)  # type: ignore[no-untyped-call]
 
 
-#: Makes a function of kernels of one from Numba's types to a signature and its code.
-_function: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
+#: Decorates a function that maps Numba types to a signature and a code generator.
+_intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 
-@_function
+@_intrinsic
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
-    """A vector of zeros of an array's type."""
+    """A vector of zeros with the dtype of an array."""
     vector = Vector(like.dtype, lanes.literal_value)
     generate = lambda context, *_: ir.Constant(context.get_value_type(vector), None)  # noqa: E731
     return vector(like, lanes), generate
 
 
-@_function
+@_intrinsic
 def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
-    """A vector of the numbers from an offset on."""
+    """Reads a vector that begins at an offset of an array."""
     vector = Vector(array.dtype, lanes.literal_value)
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
@@ -104,9 +103,9 @@ def load(_: Any, array: Any, offset: Any, lanes: Any) -> Any:
     return vector(array, types.uintp, lanes), generate
 
 
-@_function
+@_intrinsic
 def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
-    """Writes a vector from an offset on."""
+    """Writes a vector to an array, beginning at an offset."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         pointer = _address(context, builder, array, arguments, vector)
@@ -116,37 +115,37 @@ def store(_: Any, array: Any, offset: Any, vector: Any) -> Any:
     return types.void(array, types.uintp, vector), generate
 
 
-@_function
+@_intrinsic
 def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
-    """Writes a vector past the caches, to an address aligned to 64 bytes or to the vector."""
+    """Writes a vector past the caches, to an address aligned to its size or to 64 bytes."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         pointer = _address(context, builder, array, arguments, vector)
         alignment = min(64, vector.lanes * array.dtype.bitwidth // 8)
-        yes = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
-        builder.store(arguments[2], pointer, align=alignment).set_metadata("nontemporal", yes)
+        enabled = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        builder.store(arguments[2], pointer, align=alignment).set_metadata("nontemporal", enabled)
         return context.get_dummy_value()
 
     return types.void(array, types.uintp, vector), generate
 
 
-@_function
+@_intrinsic
 def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
     """``total + factor * vector``."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         empty = ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined)
-        word = ir.IntType(32)
-        single = builder.insert_element(empty, arguments[1], word(0))
-        repeated = ir.Constant(ir.VectorType(word, vector.lanes), [0] * vector.lanes)
-        factors = builder.shuffle_vector(single, empty, repeated)
+        int32 = ir.IntType(32)
+        single = builder.insert_element(empty, arguments[1], int32(0))
+        lane_zero = ir.Constant(ir.VectorType(int32, vector.lanes), [0] * vector.lanes)
+        factors = builder.shuffle_vector(single, empty, lane_zero)
         product = builder.fmul(factors, arguments[2], flags=_FAST)
         return builder.fadd(arguments[0], product, flags=_FAST)
 
     return vector(vector, vector.dtype, vector), generate
 
 
-@_function
+@_intrinsic
 def dot(_: Any, one: Any, other: Any) -> Any:
     """The dot product of two vectors."""
 
@@ -158,9 +157,9 @@ def dot(_: Any, one: Any, other: Any) -> Any:
     return one.dtype(one, one), generate
 
 
-@_function
+@_intrinsic
 def larger(_: Any, one: Any, other: Any) -> Any:
-    """The larger of each two numbers, or the one that is not NaN."""
+    """The elementwise maximum of two vectors. NaN counts as missing."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         return _call(builder, "maxnum", one, arguments[0].type, arguments)
@@ -168,9 +167,9 @@ def larger(_: Any, one: Any, other: Any) -> Any:
     return one(one, one), generate
 
 
-@_function
+@_intrinsic
 def largest(_: Any, vector: Any) -> Any:
-    """The largest number of a vector that is not NaN."""
+    """The maximum of a vector. NaN counts as missing."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element = context.get_value_type(vector.dtype)
@@ -179,17 +178,17 @@ def largest(_: Any, vector: Any) -> Any:
     return vector.dtype(vector), generate
 
 
-@_function
+@_intrinsic
 def prefetch(_: Any, array: Any, offset: Any) -> Any:
-    """Asks for the cache line around an offset, which may lie outside of the array."""
+    """Prefetches the cache line at an offset. The offset may be outside of the array."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = context.make_array(array)(context, builder, arguments[0]).data
-        first = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-        # The last arguments say: to read, to keep in all caches, and that it is data.
-        options = [word(0), word(3), word(1)]
-        _call(builder, "prefetch.p0i8", None, ir.VoidType(), [first, *options])
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte_pointer)
+        # For reading, with maximum temporal locality, into the data cache.
+        options = [int32(0), int32(3), int32(1)]
+        _call(builder, "prefetch.p0i8", None, ir.VoidType(), [address, *options])
         return context.get_dummy_value()
 
     return types.void(array, types.uintp), generate
@@ -198,16 +197,16 @@ def prefetch(_: Any, array: Any, offset: Any) -> Any:
 def _call(
     builder: Any, name: str, vector: Vector | None, out: Any, arguments: Any, **options: Any
 ) -> Any:
-    """Calls one of LLVM's own functions, which returns a type, for vectors of a type if any."""
+    """Calls an LLVM intrinsic that returns ``out``; ``vector`` gives the suffix of its name."""
     suffix = "" if vector is None else f".v{vector.lanes}f{vector.dtype.bitwidth}"
     signature = ir.FunctionType(out, [argument.type for argument in arguments])
-    insert: Any = cgutils.get_or_insert_function
-    function = insert(builder.module, signature, f"llvm.{name}{suffix}")
+    get_function: Any = cgutils.get_or_insert_function
+    function = get_function(builder.module, signature, f"llvm.{name}{suffix}")
     return builder.call(function, arguments, **options)
 
 
 def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:
-    """Address of a vector in a contiguous array; the first arguments are array and offset."""
+    """The address of a vector in a contiguous array. ``arguments`` begin with array and offset."""
     data = context.make_array(array)(context, builder, arguments[0]).data
     pointer = context.get_value_type(vector).as_pointer()
     return builder.bitcast(builder.gep(data, [arguments[1]]), pointer)
