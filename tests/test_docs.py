@@ -91,6 +91,13 @@ def test_the_reference_documents_every_public_module_once():
     assert sorted(documented) == sorted(public)
 
 
+def test_no_file_has_marks_of_a_merge():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")]
+    assert ROOT / "CHANGELOG.md" in pages
+    marks = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
+    assert not [page for page in pages if marks.search(page.read_text())]
+
+
 def test_roles_name_what_exists():
     role = r"(?:\{(?:class|func|meth|attr)\}|:(?:class|func|meth):)`~?(tg_mlc[\w.]+)`"
     sources = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("tg_mlc/**/*.py")]

@@ -31,7 +31,7 @@ def check_number(name: str, value: Any, below: float = math.inf) -> None:
     if not isinstance(value, Real) or not 0.0 <= float(value) < below:
         is_open = below == math.inf
         expected = "a finite number of at least 0" if is_open else f"a number in [0, {below:g})"
-        raise ValueError(f"Expected '{name}' to be {expected} (got {value!r})")
+        raise ValueError(f"Expected '{name}' to be {expected} (got {shorten(repr(value))})")
 
 
 def check_count(name: str, value: Any, or_none: bool = False) -> None:
@@ -39,13 +39,13 @@ def check_count(name: str, value: Any, or_none: bool = False) -> None:
     is_wrong = isinstance(value, bool) or not isinstance(value, Integral) or value < 1
     if is_wrong and not (or_none and value is None):
         expected = "a whole number of at least 1" + ", or None" * or_none
-        raise ValueError(f"Expected '{name}' to be {expected} (got {value!r})")
+        raise ValueError(f"Expected '{name}' to be {expected} (got {shorten(repr(value))})")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Checks that an option is :obj:`True` or :obj:`False`."""
     if not isinstance(value, bool):
-        raise ValueError(f"Expected '{name}' to be True or False (got {value!r})")
+        raise ValueError(f"Expected '{name}' to be True or False (got {shorten(repr(value))})")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
@@ -53,7 +53,7 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     choices = list(choices)
     if value not in choices:
         expected = ", ".join(map(str, choices))
-        raise ValueError(f"Expected '{name}' to be one of {expected} (got {value!r})")
+        raise ValueError(f"Expected '{name}' to be one of {expected} (got {shorten(repr(value))})")
 
 
 def check_share(name: str, value: Any) -> None:

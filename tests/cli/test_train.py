@@ -180,7 +180,7 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
         ({"csv": "few.csv", "labels": "tall"}, "at least 10 rows to train and to test with"),
         ({"labels": "rest"}, "--labels take the rest (got none)"),
         ({"labels": "tall-*"}, "'tall-*' (got none; near: 'tall'"),
-        ({"labels": "height"}, "choose other columns of labels"),
+        ({"labels": "height"}, r"choose other columns of labels, or pass --label_separator"),
     ],
 )
 def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypatch):

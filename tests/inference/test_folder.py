@@ -165,15 +165,17 @@ def places(value, path=()):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        ("tg_mlc.model/5", "a newer version of tg_mlc wrote it: update tg_mlc"),
+        ("tg_mlc.model/2", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/10", "a newer version of tg_mlc wrote it: update tg_mlc"),
-        ("tg_mlc.model/3", "no format that old"),
+        ("tg_mlc.model/0", "save the model again with this version"),
     ],
 )
 def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
     entries = json.loads((small(tmp_path) / "model.json").read_text())
     signed(tmp_path, {**entries, "format": found, "more": 1})
-    with pytest.raises(ValueError, match=rf"up to tg_mlc.model/4 \(got '{found}'\); .*{message}"):
+    with pytest.raises(
+        ValueError, match=rf"in the format tg_mlc.model/1 \(got '{found}'\); .*{message}"
+    ):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))

@@ -76,6 +76,7 @@ def test_other_delimiters_and_encodings(tmp_path):
         (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got several"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
         ("a;b\n1,5;1;2\n", {}, r"2 cells.*quote cells that contain ';'"),
+        ("a,b,c\n1,1\n", {}, r"3 cells.*got 2\); add the missing cells"),
     ],
 )
 def test_malformed_tables_are_refused(save, text, arguments, message):

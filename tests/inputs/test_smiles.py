@@ -78,6 +78,7 @@ def test_fragments_become_components_of_one_graph():
         ("CCO>>CC=O", "a reaction; pass its reactants or its products"),
         ("CCO>[Na+]>CC=O", "a reaction"),
         ("[C][=C][Branch1][C][O]", "SELFIES; turn it into SMILES with 'selfies.decoder'"),
+        ("[C][C][O]", "SELFIES"),
         ("BSYNRYMUTXBXSQ-UHFFFAOYSA-N", "an InChIKey.*pass the InChI or the SMILES"),
         ("InChI=1S/nothing", "not a valid InChI"),
     ],
@@ -280,6 +281,15 @@ def test_new_molecules_are_like_old_ones(sdf, tmp_path):
     assert new.label_names == old.label_names
     assert new.y.nan_to_num(-1).tolist() == [[-1, 1], [-1, -1]]
     assert new[0].keys() == old[0].keys()
+
+
+def test_more_unreadable_rows_are_skipped_on_request(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("smiles,toxic\n" + "C,1\nCC,0\n?,1\n" * 10)
+    with pytest.raises(ValueError, match=r"10 of 30 rows .*; mend them, or pass max_lost=0\.334"):
+        from_csv(path, ["toxic"], smiles_column="smiles")
+    with pytest.warns(UserWarning, match="10 of 30 rows"):
+        assert len(from_csv(path, ["toxic"], smiles_column="smiles", max_lost=0.334)) == 20
 
 
 def test_wrong_files_are_refused(tmp_path):

@@ -23,7 +23,7 @@ from torch import Tensor
 from tg_mlc._files import file_sha256, replace_when_done, sha256
 from tg_mlc._names import shorten
 
-FORMAT = "tg_mlc.model/4"
+FORMAT = "tg_mlc.model/1"
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: The content names one of these files.
 MAX_BYTES = 2**28  #: The largest size of the plain data.
@@ -151,15 +151,15 @@ class UnknownFormatError(ValueError):
 
 
 def check_format(found: Any, path: str | os.PathLike[str]) -> None:
-    """Raises UnknownFormatError for a format that a newer version wrote, or one that is too old."""
+    """Raises UnknownFormatError for any other format than that of this version."""
     if found == FORMAT:
         return
     match = re.fullmatch(r"tg_mlc\.model/(\d+)", str(found))
-    hint = "this version reads no format that old: save it again with a version between the two"
+    hint = "save the model again with this version"
     if match is not None and int(match[1]) > int(FORMAT.rpartition("/")[2]):
         hint = "a newer version of tg_mlc wrote it: update tg_mlc, or save it with this version"
     got = f"(got {shorten(repr(found))}); {hint}"
-    raise UnknownFormatError(f"Expected '{os.fspath(path)}' in a format up to {FORMAT} {got}")
+    raise UnknownFormatError(f"Expected '{os.fspath(path)}' in the format {FORMAT} {got}")
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

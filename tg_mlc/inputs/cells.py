@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tg_mlc._names import shorten
 from tg_mlc._numbers import is_blank, is_missing, parse_number
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Number, Truth, looks_like, plain_numbers
@@ -123,7 +124,7 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
             new.add(text)
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
     if new:
-        names = ", ".join(map(repr, sorted(new)[:5]))
+        names = ", ".join(shorten(repr(text)) for text in sorted(new)[:5])
         told = "has values that training did not have, and that say nothing now"
         warn(f"Column '{name}' {told}: {names}")
     if guessed:

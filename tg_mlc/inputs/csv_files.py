@@ -42,6 +42,7 @@ def from_csv(
     decimal: str | None = None,
     ignore: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    max_lost: float = 0.1,
     train: Any = None,
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
@@ -78,7 +79,7 @@ def from_csv(
             :obj:`like`, else all but the labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers.
         smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
-            instead of numbers; rows that cannot be read are skipped, up to a tenth.
+            instead of numbers; rows that cannot be read are skipped, up to :obj:`max_lost`.
         label_separator (str, optional): The mark between names of labels.
         label_paths (str, optional): The mark between the parts of names of labels that are paths,
             such as the slash in ``science/physics``: a sample with it has ``science``, too, and the
@@ -94,6 +95,8 @@ def from_csv(
             have one)
         ignore (list of str, optional): Columns to leave out.
         categorical (list of str, optional): Columns whose numbers are names of categories.
+        max_lost (float, optional): The fraction of molecules or DNA that may be skipped.
+            (default: :obj:`0.1`)
         train, test (array, optional): As in :func:`from_arrays`; rows are counted from 0 without
             the header.
         transform (callable, optional): Applied to a sample at every access.
@@ -123,7 +126,7 @@ def from_csv(
     labels = [label_columns] if isinstance(label_columns, str) else label_columns
     if columns:
         separator = label_separator or (";" if isinstance(label_columns, str) else None)
-        reading = FileOptions(separator, label_paths, delimiter, encoding)
+        reading = FileOptions(separator, label_paths, delimiter, encoding, max_lost=max_lost)
         samples = _read_cells(table, columns, label_columns, reading, like)
         samples.transform = transform
         return samples

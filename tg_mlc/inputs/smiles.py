@@ -48,6 +48,8 @@ _OTHERS = {
     r"[A-Z]{14}-[A-Z]{10}-[A-Z]": "an InChIKey, which names no atoms; pass the InChI or the SMILES",
     rf"{INCHI}.*": "not a valid InChI",
 }
+# RDKit reads some SELFIES as bare atoms.
+_SELFIES = re.compile(r"(?=.*\[[=#]?(?:C\]|Branch|Ring))(?:\[[^\[\]]+\]){2,}")
 _require = partial(require, extra="molecules")
 
 
@@ -107,10 +109,10 @@ def max_atoms() -> int:
 
 @lru_cache(maxsize=1)  # The graph and the vectors of a molecule are made one after another.
 def find_molecule(smiles: str) -> Mol | None:
-    """The molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, or it is
-    larger than :func:`max_atoms`.
+    """The molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, if it is
+    SELFIES, or if it is larger than :func:`max_atoms`.
     """
-    if _is_too_large(smiles):
+    if _SELFIES.fullmatch(smiles) or _is_too_large(smiles):
         return None
     chem = _require("rdkit.Chem")
     parse = chem.MolFromInchi if smiles.startswith(INCHI) else chem.MolFromSmiles

@@ -128,6 +128,10 @@ class Table:
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"
+                if len(columns) == 1:
+                    marks = (mark for mark in (*_SEPARATORS, " ") if mark in cells[row])
+                    names = argument("label_separator", next(marks, _SEPARATORS[0]))
+                    hint += f", or pass {names} if its cells are names of labels"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):
@@ -246,9 +250,12 @@ class Table:
         example = next((text for text in texts if (usual or " ") in text), texts[0])
         hint = f"pass {argument('label_separator', usual)}"
         if usual is None:
+            spaces = f"{argument('label_separator', ' ')} if spaces separate names"
             hint = f"pass {argument('label_separator', ';')} if each cell is one name"
-            if counts[" "]:
-                hint += f", {argument('label_separator', ' ')} if spaces separate names"
+            if counts[" "] and all(re.fullmatch(r"[\d\s]+", text) for text in texts):
+                hint = f"pass {spaces}"
+            elif counts[" "]:
+                hint += f", {spaces}"
         expected = (
             f"{separator!r} between"
             if separator

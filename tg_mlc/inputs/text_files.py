@@ -50,7 +50,7 @@ _LIBSVM = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data
 #: The beginnings of text that is no table, and what to do with it.
 _OTHER_TEXTS = {
     r"\s*<(?:!doctype|html|\?xml)": "a web page or XML; get the file itself",
-    r"@relation\b": "ARFF; read it with tg_mlc.data.from_arff",
+    r"@relation\b": "ARFF; read it with tg_mlc.data.from_arff, or with --arff of tg-mlc",
 }
 
 
@@ -225,6 +225,8 @@ class TextFile:
         """Refuses a row that has not as many cells as the header."""
         other = f"pass another {argument('delimiter')}"
         hint = f"quote cells that contain '{self.delimiter}', or {other}"
+        if len(cells) < len(header):
+            hint = f"add the missing cells, or {other}"
         if len(cells) == len(header) + 1 and row == 0:
             hint += ", or name the first column, if the file has names of rows"
             hint += " without a name for them, as of R"
@@ -272,7 +274,9 @@ class TextFile:
                 strange = (place for place, letter in enumerate(text) if not letter.isascii())
                 begin = max(next(strange, 0) - 5, 0)
                 readings.setdefault(text[begin : begin + 20], name)
-        choices = " or ".join(f"encoding={name!r} for {text!r}" for text, name in readings.items())
+        choices = " or ".join(
+            f"{argument('encoding', name)} for {text!r}" for text, name in readings.items()
+        )
         expected = f"'{self.path}' to be a text file in {encoding}"
         got = f"the byte {error.object[error.start]:#x}{where}"
         hint = f"pass how its characters are stored, such as {choices}"
