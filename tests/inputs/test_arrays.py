@@ -225,7 +225,7 @@ def test_frames_and_series_of_polars_are_read():
 
 
 @pytest.mark.parametrize("convert", [list, sorted, np.array])
-def test_a_column_of_label_lists_may_have_gaps(convert):
+def test_a_column_of_label_lists_may_have_missing_cells(convert):
     tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: convert(list(names)))
     assert from_arrays(MATRIX, tags).y.tolist() == [[0, 1], [1, 1], [1, 0]]
     tags[1] = None
@@ -262,8 +262,8 @@ def test_new_samples_have_the_words_and_labels_of_old_samples():
     assert (new.kind, new.label_names, new.feature_names) == expected
     assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
     assert new.y.isnan().all()
-    known = from_arrays([["pear"]], [{"red"}], like=dataset)
-    assert known.y.tolist() == [[0, 1]]
+    labelled = from_arrays([["pear"]], [{"red"}], like=dataset)
+    assert labelled.y.tolist() == [[0, 1]]
     bags = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
     assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
 

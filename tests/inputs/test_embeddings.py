@@ -16,7 +16,7 @@ SIZE, NAMES = 4, ["red", "round"]
 
 
 def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
-    """Returns samples of 2 to 5 vectors, one with 3 added for each label, and their labels."""
+    """Returns samples of 2 to 5 vectors, and labels that each add 3 to an entry of one vector."""
     rng = np.random.default_rng(0)
     y = (rng.random((num_samples, 2)) < 0.5).astype(np.float32)
     sizes = [(rng.integers(2, 6), SIZE) for _ in range(num_samples)]

@@ -21,7 +21,7 @@ def samples(rows):
 @pytest.mark.parametrize(
     "parents", [PAIRS, tree(PAIRS, NAMES), tree(PAIRS, NAMES[::-1], undirected=False)]
 )
-def test_ancestors_apply_and_descendants_do_not(parents):
+def test_ones_reach_ancestors_and_zeros_descendants(parents):
     dataset = with_hierarchy(samples([[NAN, NAN, 1, 0], [0, NAN, NAN, 0], [1, 1, 0, 1]]), parents)
     assert dataset.y.tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]]
     assert dataset.label_graph.kind == "hierarchy"

@@ -84,5 +84,5 @@ def test_lines_that_scikit_learn_reads_silently_are_refused(write, text):
 
 def test_the_format_is_inferred_from_first_lines():
     assert all(map(looks_like_libsvm, (ROWS.splitlines(), ["4 5 4", "1,3 0:0.5"], ["0:1"])))
-    others = ["a,b", "1,2"], ["1,2", "3,4"], ["time", "10:30"], []
-    assert not any(map(looks_like_libsvm, others))
+    other_formats = ["a,b", "1,2"], ["1,2", "3,4"], ["time", "10:30"], []
+    assert not any(map(looks_like_libsvm, other_formats))

@@ -208,6 +208,6 @@ def test_reports_name_skipped_rows_and_are_restored():
         "  row 1: invalid SMILES 'C1C': not a valid SMILES",
         "  row 3: the molecule of row 0 again",
     ]
-    many = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
-    assert "... and 15 more" in many
-    assert "row 10:" not in many
+    text = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
+    assert "... and 15 more" in text
+    assert "row 10:" not in text

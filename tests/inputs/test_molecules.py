@@ -34,7 +34,7 @@ def test_new_molecules_get_the_vectors_of_training():
         kind.transform(["C"])
 
 
-def test_molecules_are_described_if_asked_for():
+def test_steps_add_vectors_unless_scaled():
     (described,), (plain,) = Molecules.steps(), Molecules.steps(scaled=True)
     samples = described.fit_transform(molecules(), SPLIT)
     assert tuple(described.sizes) == VECTORS

@@ -20,9 +20,9 @@ COUNTS = np.array([[1, 0, 2, 0], [0, 3, 1, 0], [4, 1, 1, 0]])
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_weights_of_known_words_are_those_of_scikit_learn(convert):
-    known = COUNTS[:, :3]
-    reference = TfidfTransformer(sublinear_tf=True).fit(known).transform(known)
-    weighted = TfIdf().learn(convert(known)).weigh(convert(known))
+    known_counts = COUNTS[:, :3]
+    reference = TfidfTransformer(sublinear_tf=True).fit(known_counts).transform(known_counts)
+    weighted = TfIdf().learn(convert(known_counts)).weigh(convert(known_counts))
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
 
 
@@ -72,8 +72,8 @@ def test_rarity_is_computed_from_training_documents(documents):
     reference = TfidfTransformer(sublinear_tf=True).fit(counts[:2]).transform(counts)
     weighted = bag_of_words(TfIdf().fit_transform(documents, SPLIT))
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
-    other = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
-    other_weighted = bag_of_words(TfIdf().fit_transform(documents, other))
+    other_split = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
+    other_weighted = bag_of_words(TfIdf().fit_transform(documents, other_split))
     assert not np.allclose(weighted.toarray(), other_weighted.toarray())
 
 
@@ -130,11 +130,11 @@ def test_the_quantile_scaler_standardizes_columns() -> None:
     assert (scaled[:, 1] == 0).all()  # A column that does not vary is 0.
     assert (scaled[x[:, 0].argsort(), 0].diff() >= 0).all()
     assert scaler(torch.tensor([[torch.nan, 1.0], [torch.inf, 1.0], [-1e9, 1.0]])).isfinite().all()
-    other = QuantileScaler(2)
+    restored = QuantileScaler(2)
     with pytest.raises(ValueError, match="a scaler that knows quantiles"):
-        other(x)
-    other.load_state_dict(scaler.state_dict())
-    assert torch.equal(other(x), scaled)
+        restored(x)
+    restored.load_state_dict(scaler.state_dict())
+    assert torch.equal(restored(x), scaled)
     with pytest.raises(ValueError, match=r"training vectors of shape \[N, 2\] \(got \[4, 3\]\)"):
         scaler.fit(torch.zeros(4, 3))
 

@@ -127,7 +127,7 @@ def test_descriptors_are_those_of_rdkit_without_ipc():
     torch.testing.assert_close(data.descriptors, torch.tensor([expected], dtype=torch.float))
 
 
-def test_a_descriptor_that_rdkit_cannot_compute_is_nan_and_none_is_infinite():
+def test_descriptors_that_rdkit_cannot_compute_are_nan():
     data = MoleculeDescriptors()(Data(smiles="[Na+]"))
     assert data.descriptors.isnan().any()
     assert not data.descriptors.isinf().any()

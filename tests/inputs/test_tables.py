@@ -132,7 +132,7 @@ def test_many_rows_in_a_small_file_take_little_memory(save):
     assert peak < 40 * 50_000 + 2**21
 
 
-# Tables of molecules.
+# The tests below read tables of molecules.
 
 
 QUOTED = 'a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n'
@@ -215,7 +215,7 @@ def test_mutated_files_give_molecules_or_a_value_error(tmp_path_factory, data, s
         assert y.shape == (len(smiles), len(names))
 
 
-# Formats, encodings and label cells.
+# The tests below read formats, encodings and label cells.
 
 ROWS = [{"size": 1.5, "calm": 0}, {"size": None, "calm": 1}]
 

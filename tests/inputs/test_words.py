@@ -31,7 +31,7 @@ def test_texts_get_the_indices_of_known_words(kind):
     assert words.components(samples[1]) == (["red"] if kind == "bag" else ["red", "red"])
 
 
-def test_words_without_names_are_numbers():
+def test_words_may_be_indices():
     words = fitted(Words(), from_arrays([[0, 2], [1], [2, 2, 1], [5]], Y, ["a", "b"]))
     samples = words.transform([[5, 0], [1]])
     assert [data.x.tolist() for data in samples] == [[5, 0], [1]]
@@ -80,7 +80,7 @@ def test_texts_are_refused_where_words_had_weights():
     assert words.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]
 
 
-def test_lists_of_as_many_numbers_as_columns_are_rows():
+def test_lists_with_one_number_per_column_are_rows():
     rows = [[1, 0, 0, 1], [0, 1, 0, 0]]
     words = fitted(Words(), from_arrays(np.array(rows * 4), np.ones((8, 1)), kind="bag"))
     for raw in (rows, np.array(rows), sp.csr_array(rows)):
