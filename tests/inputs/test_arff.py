@@ -24,11 +24,11 @@ from tg_mlc.nn import CoherentHead
 
 
 def arff(attributes, rows, relation="r"):
-    header = [f"@relation '{relation}'", *(f"@attribute {one}" for one in attributes), "@data"]
+    header = [f"@relation '{relation}'", *(f"@attribute {text}" for text in attributes), "@data"]
     return "\n".join([*header, *rows, ""])
 
 
-def test_own_files(write):
+def test_arff_files_and_label_xml_are_read(write):
     files = {"a.arff": SPARSE, "b.arff": SPARSE_TEST, "l.xml": XML.format("B", "A")}
     paths = [write(name, text) for name, text in files.items()]
     dataset = from_arff(*paths)
@@ -53,7 +53,7 @@ def test_own_files(write):
         ("x: -C 2", -1, ["B"]),
     ],
 )
-def test_ways_to_name_labels(write, relation, labels, names):
+def test_labels_can_be_named_in_several_ways(write, relation, labels, names):
     text = SPARSE.replace("@relation r", f"@relation '{relation}'")
     dataset = from_arff(write("a.arff", text), labels=labels)
     assert dataset.label_names == names
@@ -68,7 +68,7 @@ def test_a_long_relation_takes_no_quadratic_time():
     assert time.process_time() - start < 5
 
 
-def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
+def test_the_kind_is_inferred_from_values_and_printed(write, capsys):
     dense = TRAIN + "1,0,1,0\n0,1,0,1\n"
     assert from_arff(write("a.arff", dense), labels=-2).kind == "bag"
     assert "kind='bag' because the rows are sparse, or all" in capsys.readouterr().out
@@ -81,13 +81,13 @@ def test_the_kind_is_told_by_the_values_and_printed(write, capsys):
 
 
 def test_test_files_may_have_another_order(write):
-    other = arff(["B {0,1}", "v {0,1}", "u {0,1}", "A {0,1}"], ["1,0,1,0"])
-    dataset = from_arff(write("a.arff", SPARSE), write("b.arff", other), ["A", "B"])
+    reordered = arff(["B {0,1}", "v {0,1}", "u {0,1}", "A {0,1}"], ["1,0,1,0"])
+    dataset = from_arff(write("a.arff", SPARSE), write("b.arff", reordered), ["A", "B"])
     assert (dataset[3].x.tolist(), dataset[3].y.tolist()) == ([0], [[0, 1]])
     hue, size = "hue {red,green,blue}", "size {s,m,l}"
     train = write("c.arff", arff([hue, size, "n numeric"], ["red,l,1", "blue,s,2"], "r: -C 1"))
-    other = arff(["size {l,s,m}", "hue {blue,red,green}", "n numeric"], ["l,red,3"], "r: -C 1")
-    dataset = from_arff(train, write("d.arff", other), kind="vector")
+    reordered = arff(["size {l,s,m}", "hue {blue,red,green}", "n numeric"], ["l,red,3"], "r: -C 1")
+    dataset = from_arff(train, write("d.arff", reordered), kind="vector")
     assert dataset.label_names == ["hue=red", "hue=green", "hue=blue"]
     assert (dataset.y[2].tolist(), dataset.x[2].tolist()) == ([1, 0, 0], [0, 0, 1, 3])
 
@@ -109,14 +109,14 @@ def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
 
 
 @pytest.mark.parametrize(
-    ("x", "row", "got"),
+    ("values", "row", "message"),
     [("blue,red", "red,1", "blue"), ("red,green", "red,1", "green"), ("0,1", "0,1", "known")],
 )
-def test_values_of_unknown_meaning_in_another_order_are_refused(write, x, row, got):
+def test_values_of_unknown_meaning_in_another_order_are_refused(write, values, row, message):
     train = write("a.arff", binary("red,blue", "0,1", "red,0", "blue,1"))
-    test = write("b.arff", binary(x, "0,1", row))
+    test = write("b.arff", binary(values, "0,1", row))
     for files in ((train, test), (test, train)):
-        with pytest.raises(ValueError, match=rf"attribute 'x' in the same order.*got.*{got}"):
+        with pytest.raises(ValueError, match=rf"attribute 'x' in the same order.*got.*{message}"):
             from_arff(*files, -1)
 
 
@@ -172,12 +172,12 @@ CIRCLE = hue("hierarchical root/a,a/b,b/c,c/b")
         (CIRCLE, {}, r"line 2: .*without cycles \(got (b -> c -> b|c -> b -> c)\)"),
     ],
 )
-def test_files_that_do_not_fit_are_refused(write, text, options, message):
+def test_wrong_files_and_options_are_refused(write, text, options, message):
     with pytest.raises(ValueError, match=message):
         from_arff(write("a.arff", text), **options)
 
 
-def test_files_that_do_not_belong_together(write):
+def test_files_that_do_not_belong_together_are_refused(write):
     with pytest.raises(ValueError, match=r"same attributes \(got \['v', 'w'\] in one alone\)"):
         from_arff(write("a.arff", SPARSE), write("b.arff", SPARSE_TEST.replace(" v ", " w ")), -2)
     with pytest.raises(ValueError, match=r"l\.xml': Expected <labels>"):
@@ -266,11 +266,11 @@ def test_labels_are_counted_among_attributes_before_values_become_columns(
     assert (dataset.label_names, dataset.feature_names) == (labels, inputs)
     assert dataset.y[0].tolist() == y
     assert dataset.y[1].isnan().tolist() == [name.startswith("hue=") for name in labels]
-    # An input of unknown value has none of its columns.
+    # An unknown value is 0 in all columns of the attribute.
     assert not dataset.x[1][[name.startswith("hue=") for name in inputs]].any()
 
 
-def test_tables_are_checked_as_those_of_other_formats(write, caplog):
+def test_arff_tables_are_checked_like_other_tables(write, caplog):
     rows = [f"{i % 2},{i // 2 % 2},{i + 100},{i % 2},{i * i % 5}" for i in range(24)]
     attributes = ["a {0,1}", "b {0,1}", "id numeric", "leak numeric", "size numeric"]
     path = write("a.arff", arff(attributes, rows, "x: -C2").replace("\n", "\r"))
@@ -296,7 +296,7 @@ def test_tables_are_checked_as_those_of_other_formats(write, caplog):
         ),
     ],
 )
-def test_paths_of_clus_apply_with_all_above_them_but_roots(write, declared, rows, names, parents):
+def test_clus_paths_add_all_ancestors_but_roots(write, declared, rows, names, parents):
     attributes = ["size numeric", f"class hierarchical {declared}"]
     cells, y = zip(*(row.split(":") for row in rows.split()), strict=True)
     table = [f"{i}.5,{cell}" for i, cell in enumerate([*cells, "?"])]
@@ -312,7 +312,7 @@ def test_paths_of_clus_apply_with_all_above_them_but_roots(write, declared, rows
 @pytest.mark.parametrize(
     ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4122, 33.4)]
 )
-def test_real_hierarchies(real_file, name, num_labels, positives):
+def test_real_hierarchies_are_read(real_file, name, num_labels, positives):
     with pytest.warns(UserWarning, match="Labels with one value"):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
     assert dataset.num_labels == num_labels
@@ -324,7 +324,7 @@ def test_real_hierarchies(real_file, name, num_labels, positives):
     assert (CoherentHead(graph)(scores) >= scores).all()
 
 
-def test_constant_labels_and_other_encodings(tmp_path):
+def test_encodings_can_be_given_and_constant_labels_warn(tmp_path):
     path = tmp_path / "a.arff"
     text = arff(["größe {0}", "b real"], ["0,1", "0,2.5"], "r: -C 1")
     path.write_bytes(text.encode("latin1"))
@@ -363,30 +363,30 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
     assert torch.equal(table.x, dataset.x)
     np.testing.assert_array_equal(table.y, dataset.y)
 
-    written, model = tmp_path / "schema.yaml", str(tmp_path / "model")
-    assert cli.main(["data", "check", "--csv", str(path), "--write", str(written)]) == 0
+    schema, folder = tmp_path / "schema.yaml", str(tmp_path / "model")
+    assert cli.main(["data", "check", "--csv", str(path), "--write", str(schema)]) == 0
     expected = dataset.schema
-    assert Schema.from_dict(pytest.importorskip("yaml").safe_load(written.read_text())) == expected
-    assert cli.main(["train", "--arff", str(path), "--out", model, "--seconds", "0"]) == 0
-    preprocessor = tg_mlc.load(model).stage(Features).kind
+    assert Schema.from_dict(pytest.importorskip("yaml").safe_load(schema.read_text())) == expected
+    assert cli.main(["train", "--arff", str(path), "--out", folder, "--seconds", "0"]) == 0
+    preprocessor = tg_mlc.load(folder).stage(Features).kind
     assert Schema.from_dict(preprocessor.schema) == dataset.schema
     assert preprocessor.feature_names == names
     capsys.readouterr()
-    assert cli.main(["evaluate", model, "--arff", str(path), "--json"]) == 0
+    assert cli.main(["evaluate", folder, "--arff", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["roc_auc_micro"] > 0.5
     out = tmp_path / "p.csv"
-    assert cli.main(["predict", model, "--arff", str(path), "--out", str(out)]) == 0
+    assert cli.main(["predict", folder, "--arff", str(path), "--out", str(out)]) == 0
     frame = pd.read_csv(out)
     inputs = pd.DataFrame(table.schema.matrix(read_table(path).cells()))
     assert np.allclose(inputs, dataset.x)
-    expected = tg_mlc.load(model).probabilities(frame.rename(columns=str))
+    expected = tg_mlc.load(folder).probabilities(frame.rename(columns=str))
     assert np.allclose(frame[dataset.label_names], expected, atol=1e-5)
     new = {"fold": [1], "size": ["M"], "wet": ["yes"], "loud": ["high"], "sign": ["-1"], "n": [4]}
     new = from_arrays(pd.DataFrame({**new, "day": ["1970-01-03"]}), like=dataset)
     assert new.rows("x").tolist() == [[1, 0, 1, 0, 1, 1, 0, 4, 2]]
 
 
-def test_attributes_that_share_a_name_are_told_apart_by_their_roles(write):
+def test_attributes_that_share_a_name_are_numbered(write):
     attributes = ["a numeric", "a numeric", "b {0,1}", "a.1 numeric", "b {0,1}", "b {0,1}"]
     first = write("a.arff", arff(attributes, ["1,2,0,3,1,0", "4,5,1,6,0,1"], "r: -C -2"))
     second = write("b.arff", arff(attributes, ["7,8,0,9,1,0"]))
@@ -410,7 +410,7 @@ def test_attributes_that_share_a_name_are_told_apart_by_their_roles(write):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Labels|Attributes")
-def test_published_files_whose_names_repeat(real_file, train, test, sizes, shared, renamed, capsys):
+def test_published_files_may_repeat_names(real_file, train, test, sizes, shared, renamed, capsys):
     paths = [real_file(f"hmc/raw/{name}.arff.xz") for name in (train, test) if name]
     dataset = from_arff(*paths)
     assert (len(dataset), dataset.num_inputs, dataset.num_labels) == sizes
@@ -421,8 +421,8 @@ def test_published_files_whose_names_repeat(real_file, train, test, sizes, share
 
 
 @pytest.mark.filterwarnings("ignore:Labels|Attributes|Input")
-def test_models_of_files_whose_names_repeat(write, tmp_path):
-    # An input has the name of another one, and one that of a label.
+def test_models_take_files_with_repeated_names(write, tmp_path):
+    # Two inputs and one label are named '1'.
     attributes = ["1 numeric", "1 numeric", "x numeric", "class hierarchical 1,1/2,3"]
     rows = [f"{i},{i * i % 7},{i % 5},{('1/2', '3', '1@3')[i % 3]}" for i in range(24)]
     path = write("a.arff", arff(attributes, rows))

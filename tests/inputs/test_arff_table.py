@@ -28,7 +28,7 @@ def dense(matrix):
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
-def test_dense_and_sparse_rows():
+def test_dense_and_sparse_rows_are_read():
     table = read(DENSE)
     assert (table.names, table.relation, table.labels) == (["a", "b", "c d"], "r", [])
     assert isinstance(table.matrix, np.ndarray)
@@ -48,13 +48,13 @@ DENSE_ROWS += ["1,0,3 % why", "1\t0\t3\t% {x}, 'y"]
 
 
 @pytest.mark.parametrize("row", [*SPARSE_ROWS, *DENSE_ROWS])
-def test_ways_to_write_a_row(row):
+def test_rows_can_be_written_in_several_ways(row):
     matrix = read(HEADER + row).matrix
     assert sp.issparse(matrix) == row.startswith("{")
     assert dense(matrix).tolist() == [[1, 0, 3]]
 
 
-def test_comments_blank_lines_any_case_and_windows_lines():
+def test_comments_case_and_line_ends_do_not_matter():
     text = (
         "\ufeff% about\r\n\r\n@RELATION 'the name'\r\n  @Attribute\ta\tREAL\r\n% more\r\n"
         "@attribute b Integer % why\r\n@ATTRIBUTE c{0,1}\r\n@DATA\r\n% rows\r\n\r\n1,2,0\r\n"
@@ -65,7 +65,7 @@ def test_comments_blank_lines_any_case_and_windows_lines():
     assert table.matrix.tolist() == [[1, 2, 0], [3, 4, 1]]
 
 
-def test_quoted_names():
+def test_quoted_names_are_unquoted():
     text = (
         '@attribute \'it\\\'s\' numeric\n@attribute "say \\"x, {y}\\"" numeric\n'
         "@attribute größe numeric\n@attribute don't numeric\n"
@@ -92,7 +92,7 @@ def test_quoted_names():
         ("{ 0 , 1 }", "1,0", [1, 0]),
     ],
 )
-def test_nominal_attributes_of_two_values(values, row, numbers):
+def test_nominal_attributes_of_two_values_are_binary(values, row, numbers):
     text = f"@attribute a {values}\n@attribute b {values}\n@data\n{row}\n"
     assert read(text).matrix.tolist() == [numbers]
 
@@ -111,14 +111,14 @@ def test_nominal_attributes_of_more_values_are_spread(rows):
 @pytest.mark.parametrize(
     "row", ["1,0,3,{2}", "1,0,3, {0.5}", "1\t0\t3\t{2}", "{0 1,2 3}, {2}", "{0 1,2 3} {2}"]
 )
-def test_weights_of_rows_are_left_out_with_a_warning(row):
+def test_weights_of_rows_are_ignored_with_a_warning(row):
     with pytest.warns(UserWarning, match=r"weights of rows.*1 rows have one, the first on line 6"):
         matrix = read(HEADER + row).matrix
     assert dense(matrix).tolist() == [[1, 0, 3]]
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "days"),
+    ("date_format", "text", "days"),
     [
         ("'yyyy-MM-dd'", "1970-01-03", 2),
         ("yyyy-MM-dd", "'2024-01-03'", 19725),
@@ -128,8 +128,8 @@ def test_weights_of_rows_are_left_out_with_a_warning(row):
         ("'MMM dd, yyyy'", "'Jan 11, 1970'", 10),
     ],
 )
-def test_dates_are_days_since_1970(form, text, days):
-    header = f"@attribute a date {form}\n@attribute b real\n@data\n"
+def test_dates_are_days_since_1970(date_format, text, days):
+    header = f"@attribute a date {date_format}\n@attribute b real\n@data\n"
     assert read(f"{header}{text},1\n?,1\n").matrix[0].tolist() == [days, 1]
     with pytest.raises(ValueError, match=r"Expected a date as .* for attribute 'a' \(got 'soon'\)"):
         read(f"{header}soon,1\n")
@@ -138,19 +138,19 @@ def test_dates_are_days_since_1970(form, text, days):
         read("@attribute a date 'w/yyyy'\n@data\n1/2024\n")
 
 
-def test_notations():
+def test_attributes_have_notations():
     values = ["pos,neg", "red,green", "2,1", "0", "YES,no", "0,1"]
     header = "".join(f"@attribute a{i} {{{text}}}\n" for i, text in enumerate(values))
     table = read(f"{header}@attribute d date yyyy\n@data\npos,red,1,0,no,1,2001")
     ordered = [attribute.name for attribute in table.attributes if attribute.is_ordered]
     assert ordered == ["a1", "a2"]
     notations = [attribute.notation for attribute in table.attributes]
-    words = [Truth("neg", "pos"), Truth("red", "green"), Truth("2", "1"), PLAIN, Truth("no", "yes")]
-    assert notations == [*words, PLAIN, Date("%Y")]
+    pairs = [Truth("neg", "pos"), Truth("red", "green"), Truth("2", "1"), PLAIN, Truth("no", "yes")]
+    assert notations == [*pairs, PLAIN, Date("%Y")]
     assert [cells[0] for cells in table.cells()][:6] == ["pos", "red", 1, 0, "no", 1]
 
 
-def test_unknown_values():
+def test_unknown_values_are_nan():
     matrix = read(f"{HEADER}?,?,1\n1,1,?\n").matrix
     assert np.isnan(matrix).tolist() == [[True, True, False], [False, False, True]]
     sparse = read(f"{HEADER}{{1 ?}}\n").matrix.toarray()
@@ -166,13 +166,13 @@ def test_attributes_can_be_dropped():
     table = read(content, drop="text")
     assert table.names == ["x", "city", "when"]
     np.testing.assert_array_equal(table.matrix, [[1, 2, 11323], [2, np.nan, 11688]])
-    kept = read(content, keep_text=True)
-    assert [kept.names[0], *kept.cells()[0]] == ["id", "p, q", "r s"]
+    with_text = read(content, keep_text=True)
+    assert [with_text.names[0], *with_text.cells()[0]] == ["id", "p, q", "r s"]
     assert read(SPARSE, drop=["a"]).matrix.toarray().tolist() == [[0, -2000], [0, 0], [1, 0.25]]
-    leading = "@attribute id string\n@attribute x numeric\n@data\n"
-    assert read(leading + "a.jpg,1\nb.jpg,2\n", drop=["id"]).matrix.tolist() == [[1], [2]]
-    assert read(leading + "'a,b',1\n", drop=["id"]).matrix.tolist() == [[1]]
-    assert read(leading + "{0 'a b',1 3}\n", drop=["id"]).matrix.toarray().tolist() == [[3]]
+    header = "@attribute id string\n@attribute x numeric\n@data\n"
+    assert read(header + "a.jpg,1\nb.jpg,2\n", drop=["id"]).matrix.tolist() == [[1], [2]]
+    assert read(header + "'a,b',1\n", drop=["id"]).matrix.tolist() == [[1]]
+    assert read(header + "{0 'a b',1 3}\n", drop=["id"]).matrix.toarray().tolist() == [[3]]
 
 
 MANY = f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1"
@@ -248,7 +248,7 @@ def test_other_encodings_are_refused():
 @pytest.mark.parametrize(
     ("drop", "message"), [(["z"], "got z"), ("a", "got 'a'"), (["a", "b", "c d"], "be left")]
 )
-def test_wrong_drops(drop, message):
+def test_wrong_names_to_drop_are_refused(drop, message):
     with pytest.raises(ValueError, match=message):
         read(DENSE, drop=drop)
 
@@ -266,7 +266,7 @@ def test_lines_are_counted_over_blocks(monkeypatch):
 @pytest.mark.parametrize(
     ("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
 )
-def test_compressed_files(tmp_path, suffix, compress):
+def test_compressed_files_are_read(tmp_path, suffix, compress):
     path = tmp_path / f"table.arff{suffix}"
     path.write_bytes(compress(DENSE.encode()))
     assert read_arff(path).matrix.tolist() == read(DENSE).matrix.tolist()
@@ -294,7 +294,7 @@ def test_wide_sparse_tables_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert matrix.shape == (rows, width)
-    assert peak < width * rows  # A dense one has eight bytes for each entry.
+    assert peak < width * rows  # A dense matrix has eight bytes for each entry.
 
 
 LONG = 200_000
@@ -304,9 +304,9 @@ TEXTS += [" " * LONG + "'a", "{0 '" + "\\" * LONG + "\\}", "1," * LONG]
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_long_lines_take_no_quadratic_time(text):
-    for before in (f"{HEADER}1,1,'x", HEADER + "{}\n", "@attribute "):
+    for prefix in (f"{HEADER}1,1,'x", HEADER + "{}\n", "@attribute "):
         with pytest.raises(ValueError, match="line "):
-            read(before + text)
+            read(prefix + text)
 
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -316,11 +316,11 @@ rows_of = st.lists(st.tuples(numbers, st.integers(0, 1), numbers), min_size=1, m
 
 @settings(max_examples=60)
 @given(rows_of, st.booleans())
-def test_what_is_written_is_read(rows, quoted):
-    show = (lambda value: f"'{value}'") if quoted else str
+def test_written_rows_are_read_back(rows, quoted):
+    write_cell = (lambda value: f"'{value}'") if quoted else str
     expected = np.array(rows, dtype=np.float32).tolist()
-    dense = "\n".join(",".join(map(show, row)) for row in rows)
-    pairs = ([f"{i} {show(v)}" for i, v in enumerate(row) if v != 0] for row in rows)
+    dense = "\n".join(",".join(map(write_cell, row)) for row in rows)
+    pairs = ([f"{i} {write_cell(v)}" for i, v in enumerate(row) if v != 0] for row in rows)
     sparse = "\n".join(f"{{{','.join(row)}}}" for row in pairs)
     assert read(HEADER + dense).matrix.tolist() == expected
     assert read(HEADER + sparse).matrix.toarray().tolist() == expected
@@ -334,8 +334,8 @@ change = st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(
 @given(contents, st.lists(change, max_size=4), st.integers(0, 300))
 @example(SPARSE.encode(), [], 120)
 def test_mutated_files_are_read_or_refused(content, changes, end):
-    for at, kept, new in changes:
-        content = content[:at] + new + content[at + len(kept) :]
+    for start, removed, inserted in changes:
+        content = content[:start] + inserted + content[start + len(removed) :]
     try:
         table = read_arff(content[:end], drop="text")
     except ValueError:
@@ -352,14 +352,14 @@ def test_mutated_files_are_read_or_refused(content, changes, end):
         ("corel5k/raw/Corel5k-test-sparse.arff", (500, 374 + 499), True),
     ],
 )
-def test_real_files(real_file, name, shape, is_sparse):
+def test_real_files_are_read(real_file, name, shape, is_sparse):
     table = read_arff(real_file(name), drop="text")
     assert table.matrix.shape == shape
     assert len(set(table.names)) == shape[1]
     assert sp.issparse(table.matrix) == is_sparse
 
 
-def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
+def test_fast_and_slow_paths_read_alike(real_file, monkeypatch):
     for name in ("emotions/raw/emotions-test.arff", "corel5k/raw/Corel5k-test-sparse.arff"):
         fast = read_arff(real_file(name)).matrix
         with monkeypatch.context() as patch:
@@ -368,7 +368,7 @@ def test_plain_and_other_rows_are_read_alike(real_file, monkeypatch):
         assert abs(fast - slow).max() == 0
 
 
-def test_rows_of_many_values_in_any_form():
+def test_long_rows_of_quoted_values_are_read():
     width = 5_000
     header = "".join(f"@attribute a{i} numeric\n" for i in range(width))
     row = "{" + ",".join(f"{i} '{i}'" for i in range(width)) + "}"

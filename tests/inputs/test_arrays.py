@@ -72,14 +72,14 @@ def test_the_vocabulary_is_taken_from_training_rows_alone():
     assert from_arrays(WORDS, Y, kind="bag", train=[0, 1])[2].x.tolist() == [2]
 
 
-def test_a_given_vocabulary():
+def test_a_given_vocabulary_keeps_its_order():
     for words in (["green", "blue"], ["<unk>", "green", "blue"]):
         dataset = from_arrays(WORDS, Y, feature_names=words)
         assert dataset.feature_names == ["<unk>", "green", "blue"]
         assert [data.x.tolist() for data in dataset] == [[0, 0, 0], [], [1, 0]]
 
 
-def test_numbers_of_words_are_taken_as_they_are():
+def test_word_indices_are_kept_unchanged():
     dataset = from_arrays([[3, 1, 3], [], np.array([0])], Y)
     assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("sequence", 4, None)
     assert [data.x.tolist() for data in dataset] == [[3, 1, 3], [], [0]]
@@ -88,24 +88,24 @@ def test_numbers_of_words_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize("rows", [[[0, 1, 0], [1, 0, 0]], [np.array([0, 1, 0]), (1, 0, 0)]])
-def test_lists_of_whole_numbers_of_one_length_need_a_kind(rows):
+def test_integer_lists_of_equal_length_need_a_kind(rows):
     with pytest.raises(ValueError, match=r"rows .*kind='vector'; if .*words, pass kind='sequence'"):
         from_arrays(rows, Y[:2])
     assert from_arrays(rows, Y[:2], kind="vector")[1].x.tolist() == [[1, 0, 0]]
     assert from_arrays(np.array(rows), Y[:2], kind="bag")[1].x.tolist() == [0]
     assert from_arrays(rows, Y[:2], kind="sequence")[1].x.tolist() == [1, 0, 0]
-    # The words that are present.
+    # In a bag, lists hold the indices of words.
     assert from_arrays(rows, Y[:2], kind="bag")[1].x.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("inputs", [WORDS[:2], [[1], [0, 1]], MATRIX[:2], sp.csr_array(MATRIX[:2])])
 @pytest.mark.parametrize("train", [None, [0, 2]])
-def test_inputs_are_counted_before_they_are_read(inputs, train):
+def test_rows_are_counted_before_inputs_are_read(inputs, train):
     with pytest.raises(ValueError, match=r"'Y' to have as many rows as each other \(got 2 and 3\)"):
         from_arrays(inputs, Y, train=train)
 
 
-def test_data_frames_bring_their_names():
+def test_data_frames_name_inputs_and_labels():
     x = pd.DataFrame({"age": [1.5, None, 3.0], "size": [1, 2, 3]})
     y = pd.DataFrame({"calm": [1, 0, None], "sad": pd.array([1, None, 0], dtype="Int64")})
     dataset = from_arrays(x, y)
@@ -116,24 +116,24 @@ def test_data_frames_bring_their_names():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_nominal_columns_of_frames_become_columns(library):
-    of = pytest.importorskip(library).DataFrame
-    frame = of({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
+def test_nominal_columns_become_indicator_columns(library):
+    make_frame = pytest.importorskip(library).DataFrame
+    frame = make_frame({"size": [1.5, None, 3.0], "colour": ["red", None, " blue"]})
     dataset = from_arrays(frame, [[1], [0], [1]])
     expected = "vector", ["size", "colour=blue", "colour=red"]
     assert (dataset.kind, dataset.feature_names) == expected
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
     with pytest.warns(UserWarning, match="'colour' has values that training did not have.*'green'"):
-        new = from_arrays(of({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
+        new = from_arrays(make_frame({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
     assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
     expected = ["a", "b=blue", "b=red"]
     assert from_arrays(frame, [[1], [0], [1]], feature_names=["a", "b"]).feature_names == expected
     chosen = from_arrays(frame, [[1], [0], [1]], feature_names=["colour", "size"])
     assert chosen.feature_names == ["colour=blue", "colour=red", "size"]
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
-        from_arrays(of({"colour": ["blue"], "age": [2]}), like=dataset)
+        from_arrays(make_frame({"colour": ["blue"], "age": [2]}), like=dataset)
     with pytest.raises(ValueError, match="at most 100 different values, in column 'id'"):
-        from_arrays(of({"id": [f"no. {i % 101}" for i in range(202)]}), np.eye(202))
+        from_arrays(make_frame({"id": [f"no. {i % 101}" for i in range(202)]}), np.eye(202))
 
 
 def test_categories_are_nominal_and_other_objects_are_not():
@@ -146,7 +146,7 @@ def test_categories_are_nominal_and_other_objects_are_not():
         from_arrays(pd.DataFrame({"kind": [1, "b"]}), [[1], [0]])
 
 
-def test_messages_of_frames_say_what_to_do_with_the_frame():
+def test_messages_say_what_to_do_with_the_frame():
     frame = pd.DataFrame({"size": ["1", "2", "5+", "2"]})
     message = r"'5\+'.*\.astype\('category'\) if .* X\.drop\(columns=\['size'\]\)"
     with pytest.raises(ValueError, match=message) as error:
@@ -164,10 +164,10 @@ def test_sparse_data_frames_are_bags():
     assert (dataset.kind, dataset.feature_names, dataset[0].x.tolist()) == expected
 
 
-def test_labels_in_every_form():
-    tensor = torch.tensor(Y)
-    forms = [np.array(Y), tensor, tensor.to_sparse(), tensor.to_sparse_csr(), tensor.bool().numpy()]
-    for labels in (*forms, sp.csr_array(np.array(Y)), list(map(tuple, Y))):
+def test_labels_are_read_in_any_format():
+    y = torch.tensor(Y)
+    formats = [np.array(Y), y, y.to_sparse(), y.to_sparse_csr(), y.bool().numpy()]
+    for labels in (*formats, sp.csr_array(np.array(Y)), list(map(tuple, Y))):
         assert from_arrays(MATRIX, labels).y.tolist() == Y
 
 
@@ -185,7 +185,7 @@ def test_labels_are_spelled_as_in_files(no, yes):
             assert y.tolist() == [[1, 0], [0, -1], [1, 1]], missing
 
 
-def test_labels_as_sets_of_names():
+def test_labels_may_be_sets_of_names():
     dataset = from_arrays(MATRIX, [{"b"}, None, ["a", "b"]])
     assert dataset.label_names == ["a", "b"]
     assert dataset.y[[0, 2]].tolist() == [[0, 1], [1, 1]]
@@ -196,7 +196,7 @@ def test_labels_as_sets_of_names():
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, "NA", "?", "-", " ", "None"])
-def test_what_stands_for_a_missing_name_is_no_label(missing):
+def test_missing_names_are_no_labels(missing):
     dataset = from_arrays(WORDS, [{"a", missing}, ["b", missing], ["a"]])
     assert (dataset.label_names, dataset.y.tolist()) == (["a", "b"], [[1, 0], [0, 1], [1, 0]])
 
@@ -211,7 +211,7 @@ def test_a_column_of_lists_is_read_as_a_list():
     assert from_arrays(arrays, df["tags"].map(np.array), ["a", "b"]).kind == "sequence"
 
 
-def test_frames_and_columns_of_polars():
+def test_frames_and_series_of_polars_are_read():
     polars = pytest.importorskip("polars")
     x = polars.DataFrame({"age": [1.5, None], "size": [1, 2]})
     y = polars.DataFrame({"calm": [1, None], "sad": [0, 1]})
@@ -224,16 +224,16 @@ def test_frames_and_columns_of_polars():
     assert words.y.isnan().tolist() == [[False, False], [True, True]]
 
 
-@pytest.mark.parametrize("form", [list, sorted, np.array])
-def test_a_column_of_label_lists_may_have_gaps(form):
-    tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: form(list(names)))
+@pytest.mark.parametrize("convert", [list, sorted, np.array])
+def test_a_column_of_label_lists_may_have_missing_cells(convert):
+    tags = pd.Series([{"b"}, {"a", "b"}, {"a"}]).map(lambda names: convert(list(names)))
     assert from_arrays(MATRIX, tags).y.tolist() == [[0, 1], [1, 1], [1, 0]]
     tags[1] = None
     assert from_arrays(MATRIX, tags).y.isnan().tolist() == [[False] * 2, [True] * 2, [False] * 2]
     assert from_arrays(MATRIX, tags.where(tags.notna(), float("nan"))).y[1].isnan().all()
 
 
-def test_numbers_that_numpy_does_not_know():
+def test_bfloat16_tensors_are_read():
     rows = torch.tensor(MATRIX).bfloat16()
     for X in (rows, list(rows), rows.requires_grad_()):
         dataset = from_arrays(X, torch.tensor(Y).bfloat16(), kind="vector")
@@ -243,32 +243,32 @@ def test_numbers_that_numpy_does_not_know():
 
 
 @pytest.mark.parametrize(
-    "form",
+    "convert",
     [np.asarray, torch.tensor, sp.csr_array, pd.DataFrame, lambda z: torch.tensor(z).to_sparse()],
     ids=["numpy", "torch", "sparse", "pandas", "torch sparse"],
 )
-def test_complex_numbers_are_refused(form):
+def test_complex_numbers_are_refused(convert):
     z = np.array(Y) * (1 + 1j)
     with pytest.raises(ValueError, match=r"be real numbers \(got complex128\); pass the real and"):
-        from_arrays(form(z), Y)
+        from_arrays(convert(z), Y)
     with pytest.raises(ValueError, match=r"Expected labels to be real numbers \(got complex128\)"):
-        from_arrays(MATRIX, form(z))
+        from_arrays(MATRIX, convert(z))
 
 
-def test_new_samples_have_the_words_and_labels_of_the_old_ones():
+def test_new_samples_have_the_words_and_labels_of_old_samples():
     dataset = from_arrays([["red", "apple"], ["green", "pear"]], [{"fruit", "red"}, {"fruit"}])
     new = from_arrays([["red", "plum"]], like=dataset)
     expected = "sequence", dataset.label_names, dataset.feature_names
     assert (new.kind, new.label_names, new.feature_names) == expected
     assert [dataset.feature_names[i] for i in new[0].x] == ["red", "<unk>"]
     assert new.y.isnan().all()
-    known = from_arrays([["pear"]], [{"red"}], like=dataset)
-    assert known.y.tolist() == [[0, 1]]
+    labelled = from_arrays([["pear"]], [{"red"}], like=dataset)
+    assert labelled.y.tolist() == [[0, 1]]
     bags = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
     assert from_arrays(np.ones((1, 3)), like=bags).kind == "bag"
 
 
-def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
+def test_given_column_names_choose_the_order_of_columns():
     x = pd.DataFrame({"age": [1.0, 2.0], "size": [3.0, 4.0]})
     y = pd.DataFrame({"a": [1, 0], "b": [0, 0]})
     dataset = from_arrays(x, y, ["b", "a"], ["size", "age"])
@@ -284,7 +284,7 @@ def test_names_that_are_a_frame_s_own_take_its_columns_in_their_order():
         from_arrays(x, y, feature_names=["metres", "age"])
 
 
-def test_rows_of_frames_in_two_orders_are_refused():
+def test_rows_in_different_orders_are_refused():
     x = pd.DataFrame({"age": [1.0, 2.0]}, index=[5, 6])
     y = pd.DataFrame({"a": [1, 0]}, index=[6, 5])
     message = r"in one order \(got row 0 with index 5 in 'X' and 6 in 'Y'\); pass 'Y.loc"
@@ -292,17 +292,17 @@ def test_rows_of_frames_in_two_orders_are_refused():
         from_arrays(x, y)
     with pytest.raises(ValueError, match="in one order"):
         from_arrays(x, pd.Series([{"a"}, {"b"}], index=[6, 5]))
-    some = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
+    overlapping = pd.DataFrame({"a": [1, 0]}, index=[5, 8])
     message = r"the same rows .*row 1 with index 6 in 'X' and 8 in 'Y'\); pass 'Y.loc"
     with pytest.raises(ValueError, match=message):
-        from_arrays(x, some)
-    assert from_arrays(x, some.to_numpy()).y.tolist() == [[1], [0]]
+        from_arrays(x, overlapping)
+    assert from_arrays(x, overlapping.to_numpy()).y.tolist() == [[1], [0]]
     assert from_arrays(x, y.loc[x.index]).y.tolist() == [[0], [1]]
     # Indices without a common entry are paired by position.
     assert from_arrays(x, y.reset_index(drop=True)).y.tolist() == [[1], [0]]
 
 
-def test_new_frames_are_told_by_the_names_of_their_columns():
+def test_columns_of_new_frames_are_matched_by_name():
     x = pd.DataFrame({"age": [1.5, 2.0, 3.0], "size": [10, 20, 30]})
     y = pd.DataFrame({"calm": [1, 0, None], "sad": [1, 1, 0]})
     old = from_arrays(x, y)
@@ -310,7 +310,7 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
     assert (new.feature_names, new.label_names) == (["age", "size"], ["calm", "sad"])
     assert torch.equal(new.rows("x"), old.rows("x"))
     assert torch.equal(new.y.nan_to_num(9), old.y.nan_to_num(9))
-    # Columns that are numbered, sparse, or have no old names to go by.
+    # Columns may also be numbered, sparse, or without old names.
     numbered = x.set_axis([0, 1], axis=1)
     new = from_arrays(numbered[[1, 0]], like=from_arrays(numbered, y))
     assert torch.equal(new.rows("x"), old.rows("x"))
@@ -320,17 +320,17 @@ def test_new_frames_are_told_by_the_names_of_their_columns():
     assert torch.equal(from_arrays(x, like=from_arrays(x.to_numpy(), y)).rows("x"), old.rows("x"))
 
 
-def test_frames_are_read_as_files_are(tmp_path):
+def test_frames_and_files_are_read_alike(tmp_path):
     sizes = [i * i % 7 for i in range(24)]
     frame = pd.DataFrame({"id": range(100, 124), "size": sizes, "a": [0, 1] * 12})
     frame.to_csv(tmp_path / "a.csv", index=False)
-    of_file = from_csv(tmp_path / "a.csv", ["a"])
-    of_frame = from_arrays(frame[["id", "size"]], frame[["a"]])
-    assert of_file.feature_names == of_frame.feature_names == ["size"]
-    roles = [[(each.name, each.role) for each in of.schema.columns] for of in (of_file, of_frame)]
+    csv_set = from_csv(tmp_path / "a.csv", ["a"])
+    frame_set = from_arrays(frame[["id", "size"]], frame[["a"]])
+    assert csv_set.feature_names == frame_set.feature_names == ["size"]
+    roles = [[(col.name, col.role) for col in data.schema.columns] for data in (csv_set, frame_set)]
     assert roles[0] == [*roles[1], ("a", "label")]
-    new = from_arrays(frame[["size", "id"]], like=of_frame)
-    assert torch.equal(new.rows("x"), of_file.rows("x"))
+    new = from_arrays(frame[["size", "id"]], like=frame_set)
+    assert torch.equal(new.rows("x"), csv_set.rows("x"))
     # The columns are words.
     expected = ["id", "size"]
     assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == expected
@@ -352,14 +352,14 @@ def test_masked_entries_are_unknown():
         (["age", "size"], ["b"], r"'Y' to .* 1 missing: \['a'\], 1 too many: \['b'\]"),
     ],
 )
-def test_new_frames_of_other_columns_are_refused(x, y, message):
+def test_new_frames_with_other_columns_are_refused(x, y, message):
     old = from_arrays(pd.DataFrame(np.ones((2, 2)), columns=["age", "size"]), Y[:2], ["a", "c"])
     frames = [pd.DataFrame(np.ones((2, len(names))), columns=names) for names in (x, [*y, "c"])]
     with pytest.raises(ValueError, match=message):
         from_arrays(*frames, like=old)
 
 
-def test_words_of_an_old_vocabulary_keep_their_numbers():
+def test_words_of_an_old_vocabulary_keep_their_indices():
     old = from_arrays([[0, 1, 2], [1], []], Y, feature_names=["u", "v", "w"])
     new = from_arrays([["u", "v"]], like=old)
     assert (new[0].x.tolist(), new.feature_names, new.num_inputs) == ([0, 1], ["u", "v", "w"], 3)
@@ -369,14 +369,14 @@ def test_words_of_an_old_vocabulary_keep_their_numbers():
     assert from_arrays([["u", "z"]], like=padded)[0].x.tolist() == [2, 1]
 
 
-def test_dna_as_the_old_samples(tmp_path):
+def test_new_dna_is_encoded_as_old_dna(tmp_path):
     (tmp_path / "a.fa").write_text(">1\nACGT\n")
     (tmp_path / "b.fa").write_text(">0\nGGN\n")
     dna = DNADataset.from_files({"a": tmp_path / "a.fa", "b": tmp_path / "b.fa"})
     assert from_arrays([list("ACGTN")], like=dna)[0].x.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
+def test_unknown_words_are_left_out_of_bags():
     old = from_arrays(sp.csr_array(MATRIX), Y, feature_names=["u", "v", "w"])
     new = from_arrays([["w", "z", "u"], ["z"]], like=old)
     expected = [[0, 2], []], 3, ["u", "v", "w"]
@@ -386,7 +386,7 @@ def test_words_outside_of_an_old_vocabulary_are_left_out_of_bags():
 
 
 @pytest.mark.parametrize("kind", ["bag", "sequence"])
-def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
+def test_word_indices_must_be_in_the_old_vocabulary(kind):
     old = from_arrays([[0, 5], [1], []], Y, kind=kind)
     new = from_arrays([[0, 2]], like=old)
     assert (new[0].x.tolist(), new.num_inputs) == ([0, 2], 6)
@@ -405,16 +405,16 @@ def test_numbers_of_words_belong_to_the_old_vocabulary(kind):
         (3, {"Y": np.ones((1, 3))}, r"'Y' of 2 columns.*'like' \(got 3\)"),
     ],
 )
-def test_what_is_not_like_the_old_samples_is_refused(width, arguments, message):
+def test_arrays_unlike_the_old_samples_are_refused(width, arguments, message):
     old = from_arrays(np.eye(3), np.eye(3, 2), kind="bag")
     with pytest.raises(ValueError, match=message):
         from_arrays(np.ones((1, width)), **arguments, like=old)
-    old.kind = old.num_inputs = None  # Molecules have neither.
+    old.kind = old.num_inputs = None  # Molecules have no kind and no num_inputs.
     with pytest.raises(ValueError, match="'like' to be a data set of bags, vectors or sequences"):
         from_arrays(np.ones((1, 3)), like=old)
 
 
-def test_parts_make_an_official_split():
+def test_train_and_test_make_an_official_split():
     rng = np.random.default_rng(0)
     y, test = rng.integers(0, 2, (40, 3)), np.arange(40) >= 30
     dataset = from_arrays(rng.random((40, 2)), y, train=np.arange(30), test=test)
@@ -475,24 +475,24 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"train": [0, 1], "test": [1, 2]}, r"got sample 1 more than once, in \['train', 'test'\]"),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments, message):
+def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         from_arrays(**{"X": MATRIX, "Y": Y, **arguments})
 
 
 @given(st.data())
 @settings(max_examples=25)
-def test_every_kind_comes_back(data):
+def test_every_kind_keeps_the_values(data):
     num, width = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
     y = data.draw(arrays(float, (num, 2), elements=st.sampled_from([0.0, 1.0]))).tolist()
     weights = st.sampled_from([0.0, 0.5, 1.0, -3.0])
     matrix = data.draw(arrays(float, (num, width), elements=weights))
     vectors = from_arrays(matrix, y, kind="vector")
     assert torch.cat([sample.x for sample in vectors]).tolist() == matrix.tolist()
-    back = np.zeros_like(matrix)
+    restored = np.zeros_like(matrix)
     for row, sample in enumerate(from_arrays(matrix, y, kind="bag")):
-        back[row, sample.x] = sample.weight if "weight" in sample else 1
-    assert back.tolist() == matrix.tolist()
+        restored[row, sample.x] = sample.weight if "weight" in sample else 1
+    assert restored.tolist() == matrix.tolist()
     documents = [data.draw(st.lists(st.sampled_from("abc"), max_size=4)) for _ in range(num)]
     sequences = from_arrays(documents, y, kind="sequence")
     names = sequences.feature_names or []
@@ -500,7 +500,7 @@ def test_every_kind_comes_back(data):
     assert sequences.y.tolist() == y
 
 
-def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
+def test_rows_of_attributes_follow_the_selected_samples():
     dataset = from_arrays([["a", "b", "c"], ["a"], ["b"]], [{"p"}, {"q"}, {"p", "q"}])
     assert torch.equal(dataset[1:].rows("y"), torch.tensor([[0.0, 1.0], [1.0, 1.0]]))
     with pytest.raises(ValueError, match="one row for every sample"):
@@ -521,7 +521,7 @@ def test_rows_of_attributes_are_those_of_the_samples_that_are_left():
         ([(2.0, 5.0), (), (5.0,)], "2 5", [[1, 1], [0, 0], [0, 1]]),
     ],
 )
-def test_lists_of_the_numbers_of_labels(rows, names, y):
+def test_labels_may_be_lists_of_indices(rows, names, y):
     dataset = from_arrays(np.eye(len(rows), 3) / 2, rows)
     assert (dataset.label_names, dataset.y.tolist()) == (names.split(), y)
     unknown = from_arrays(np.eye(len(rows) + 1, 3) / 2, [*rows, None])
@@ -542,22 +542,22 @@ def test_lists_of_the_numbers_of_labels(rows, names, y):
         ([[1, -1], [1], [0]], r"sets of label names \(got rows of differing lengths"),
     ],
 )
-def test_labels_in_no_form_are_refused_with_what_to_pass(labels, message):
+def test_refusals_of_labels_say_what_to_pass(labels, message):
     with pytest.raises(ValueError, match=message):
         from_arrays(np.eye(3) / 2, labels)
 
 
-def test_tuples_of_one_length_may_be_numbers_of_labels():
+def test_tuples_of_equal_length_may_be_label_indices():
     with pytest.warns(UserWarning, match="rows of a matrix; if rows hold the numbers of labels"):
         assert from_arrays(np.eye(2) / 2, [(1, 0), (0, 1)]).y.tolist() == [[1, 0], [0, 1]]
 
 
-def test_numbers_are_no_dates(write):
+def test_numbers_are_refused_as_dates(write):
     rows = "".join(f"{1 + i:02}.02.2022;{i % 2}\n" for i in range(20))
     old = from_csv(write("late.csv", f"day;late\n{rows}"), ["late"])
     dates = pd.DataFrame({"day": pd.to_datetime(["2022-02-03"])})
     assert from_arrays(dates, like=old).rows("x").tolist() == old.rows("x")[2:3].tolist()
     with pytest.raises(ValueError, match=r"Expected dates .*row 0, column 'day' \(got '5022022'"):
-        # Readers of thousands make this number of 05.02.2022.
+        # A reader of thousands separators turns 05.02.2022 into this number.
         from_arrays(pd.DataFrame({"day": [5022022]}), like=old)
     assert from_arrays(pd.DataFrame({"day": [np.nan]}), like=old).rows("x").isnan().all()

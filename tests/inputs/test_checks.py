@@ -23,13 +23,13 @@ def test_usual_samples_raise_no_warning():
         X = np.random.default_rng(0).random((30, 3))
         samples(X, Y)
         samples(X, np.where(np.eye(30)[:, :2] == 1, np.nan, Y))
-        samples([[0], [1]], [[0, 1], [1, 0]])  # too few to say
+        samples([[0], [1]], [[0, 1], [1, 0]])  # Two samples are too few for a warning.
         from_arrays(sp.random(30, 5, 0.4, format="csr", random_state=0), Y, ["calm", "sad"])
 
 
 @pytest.mark.filterwarnings("ignore:Input 'column 1' alone tells label 'sad'")
 @pytest.mark.parametrize("sign", [1, -1])
-def test_an_input_that_gives_a_label_away(sign):
+def test_an_input_that_gives_a_label_away_is_warned_of(sign):
     X = np.random.default_rng(0).random((30, 3))
     X[:, 1] = sign * (Y[:, 0] + 0.5 * X[:, 0])
     X[0, 1] = np.nan
@@ -39,7 +39,7 @@ def test_an_input_that_gives_a_label_away(sign):
 
 @pytest.mark.parametrize("unknown", [False, True])
 @pytest.mark.parametrize("present", [0, 1])
-def test_a_word_that_gives_a_label_away(present, unknown):
+def test_a_word_that_gives_a_label_away_is_warned_of(present, unknown):
     X = np.random.default_rng(0).integers(0, 3, (30, 4)).astype(float)
     X[:, 2] = 2 * (Y[:, 0] == present)
     y = Y.astype(float)
@@ -56,13 +56,13 @@ def test_a_word_that_gives_a_label_away(present, unknown):
         ([[1, 0], [0, 1]], ["Calm", "calm "], "differ in case or spaces alone"),
     ],
 )
-def test_labels_that_are_warned_of(Y, names, message):
+def test_suspicious_labels_are_warned_of(Y, names, message):
     with pytest.warns(UserWarning, match=message):
         samples([[0], [1]], Y, names)
 
 
 @pytest.mark.parametrize("blank", [[-1], [3], [3, -1]])
-def test_a_last_row_that_may_sum_up_the_others(blank):
+def test_a_last_row_without_labels_is_warned_of(blank):
     y = np.array(Y, dtype=float)
     y[blank] = np.nan
     with collected_warnings() as messages:

@@ -22,20 +22,20 @@ def test_letters_get_their_codes():
 
 
 def test_kmers_of_both_strands_are_counted():
-    letters = np.array([0, 0, 0, 0, 0, 1])  # AAAAAC, whose other strand is GTTTTT
-    on_this = {0, 4**4 * 1, 4**5 + 4**5}
-    found = kmer_numbers(letters)
-    assert len(found) == 2 * 2 + 2 * 1
-    assert on_this <= set(found.tolist())
-    assert sorted(kmer_numbers(3 - letters[::-1])) == sorted(found)
-    assert len(kmer_numbers(np.array([0, 0, 4, 0, 0, 0]))) == 0  # with an unknown letter in each
+    letters = np.array([0, 0, 0, 0, 0, 1])  # The other strand of AAAAAC is GTTTTT.
+    forward = {0, 4**4 * 1, 4**5 + 4**5}
+    numbers = kmer_numbers(letters)
+    assert len(numbers) == 2 * 2 + 2 * 1
+    assert forward <= set(numbers.tolist())
+    assert sorted(kmer_numbers(3 - letters[::-1])) == sorted(numbers)
+    assert len(kmer_numbers(np.array([0, 0, 4, 0, 0, 0]))) == 0  # Each k-mer has an unknown letter.
 
 
-def test_the_view_weighs_kmers_and_comes_back():
+def test_the_view_weighs_kmers_and_is_restored():
     samples = fitted(DNA(), LETTERS).transform(["ACGTACGT", "TTTTTTTT", "GGGGCCCC"])
     view = DNA.views["kmers"]().fit(samples)
     matrix = view.matrix(samples)
     assert matrix.shape == (3, 4**5 + 4**6)
     np.testing.assert_allclose(np.square(matrix.toarray()).sum(axis=1), 1, rtol=1e-5)
-    again = DNA.views["kmers"]().load_state_dict(view.state_dict())
-    assert (again.matrix(samples) != matrix).nnz == 0
+    restored = DNA.views["kmers"]().load_state_dict(view.state_dict())
+    assert (restored.matrix(samples) != matrix).nnz == 0

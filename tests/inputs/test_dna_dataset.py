@@ -45,7 +45,7 @@ def as_text(record):
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_letters_names_and_lines(write, suffix):
+def test_letters_names_and_lines_are_read(write, suffix):
     path = write(COMPRESS[suffix](SEQUENCES), f"x.fa{suffix}")
     first, second = read_fasta(path)
     assert (first.header, first.line, as_text(first)) == ("first one", 1, "ACGTACGT")
@@ -65,7 +65,7 @@ def test_sequences_are_streamed(write):
         next(records)
 
 
-def test_blank_lines_spaces_and_a_byte_order_mark_are_let_through(write):
+def test_blank_lines_spaces_and_a_byte_order_mark_are_ignored(write):
     records = list(read_fasta(write(b"\xef\xbb\xbf\n>a\n\nAC GT\t\n\n")))
     assert [(record.header, as_text(record)) for record in records] == [("a", "ACGT")]
     assert read_names(write(b"\xef\xbb\xbfa b\r\n c \nd\n\n\n")) == ["a b", "c", "d"]
@@ -89,17 +89,17 @@ def test_blank_lines_spaces_and_a_byte_order_mark_are_let_through(write):
         (read_names, b"a" * 70_000, "at most 65,536 bytes in line 1"),
     ],
 )
-def test_wrong_files_are_named_with_the_line(write, read, content, message):
+def test_malformed_files_are_named_with_the_line(write, read, content, message):
     with pytest.raises(ValueError, match=message):
         list(read(write(content)))
 
 
-def test_a_missing_file_is_called_so(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(FileNotFoundError):
         list(read_fasta(tmp_path / "none.fa"))
 
 
-def test_one_file_for_each_label(real_file, caplog):
+def test_each_label_may_have_a_file(real_file, caplog):
     folder = real_file("tfbs_binary_dna/raw")
     train, test = (
         {name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test")
@@ -118,7 +118,7 @@ def test_one_file_for_each_label(real_file, caplog):
     assert "22 of 10000 test sequences occur among the training sequences too" in caplog.text
 
 
-def test_labels_in_the_names_of_sequences(real_file, caplog):
+def test_labels_are_read_from_sequence_names(real_file, caplog):
     folder = real_file("chiphub_rice_dna/raw")
     train, test = (folder / f"sample_{part}_data.fa" for part in ("train_valid", "test"))
     dataset = DNADataset.from_headers(train, folder / "sample_tag.txt", test=test)
@@ -145,15 +145,15 @@ def test_a_table_of_labels_is_joined_by_name(write):
     assert (batch.ptr.tolist(), batch.x.dtype, batch.y.shape) == ([0, 4, 7, 9], torch.uint8, (3, 2))
 
 
-def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
+def test_tables_may_have_tabs_and_other_columns(write, caplog):
     test = write(b">d\nGGG\n", "test.fa")
     with caplog.at_level(logging.INFO):
         DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"), test=test)
     assert caplog.text == ""
     table = write(TABLE.replace(b",", b"\t").replace(b"id", b"name"), "x.tsv")
     test = write(b">d\nACGT\n", "test.fa")
-    names = {"id_column": "name", "label_columns": ["YY1"]}
-    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, **names)
+    options = {"id_column": "name", "label_columns": ["YY1"]}
+    dataset = DNADataset.from_fasta(write(FASTA), table, test=test, **options)
     assert dataset.y.nan_to_num(-1).tolist() == [[1], [1], [-1], [0]]
     assert dataset.official_split(val_fraction=0.34).test.tolist() == [3]
     assert "1 of 1 test sequences" in caplog.text
@@ -171,12 +171,12 @@ def test_tables_of_tabs_chosen_columns_and_a_test_part(write, caplog):
         (FASTA, b"id,\xff\na,1\n", "x.csv"),
     ],
 )
-def test_tables_that_do_not_fit(write, fasta, table, message):
+def test_wrong_tables_are_refused(write, fasta, table, message):
     with pytest.raises(ValueError, match=message):
         DNADataset.from_fasta(write(fasta), write(table, "x.csv"))
 
 
-def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
+def test_the_size_of_blocks_changes_nothing(write, monkeypatch):
     whole = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     monkeypatch.setattr(tables, "_BLOCK", 1)
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 2)
@@ -191,7 +191,7 @@ def test_blocks_of_few_rows_give_the_same(write, monkeypatch):
             DNADataset.from_fasta(write(FASTA), write(table, "x.csv"))
 
 
-def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monkeypatch):
+def test_temporary_files_are_deleted(write, tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
@@ -202,10 +202,10 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(write, tmp_path, monk
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_copies_parts_and_pickles(write):
+def test_copies_parts_and_pickles_keep_the_data(write):
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
-    again = pickle.loads(pickle.dumps(dataset))
-    for copy in (dataset.copy(), again, dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]):
+    unpickled = pickle.loads(pickle.dumps(dataset))
+    for copy in (dataset.copy(), unpickled, dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]):
         assert [data.x.tolist() for data in copy] == [[0, 1, 2, 3], [4, 4, 4], [0, 1]]
         assert [data.y.nan_to_num(-1).tolist() for data in copy] == [[[0, 1]], [[1, 1]], [[1, -1]]]
         assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
@@ -218,7 +218,7 @@ def test_copies_parts_and_pickles(write):
     assert (single[0].x.tolist(), single[0].y.nan_to_num(-1).tolist()) == ([0, 1], [[1, -1]])
 
 
-def test_labels_as_a_sparse_matrix(write):
+def test_labels_can_be_a_sparse_matrix(write):
     rng = np.random.default_rng(0)
     cells = rng.choice(["0", "1", ""], (60, 4))
     rows = [f"{number},{','.join(row)}" for number, row in enumerate(cells)]
@@ -257,7 +257,7 @@ print((peak() - before) / 3_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
-def test_memory_of_a_sequence(tmp_path):
+def test_a_sequence_takes_little_memory(tmp_path):
     rng = np.random.default_rng(0)
     letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (3_000, 200))]
     cells = np.full((3_000, 2 * 179), ord(","), dtype=np.uint8)
@@ -273,20 +273,20 @@ def test_memory_of_a_sequence(tmp_path):
     assert float(printed) < 1_000
 
 
-def test_labels_of_header():
+def test_labels_are_parsed_from_headers():
     assert labels_of_header("A_1,B_0, C::9:1-2") == ["A", "C"]
     assert labels_of_header("") == []
     labels = labels_of_header("A_1,A_0,A,B_0,C_1", labels=["A_1", "B_0", "C"])
     assert labels == ["A_1", "A", "B_0", "C"]
 
 
-def test_names_of_labels_may_end_as_values_do(write):
+def test_names_of_labels_may_end_like_values(write):
     fasta = write(b">cluster_0\nA\n>cluster_2,X_1::9:1-2\nC\n>cluster_0_1,cluster_2_0\nG\n")
     dataset = DNADataset.from_headers(fasta, ["cluster_0", "cluster_2", "X_1"])
     assert dataset.y.tolist() == [[1, 0, 0], [0, 1, 1], [1, 0, 0]]
 
 
-def test_names_with_labels_of_ones_own(write):
+def test_headers_can_be_parsed_by_a_function(write):
     fasta = write(b">1|x;y\nA\n>2|\nC\n")
     parse = lambda name: filter(None, name.split("|")[1].split(";"))  # noqa: E731
     assert DNADataset.from_headers(fasta, ["x", "y"], parse=parse).y.tolist() == [[1, 1], [0, 0]]
@@ -296,7 +296,7 @@ def test_names_with_labels_of_ones_own(write):
         DNADataset.from_headers(fasta, ["x", "y", "x"])
 
 
-def test_files_of_labels_that_are_wrong(write):
+def test_wrong_files_of_labels_are_refused(write):
     good = write(b">1\nA\n>0\nC\n")
     assert DNADataset.from_files({"x": good}).y.tolist() == [[1], [0]]
     with pytest.raises(ValueError, match=r"the name '0' or '1', .* line 3 of '.*' \(got '2'\)"):
@@ -306,7 +306,7 @@ def test_files_of_labels_that_are_wrong(write):
 
 
 def outcome(read, *args):
-    """The value that is read, or the message of the error."""
+    """Returns what the function returns, or the message of its ValueError."""
     try:
         return read(*args)
     except ValueError as error:
@@ -314,13 +314,13 @@ def outcome(read, *args):
 
 
 def mutated(content):
-    """The bytes with some replaced, cut out or put in."""
+    """Returns a strategy for the bytes with a few replaced, deleted or inserted."""
     edit = st.tuples(st.integers(0, len(content)), st.integers(0, 3), st.binary(max_size=3))
 
     def apply(edits):
         result = content
-        for place, dropped, put in edits:
-            result = result[:place] + put + result[place + dropped :]
+        for start, length, inserted in edits:
+            result = result[:start] + inserted + result[start + length :]
         return result
 
     return st.lists(edit, min_size=1, max_size=4).map(apply)

@@ -16,13 +16,13 @@ SIZE, NAMES = 4, ["red", "round"]
 
 
 def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
-    """Samples of 2 to 5 vectors, one of which has an entry of 3 for each label."""
-    draw = np.random.default_rng(0)
-    y = (draw.random((num_samples, 2)) < 0.5).astype(np.float32)
-    sizes = [(draw.integers(2, 6), SIZE) for _ in range(num_samples)]
-    X = [draw.normal(size=size).astype(np.float32) for size in sizes]
+    """Returns samples of 2 to 5 vectors, and labels that each add 3 to an entry of one vector."""
+    rng = np.random.default_rng(0)
+    y = (rng.random((num_samples, 2)) < 0.5).astype(np.float32)
+    sizes = [(rng.integers(2, 6), SIZE) for _ in range(num_samples)]
+    X = [rng.normal(size=size).astype(np.float32) for size in sizes]
     for rows, labels in zip(X, y, strict=True):
-        rows[draw.integers(len(rows)), :2] += 3 * labels
+        rows[rng.integers(len(rows)), :2] += 3 * labels
     return X, y
 
 
@@ -30,21 +30,21 @@ X, Y = planted()
 
 
 @pytest.mark.parametrize(
-    "given",
+    "inputs",
     [
         *(X, tuple(X), [torch.from_numpy(x) for x in X], [x.tolist() for x in X]),
         *(pd.Series(X), pd.DataFrame({"x": X})["x"]),
     ],
     ids=["arrays", "tuple", "tensors", "lists", "series", "column"],
 )
-def test_matrices_of_several_lengths_become_samples(given):
-    dataset = from_arrays(given, Y, NAMES)
+def test_matrices_of_several_lengths_become_samples(inputs):
+    dataset = from_arrays(inputs, Y, NAMES)
     assert (dataset.kind, dataset.num_inputs, kind_of(dataset)) == ("embeddings", SIZE, Embeddings)
     assert all(np.array_equal(data.x, x) for data, x in zip(dataset, X, strict=True))
-    assert infer_form(given) == "embeddings"
+    assert infer_form(inputs) == "embeddings"
 
 
-def test_an_array_of_three_dimensions_is_as_many_matrices():
+def test_a_3d_array_is_a_list_of_matrices():
     stacked = np.stack([x[:2] for x in X])
     assert from_arrays(stacked, Y, NAMES)[3].x.tolist() == stacked[3].tolist()
     assert from_arrays(torch.from_numpy(stacked), Y, NAMES)[3].x.tolist() == stacked[3].tolist()
@@ -60,7 +60,7 @@ def test_rows_of_numbers_stay_vectors(rows):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "got"),
+    ("matrix", "message"),
     [
         (np.zeros((2, 3)), r"\[2, 3\]"),
         (np.zeros((0, SIZE)), r"\[0, 4\]"),
@@ -73,9 +73,9 @@ def test_rows_of_numbers_stay_vectors(rows):
     ],
     ids=["size", "empty", "one-dimensional", "missing", "too large", "text", "none", "ragged"],
 )
-def test_what_is_no_such_matrix_is_refused_by_row(wrong, got):
-    with pytest.raises(ValueError, match=rf"of finite numbers.*{got}.* in row 2"):
-        from_arrays([X[0], X[1], wrong], Y[:3], NAMES)
+def test_wrong_matrices_are_refused_by_row(matrix, message):
+    with pytest.raises(ValueError, match=rf"of finite numbers.*{message}.* in row 2"):
+        from_arrays([X[0], X[1], matrix], Y[:3], NAMES)
 
 
 def test_views_pool_the_vectors_of_a_sample():
@@ -88,7 +88,7 @@ def test_views_pool_the_vectors_of_a_sample():
     np.testing.assert_allclose(part, pooled[[5, 3]], atol=1e-6)
 
 
-def test_the_estimator_learns_them_and_is_saved(tmp_path):
+def test_the_estimator_learns_embeddings_and_is_saved(tmp_path):
     classifier = LaMPClassifier(base_scores=None, max_epochs=25, random_state=0, learning_rate=1e-2)
     classifier.fit(X[:60], Y[:60])
     assert classifier.inputs_ == "embeddings"
@@ -97,7 +97,7 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
     classifier.save(tmp_path / "model")
     predictor = tg_mlc.load(tmp_path / "model")
     np.testing.assert_allclose(predictor.probabilities(X[60:]), scores, atol=1e-6)
-    # A batch equals its samples.
+    # A sample has the same probabilities alone and in a batch.
     np.testing.assert_allclose(predictor.probabilities(X[60:61]), scores[:1], atol=1e-5)
     with pytest.warns(UserWarning, match="2 inputs cannot be read, the first of them row 1"):
         frame = predictor.predict([X[60], X[61][:, :2], None])
@@ -106,14 +106,14 @@ def test_the_estimator_learns_them_and_is_saved(tmp_path):
         predictor.predict([X[60], X[61][:, :2]], on_error="raise")
 
 
-def test_the_default_takes_them(tmp_path):
+def test_the_default_takes_embeddings(tmp_path):
     classifier = AutoClassifier(seconds=0, random_state=0).fit(X[:60], Y[:60])
-    loaded = tg_mlc.load(classifier.save(tmp_path / "model")).probabilities(X[60:])
-    np.testing.assert_allclose(loaded, classifier.predict_proba(X[60:]), atol=1e-6)
+    probabilities = tg_mlc.load(classifier.save(tmp_path / "model")).probabilities(X[60:])
+    np.testing.assert_allclose(probabilities, classifier.predict_proba(X[60:]), atol=1e-6)
 
 
-def test_components_are_named_by_their_places():
+def test_components_are_named_by_index():
     dataset = from_arrays(X, Y, NAMES)
     inputs = Embeddings().fit(dataset, stratified_split(dataset.y, (0.5, 0.25, 0.25)))
-    assert inputs.components(dataset[0]) == [f"vector {place}" for place in range(len(X[0]))]
+    assert inputs.components(dataset[0]) == [f"vector {index}" for index in range(len(X[0]))]
     assert inputs.transform(X[:2])[1].x.tolist() == X[1].tolist()

@@ -21,14 +21,14 @@ def samples(rows):
 @pytest.mark.parametrize(
     "parents", [PAIRS, tree(PAIRS, NAMES), tree(PAIRS, NAMES[::-1], undirected=False)]
 )
-def test_labels_above_apply_and_those_below_do_not(parents):
+def test_ones_reach_ancestors_and_zeros_descendants(parents):
     dataset = with_hierarchy(samples([[NAN, NAN, 1, 0], [0, NAN, NAN, 0], [1, 1, 0, 1]]), parents)
     assert dataset.y.tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 0, 1]]
     assert dataset.label_graph.kind == "hierarchy"
     assert dataset[1:].label_graph is dataset.label_graph
 
 
-def test_listed_labels_leave_out_those_above():
+def test_listed_labels_add_their_ancestors():
     dataset = samples([[0, 0, 1, 0], [NAN, NAN, NAN, NAN], [0, 0, 0, 1]])
     dataset = with_hierarchy(dataset, PAIRS, listed=True)
     assert dataset.y[[0, 2]].tolist() == [[1, 1, 1, 0], [1, 0, 0, 1]]
@@ -36,22 +36,22 @@ def test_listed_labels_leave_out_those_above():
 
 
 @pytest.mark.parametrize(
-    ("parents", "match"),
+    ("parents", "message"),
     [
         ([*PAIRS, ("animal", "poodle")], "without cycles .*animal"),
         ([("a", "b"), ("c", "b")], "'parents' to join labels .*'animal'"),
         (PAIRS, "'labels' to agree .*row 1, in which 'dog' applies and 'animal' above it does not"),
     ],
 )
-def test_what_is_wrong_is_named(parents, match):
-    with pytest.raises(ValueError, match=match):
+def test_wrong_hierarchies_are_refused(parents, message):
+    with pytest.raises(ValueError, match=message):
         with_hierarchy(samples([[1, 1, 1, 0], [0, 1, 0, 0]]), parents)
 
 
 TABLE = "size,kind\n1.5,animal/dog/poodle\n2.5,animal/cat;plant\n3.5,\n4.5,animal/dog\n"
 
 
-def test_paths_in_a_table(tmp_path):
+def test_paths_in_a_table_make_a_hierarchy(tmp_path):
     (tmp_path / "a.csv").write_text(TABLE)
     dataset = from_csv(tmp_path / "a.csv", "kind", label_separator=";", label_paths="/")
     names = ["animal", "animal/cat", "animal/dog", "animal/dog/poodle", "plant"]
@@ -59,7 +59,7 @@ def test_paths_in_a_table(tmp_path):
     assert dataset.label_graph.parent_index.t().tolist() == [[0, 1], [0, 2], [2, 3]]
 
 
-def test_molecules_with_a_hierarchy(tmp_path):
+def test_molecules_may_have_a_hierarchy(tmp_path):
     pytest.importorskip("rdkit")
     path, parents = tmp_path / "a.csv", tmp_path / "parents.csv"
     path.write_text("smiles,animal,dog\nCCO,,1\nC1CC,0,0\nCC,0,\n")
@@ -76,9 +76,9 @@ def test_molecules_with_a_hierarchy(tmp_path):
 
 def test_cells_of_an_arff_file_are_a_table(tmp_path):
     path = tmp_path / "a.arff"
-    listed = "root/GO0003674,GO0003674/dog,dog/poodle,GO0003674/cat"
+    paths = "root/GO0003674,GO0003674/dog,dog/poodle,GO0003674/cat"
     text = "% a\n@relation r\n@attribute size numeric\n@attribute hue {red,'a b'}\n"
-    text += f"@attribute c hierarchical {listed}\n"
+    text += f"@attribute c hierarchical {paths}\n"
     path.write_text(f"{text}@data\n1.5,'a b',poodle@cat\n% no row\n?,red,GO0003674\n2,red,?\n")
     table = read_table(path)
     assert table.header == ["size", "hue", "c"]
@@ -93,7 +93,7 @@ def test_cells_of_an_arff_file_are_a_table(tmp_path):
         Vectors.from_csv(path, [], ["c"], FileOptions(label_separator="@"))
 
 
-def test_a_file_of_parents(tmp_path):
+def test_hierarchies_are_read_from_an_obo_file(tmp_path):
     (tmp_path / "a.csv").write_text("size,animal,dog,poodle\n1.5,,,1\n2.5,0,,\n3.5,1,0,\n")
     terms = "animal\n", "dog\nis_a: animal\n", "poodle\nis_a: dog\n"
     (tmp_path / "p.obo").write_text("".join(f"[Term]\nid: {term}\n" for term in terms))

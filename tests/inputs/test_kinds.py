@@ -26,7 +26,7 @@ LETTERS = DNA.samples(["A", "C", "G", "T"], Y, ["a", "b"])
 
 
 def fitted(kind: InputKind, dataset: MultiLabelDataset) -> InputKind:
-    """A kind as a file would bring it back."""
+    """Fits a kind of input, and returns the kind restored from its state."""
     split = random_split(len(dataset), (0.5, 0.25, 0.25), seed=0)
     return from_state(to_state(kind.fit(dataset, split)))
 
@@ -72,7 +72,7 @@ def test_forms_of_raw_inputs_are_inferred(raw, form):
     ],
     ids=["string", "bytes", "list", "matrix", "series"],
 )
-def test_raw_inputs_are_a_list_of_one_at_least(kind, raw, message):
+def test_empty_or_unlisted_raw_inputs_are_refused(kind, raw, message):
     with pytest.raises(ValueError, match=message):
         kind.transform(raw)
 
@@ -98,7 +98,7 @@ def test_raw_inputs_may_be_a_column(column):
     list(zip(FITTED, (TEXTS, ROWS, LETTERS), strict=True)),
     ids=lambda value: type(value).__name__,
 )
-def test_new_samples_have_the_labels_and_the_form_of_the_old_ones(kind, dataset):
+def test_new_samples_have_the_labels_and_kind_of_old_samples(kind, dataset):
     assert kind.transform(dataset) is dataset
     samples = kind.transform([[1.5, 2.0]] if isinstance(kind, Vectors) else ["ACG"])
     assert samples.y.isnan().all()
@@ -109,15 +109,15 @@ def test_new_samples_have_the_labels_and_the_form_of_the_old_ones(kind, dataset)
         type(kind)().state_dict()
 
 
-@pytest.mark.parametrize("wrong", ["", {}, "ab", [1], {"a": "b"}])
-def test_wrong_names_in_a_state_are_refused(wrong):
+@pytest.mark.parametrize("names", ["", {}, "ab", [1], {"a": "b"}])
+def test_wrong_names_in_a_state_are_refused(names):
     state = FITTED[0].state_dict()
     for name in ("label_names", "feature_names"):
         with pytest.raises(ValueError, match=f"Expected '{name}' to list strings"):
-            Words().load_state_dict({**state, name: wrong})
+            Words().load_state_dict({**state, name: names})
 
 
-def test_samples_without_a_table_are_refused():
+def test_samples_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="of kind 'bag' or 'sequence'"):
         Words().fit(Planted(), None)
     with pytest.raises(ValueError, match=r"of kind 'vector' .*kind 'sequence'"):
@@ -125,7 +125,7 @@ def test_samples_without_a_table_are_refused():
 
 
 class Digits(InputKind):
-    """Strings of digits, by how often each occurs."""
+    """Represents a string of digits by how often each digit occurs."""
 
     forms = {"digits": Form("digits")}
     option = "digits"
@@ -153,18 +153,18 @@ class Digits(InputKind):
 
 @pytest.fixture
 def digits():
-    """A fifth kind of input: the class above, and this line of registration."""
+    """Registers the class above as a fifth kind of input, and yields inputs."""
     KINDS.append(Digits)
     yield [f"{number:06d}" for number in range(0, 40_000, 997)]
     KINDS.remove(Digits)
 
 
-def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
+def test_a_new_kind_works_in_every_interface(digits, tmp_path):
     y = np.array([["9" in text, text.count("0") > 2] for text in digits], dtype=np.float32)
     dataset = from_arrays(digits, y, ["nine", "zeros"], kind="digits")
     split = random_split(len(digits))
     assert (dataset.kind, dataset.num_inputs, kind_of(dataset)) == ("digits", 10, Digits)
-    # A model of one's own:
+    # A network can be trained on the new kind.
     inputs = Digits()
     samples = inputs.fit_transform(dataset, split)
     sizes = {"channels": 8, "num_steps": 1, "heads": 2}
@@ -176,24 +176,24 @@ def test_a_fifth_kind_goes_all_the_way(digits, tmp_path):
     scores = predictor.probabilities(digits[:3])
     expected = result.training.scores(DataLoader(samples, 64))[:3]
     assert torch.from_numpy(scores).float().allclose(expected)
-    # The default, from a file:
+    # The default model can be trained on a file of the new kind.
     lines = [f"{text},{int(row[0])},{int(row[1])}" for text, row in zip(digits, y, strict=True)]
     (tmp_path / "digits.csv").write_text("code,nine,zeros\n" + "\n".join(lines))
-    read = Digits.from_csv(tmp_path / "digits.csv", ["code"], ["nine", "zeros"])
-    assert torch.equal(read.rows("x"), dataset.rows("x"))
-    auto = tg_mlc.auto(read, seconds=0)
+    table = Digits.from_csv(tmp_path / "digits.csv", ["code"], ["nine", "zeros"])
+    assert torch.equal(table.rows("x"), dataset.rows("x"))
+    auto = tg_mlc.auto(table, seconds=0)
     auto.save(tmp_path / "auto")
-    pair = [each.probabilities(digits[:3]) for each in (tg_mlc.load(tmp_path / "auto"), auto)]
+    pair = [trained.probabilities(digits[:3]) for trained in (tg_mlc.load(tmp_path / "auto"), auto)]
     np.testing.assert_allclose(*pair)
-    # The estimator:
+    # The estimator takes the new kind.
     classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
     assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)
 
 
-def test_views_of_kinds_are_found_by_name_and_have_names_of_their_own():
+def test_views_are_found_by_unique_names():
     for kind in KINDS:
-        for name, make in kind.views.items():
-            assert isinstance(find("view", name)(), type(make()))
+        for name, view_class in kind.views.items():
+            assert isinstance(find("view", name)(), type(view_class()))
     with pytest.raises(ValueError, match=r"Expected a view among .*words.* \(got 'pixels'\)"):
         find("view", "pixels")
     with pytest.raises(ValueError, match=r"to have a name of its own.*vectors\.Scaled"):

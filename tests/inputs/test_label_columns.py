@@ -14,16 +14,16 @@ HEADER = ["smiles", "NR-AR", "NR-ER", "SR-p53", "a*"]
         (["NR-*"], ["NR-AR", "NR-ER"]),
         (["?R-?R", "SR-*"], ["NR-AR", "NR-ER", "SR-p53"]),
         (["SR-p53", "rest"], ["SR-p53", "NR-AR", "NR-ER", "a*"]),
-        (["a*"], ["a*"]),  # the name itself
-        (["missing"], ["missing"]),  # refused by the reader
+        (["a*"], ["a*"]),  # An equal name wins over a pattern.
+        (["missing"], ["missing"]),  # The reader refuses missing names.
     ],
 )
-def test_names_patterns_and_the_rest(labels, expected):
+def test_names_patterns_and_the_rest_are_found(labels, expected):
     assert find_labels(labels, HEADER, ["smiles"]) == expected
 
 
 @pytest.mark.parametrize(
-    ("labels", "used", "message"),
+    ("labels", "inputs", "message"),
     [
         (["XR-*"], ["smiles"], r"'XR-\*' \(got none; near: '.R-"),
         (["smi*"], ["smiles"], r"'smi\*' \(got none; near: 'smiles'"),
@@ -31,6 +31,6 @@ def test_names_patterns_and_the_rest(labels, expected):
         (["rest"], [], "inputs to be named, as 'label_columns' take the rest"),
     ],
 )
-def test_patterns_without_a_column_are_refused(labels, used, message):
+def test_patterns_without_a_column_are_refused(labels, inputs, message):
     with pytest.raises(ValueError, match=message):
-        find_labels(labels, HEADER, used)
+        find_labels(labels, HEADER, inputs)

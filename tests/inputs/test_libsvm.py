@@ -35,7 +35,7 @@ def test_labels_and_inputs_have_their_numbers_as_names(
     assert [x[0][i] for i in bag.x.tolist()] == expected
 
 
-def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_path):
+def test_training_and_test_files_share_labels_and_inputs(write, tmp_path):
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"5 4:1\n"))
     dataset = from_libsvm(write("a.txt", ROWS), tmp_path / "b.gz", kind="vector")
     assert (dataset.label_names, dataset.x.shape) == (["2", "5", "7"], (5, 4))
@@ -67,7 +67,7 @@ def test_training_and_test_files_have_labels_and_inputs_in_common(write, tmp_pat
         ("1 1:1\n", {"kind": "sequence"}, "Expected 'kind' to be one of bag, vector"),
     ],
 )
-def test_other_lines_are_refused_by_number(write, text, options, message):
+def test_malformed_lines_are_refused_by_number(write, text, options, message):
     with pytest.raises(ValueError, match=message):
         from_libsvm(write("a.txt", text), **options)
 
@@ -75,14 +75,14 @@ def test_other_lines_are_refused_by_number(write, text, options, message):
 @pytest.mark.parametrize(
     "text", ["1 1:1\n\n2 1:1\n", "1 qid:1 1:1\n", "1.5 1:1\n", "-1 1:1\n", "1 1:nan\n"]
 )
-def test_what_scikit_learn_reads_silently_is_refused(write, text):
+def test_lines_that_scikit_learn_reads_silently_are_refused(write, text):
     path = write("a.txt", text)
     assert load_svmlight_file(str(path), multilabel=True)[1]
     with pytest.raises(ValueError, match=r"in line [12] of"):
         from_libsvm(path)
 
 
-def test_the_form_is_told_by_its_first_lines():
+def test_the_format_is_inferred_from_first_lines():
     assert all(map(looks_like_libsvm, (ROWS.splitlines(), ["4 5 4", "1,3 0:0.5"], ["0:1"])))
-    others = ["a,b", "1,2"], ["1,2", "3,4"], ["time", "10:30"], []
-    assert not any(map(looks_like_libsvm, others))
+    other_formats = ["a,b", "1,2"], ["1,2", "3,4"], ["time", "10:30"], []
+    assert not any(map(looks_like_libsvm, other_formats))

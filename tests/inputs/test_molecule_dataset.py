@@ -32,7 +32,7 @@ def read(table, **options):
     return MoleculeDataset.from_csv(table, "smiles", ["toxic", "bitter"], **options)
 
 
-def test_samples_labels_and_report_of_a_table(table):
+def test_a_table_gives_samples_labels_and_a_report(table):
     with pytest.warns(UserWarning, match=r"1 of 5 rows cannot be read .* row 1 .*'C1CC': "):
         dataset = read(table)
     assert dataset.label_names == ["toxic", "bitter"]
@@ -55,7 +55,7 @@ def test_single_atoms_and_fragments_can_be_batched(table):
     assert batch.batch.bincount().tolist() == [3, 2, 1, 3]
 
 
-def test_a_data_set_of_one_molecule_in_any_notation():
+def test_one_molecule_in_any_notation_is_a_data_set():
     for text in ("CCO", "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3"):
         dataset = MoleculeDataset.from_smiles([text], [[1.0, math.nan]])
         assert dataset.y.shape == (1, 2)
@@ -63,7 +63,7 @@ def test_a_data_set_of_one_molecule_in_any_notation():
         assert dataset[0].smiles == "CCO"
 
 
-def test_transforms_and_filter(table):
+def test_transforms_and_filters_are_applied(table):
     def shift(data):
         data.shifted = data.x + 1
         return data
@@ -86,14 +86,14 @@ def test_root_keeps_the_graphs(table, tmp_path, monkeypatch):
     assert torch.equal(second[1].x, first[1].x)
 
 
-def test_root_makes_the_graphs_again_when_something_changed(table, tmp_path, monkeypatch):
+def test_root_makes_new_graphs_when_something_changed(table, tmp_path, monkeypatch):
     table.write_text(TABLE.replace("C1CC", "C1CC1"))
     read(table, root=tmp_path)
-    made, make = [], module.molecule_samples
+    calls, molecule_samples = [], module.molecule_samples
 
     def record(*args, **options):
-        made.append(args)
-        return make(*args, **options)
+        calls.append(args)
+        return molecule_samples(*args, **options)
 
     monkeypatch.setattr(module, "molecule_samples", record)
     dataset = MoleculeDataset.from_csv(table, "smiles", ["bitter"], root=tmp_path)
@@ -102,13 +102,13 @@ def test_root_makes_the_graphs_again_when_something_changed(table, tmp_path, mon
     read(table, root=tmp_path, force_reload=True)
     table.write_text(TABLE)
     assert len(read(table, root=tmp_path)) == 4
-    assert len(made) == 4
+    assert len(calls) == 4
 
 
 def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
     read(table, root=tmp_path)
-    (kept,) = (tmp_path / "processed").iterdir()
-    kept.write_bytes(kept.read_bytes()[:100])
+    (path,) = (tmp_path / "processed").iterdir()
+    path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RuntimeError, match="force_reload=True"):
         read(table, root=tmp_path)
     assert len(read(table, root=tmp_path, force_reload=True)) == 4
@@ -132,12 +132,12 @@ def test_a_damaged_file_in_root_asks_for_force_reload(table, tmp_path):
         ([], [], {}, "Expected"),
     ],
 )
-def test_wrong_arguments(smiles, y, options, message):
+def test_wrong_arguments_are_refused(smiles, y, options, message):
     with pytest.raises(ValueError, match=message):
         MoleculeDataset.from_smiles(smiles, y, **options)
 
 
-def test_frames_and_missing_cells():
+def test_frames_may_have_missing_cells():
     columns = {"smiles": ["CCO", None, "C", np.nan], "b": [1, 1, 0, 0], "a": [0, 0, np.nan, 1]}
     frame = pd.DataFrame(columns)
     dataset = MoleculeDataset.from_smiles(frame["smiles"], frame[["b", "a"]])
@@ -157,15 +157,15 @@ class Keep:
         return data.num_nodes >= self.smallest
 
 
-def test_graphs_of_objects_are_kept_and_those_of_functions_are_not(table, tmp_path):
-    for smallest, number in ((2, 3), (3, 2), (2, 3)):
-        assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == number
+def test_graphs_are_kept_for_filter_objects_not_functions(table, tmp_path):
+    for smallest, num_molecules in ((2, 3), (3, 2), (2, 3)):
+        assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == num_molecules
     assert len(list((tmp_path / "processed").iterdir())) == 2
-    for keep, number in (
+    for keep, num_molecules in (
         (lambda data: data.num_nodes > 1, 3),
         (lambda data: data.num_nodes > 2, 2),
     ):
-        assert len(read(table, root=tmp_path, pre_filter=keep)) == number
+        assert len(read(table, root=tmp_path, pre_filter=keep)) == num_molecules
     assert len(list((tmp_path / "processed").iterdir())) == 2
 
 
@@ -175,7 +175,7 @@ def test_there_is_no_progress_bar_without_a_terminal(capfd):
     assert captured.out == captured.err == ""
 
 
-def test_clintox(real_file):
+def test_clintox_is_read(real_file):
     dataset = MoleculeDataset.from_csv(real_file("clintox/raw/clintox.csv"), "smiles")
     assert dataset.label_names == ["FDA_APPROVED", "CT_TOX"]
     assert dataset.report.num_rows == 1484
@@ -184,7 +184,7 @@ def test_clintox(real_file):
     assert {entry.row for entry in dataset.report.invalid} >= {7}
 
 
-def test_tox21(real_file, tmp_path):
+def test_tox21_is_read(real_file, tmp_path):
     path = real_file("tox21/raw/tox21.csv.xz")
     with pytest.raises(ValueError, match=r"'mol_id'.*choose other columns"):
         MoleculeDataset.from_csv(path, "smiles")
@@ -197,9 +197,9 @@ def test_tox21(real_file, tmp_path):
     assert dataset.y.isnan().sum() == y[dataset.report.kept_rows].isnan().sum()
 
 
-def test_reports_say_which_rows_are_left_out_and_come_back():
-    invalid, again = InvalidMolecule(1, "C1C", "not a valid SMILES"), DuplicateMolecule(3, 0, "CC")
-    report = MoleculeReport(6, [invalid], [again], [4])
+def test_reports_name_skipped_rows_and_are_restored():
+    invalid, copy = InvalidMolecule(1, "C1C", "not a valid SMILES"), DuplicateMolecule(3, 0, "CC")
+    report = MoleculeReport(6, [invalid], [copy], [4])
     assert report.kept_rows == [0, 2, 3, 5]
     assert MoleculeReport.from_dict(report.to_dict()) == report
     assert all(type(entry) is list for entry in report.to_dict()["invalid"])
@@ -208,6 +208,6 @@ def test_reports_say_which_rows_are_left_out_and_come_back():
         "  row 1: invalid SMILES 'C1C': not a valid SMILES",
         "  row 3: the molecule of row 0 again",
     ]
-    many = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
-    assert "... and 15 more" in many
-    assert "row 10:" not in many
+    text = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
+    assert "... and 15 more" in text
+    assert "row 10:" not in text

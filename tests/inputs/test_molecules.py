@@ -18,14 +18,14 @@ def molecules(**options):
     return MoleculeDataset.from_smiles(SMILES, Y, ["a", "b"], **options)
 
 
-def test_molecules_get_the_vectors_that_others_have():
+def test_new_molecules_get_the_vectors_of_training():
     dataset = molecules(pre_transform=Fingerprint("morgan", 64))
     kind = fitted(Molecules(), dataset)
     (sample,) = kind.transform(["CO"])
     assert sample.morgan.equal(dataset[2].morgan)
     assert sample.edge_index.equal(dataset[2].edge_index)
     assert "maccs" not in sample
-    # samples without it, too
+    # Vectors are added to samples that have none.
     assert kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))
     with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
         kind.transform(["C", "C("])
@@ -34,7 +34,7 @@ def test_molecules_get_the_vectors_that_others_have():
         kind.transform(["C"])
 
 
-def test_molecules_are_described_if_asked_for():
+def test_steps_add_vectors_unless_scaled():
     (described,), (plain,) = Molecules.steps(), Molecules.steps(scaled=True)
     samples = described.fit_transform(molecules(), SPLIT)
     assert tuple(described.sizes) == VECTORS
@@ -71,7 +71,7 @@ def test_bonds_have_names_and_atoms():
     assert Molecules().links(salt).ends.shape == (0, 2)
 
 
-def test_atoms_and_bonds_that_may_change_places_are_alike():
+def test_symmetric_atoms_and_bonds_are_alike():
     [toluene] = MoleculeDataset.from_smiles(["Cc1ccccc1"], np.eye(1), ["a"])
     atoms, bonds = Molecules().symmetry(toluene), Molecules().links(toluene).symmetry
     assert atoms[2] == atoms[6] != atoms[4]
@@ -79,13 +79,13 @@ def test_atoms_and_bonds_that_may_change_places_are_alike():
     assert [int(group.sum()) for group in Molecules().groups(toluene)] == [6]
 
 
-def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
+def test_a_bond_is_cut_in_both_directions_and_in_vectors():
     describe = Fingerprint("morgan", 64)
     [acid] = MoleculeDataset.from_smiles(["CC(=O)O"], np.eye(1), ["a"], pre_transform=describe)
     cut = Molecules().without_link(acid, 1)
     assert cut.edge_index.tolist() == [[0, 1, 1, 3], [1, 0, 3, 1]]
-    is_left = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]
-    assert cut.edge_attr.equal(acid.edge_attr[is_left])
+    edges = [acid.edge_index.T.tolist().index(pair) for pair in cut.edge_index.T.tolist()]
+    assert cut.edge_attr.equal(acid.edge_attr[edges])
     assert cut.x.equal(acid.x)
     assert cut.smiles == acid.smiles
     assert cut.morgan.equal(Fingerprint("morgan", 64)(Data(smiles="*=C(C)O.*=O")).morgan)
@@ -93,14 +93,14 @@ def test_a_bond_is_left_out_in_both_directions_and_in_vectors():
 
 
 @pytest.mark.parametrize("name", Molecules.views)
-def test_views_are_of_unit_length_and_come_back(name):
+def test_views_are_of_unit_length_and_are_restored(name):
     (kind,) = Molecules.steps()
     samples = kind.fit_transform(molecules(), SPLIT)
     view = Molecules.views[name]().fit(samples)
     lengths = np.square(view.matrix(samples)).sum(axis=1)
     assert (lengths > 0.5).all()
     assert (lengths < 1 + 1e-5).all()
-    again = Molecules.views[name]().load_state_dict(view.state_dict())
-    np.testing.assert_array_equal(again.matrix(samples), view.matrix(samples))
+    restored = Molecules.views[name]().load_state_dict(view.state_dict())
+    np.testing.assert_array_equal(restored.matrix(samples), view.matrix(samples))
     with pytest.raises(ValueError, match="molecules with one of the vectors"):
         Molecules.views[name]().fit(molecules())

@@ -71,58 +71,58 @@ READ = [
 @pytest.mark.parametrize(
     ("cells", "notation", "values"), READ, ids=[cells[0] for cells, _, _ in READ]
 )
-def test_numbers_in_any_writing(cells, notation, values):
-    found = find_notation(cells)
-    assert found == notation
-    assert [found.parse(cell) for cell in cells] == pytest.approx(values)
-    assert notation_of(found.to_dict()) == found
-    assert str(found)
+def test_numbers_in_any_notation_are_parsed(cells, notation, values):
+    inferred = find_notation(cells)
+    assert inferred == notation
+    assert [inferred.parse(cell) for cell in cells] == pytest.approx(values)
+    assert notation_of(inferred.to_dict()) == inferred
+    assert str(inferred)
 
 
-#: Cells without a notation: of "yes" alone, the other word may not be no.
+#: Cells without a notation. The opposite of "yes" alone is unknown.
 OTHERS = ["yes", "10-20", "<5", "1_000", "inf", "1e999", "\u0663", "2024-02-30", "24:60"]
 OTHERS += ["13:00 pm", "12,34,567"]
-#: Pairs of cells without one in common.
+#: Pairs of cells without a common notation.
 PAIRS = ["red|blue", "1|x", "5 mg|5 g", "5 mg|5", "1:30|1h 30m", "$45k|$1.2m", "$45k|$45000"]
 PAIRS += ["$5 USD|$5 CAD", "yes|maybe", "A1|B2", "1,5|1.5"]
 
 
 @pytest.mark.parametrize("cells", [*OTHERS, *PAIRS])
-def test_other_texts_are_no_numbers(cells):
+def test_other_texts_have_no_notation(cells):
     assert find_notation(cells.split("|")) is None
 
 
 @pytest.mark.parametrize(
     "cells", [["01/02/2024"], ["1,100", "2,150"], ["3:45", "1:02:45", "4:10"], ["75:10", "3:45"]]
 )
-def test_writings_that_mean_two_things_are_refused(cells):
+def test_ambiguous_cells_are_refused(cells):
     with pytest.raises(AmbiguousError):
         find_notation(cells)
 
 
-def test_what_is_known_of_the_file_decides():
+def test_ambiguous_cells_are_settled_by_context():
     assert find_notation(["1,100"], delimiter=",") == Number(".", ",")
     assert find_notation(["1,100"], decimal=",") == Number(",")
     assert find_notation(["1,100"], decimal=".") == Number(".", ",")
     assert find_notation(["3.5"], decimal=",") is None
     assert find_notation(["01/02/2024", "31/01/2024"]) == Date("%d/%m/%Y")
-    assert find_notation(["05/05/2024"]).parse("05/05/2024") == 19848  # the same in either way
+    assert find_notation(["05/05/2024"]).parse("05/05/2024") == 19848  # Both orders give this date.
 
 
-def test_blank_cells():
+def test_blank_cells_are_recognized():
     blank = ["", " ", "NA", "n/a", "NaN", "-nan", "NULL", "None", "<NA>", r"\N", "?", "NaT"]
     assert [cell for cell in blank if not is_blank(cell)] == []
     assert [cell for cell in ("0", "no", "-", "nil", "nothing") if is_blank(cell)] == []
 
 
-def test_plain_numbers_are_those_that_files_mean():
+def test_plain_numbers_are_decimal_and_finite():
     assert plain_numbers(["1", "-2e3", ".5"]) == [1, -2000, 0.5]
     for cell in ("1_0", "inf", "nan", "\u0663", "x", "1e999"):
         assert plain_numbers(["1", cell]) is None
 
 
 def test_cells_are_described():
-    described = {"9,5": "decimal comma", "45%": "percentage", "5 mg": "'mg'"}
-    described |= {"2024-01-31": "date", "7:30": "time", "x": "text"}
-    for cell, words in described.items():
-        assert words in looks_like(cell)
+    descriptions = {"9,5": "decimal comma", "45%": "percentage", "5 mg": "'mg'"}
+    descriptions |= {"2024-01-31": "date", "7:30": "time", "x": "text"}
+    for cell, description in descriptions.items():
+        assert description in looks_like(cell)

@@ -10,7 +10,7 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 
 
 class Shift(Preprocessor):
-    """Takes and gives arrays, so that what a chain does is seen."""
+    """Adds a number to an array, to make the steps of a chain visible."""
 
     def __init__(self, by: float = 0.0) -> None:
         self.by = np.array([by])
@@ -33,7 +33,7 @@ class Shift(Preprocessor):
         return self
 
 
-def test_each_step_is_fitted_to_what_those_before_it_make_of_training_samples():
+def test_each_step_is_fitted_to_the_output_of_previous_steps():
     chain = Chain(Shift(), Shift(1.0))
     out = chain.fit_transform(np.array([1.0, 2.0]), None)
     assert out.tolist() == [(30 + 41) * 10, (40 + 41) * 10]
@@ -52,12 +52,12 @@ def test_states_are_plain_and_restored_by_name():
     assert repr(Chain(TfIdf(), Scale("quantile"))) == "Chain(TfIdf(), Scale('quantile'))"
 
 
-def test_classes_that_nobody_knows_are_named():
+def test_unknown_classes_are_named():
     with pytest.raises(ValueError, match=r"\[.*'TfIdf'.*\] \(got 'Stem'\); import the module"):
         from_state({"name": "Stem", "state": {}})
 
 
-def test_the_name_of_a_class_of_another_module_is_refused():
+def test_repeated_names_of_classes_are_refused():
     with pytest.raises(ValueError, match=r"a name of its own.*'tg_mlc\.inputs\.scalers\.TfIdf'"):
         type("TfIdf", (Shift,), {})
     entry = {"name": "TfIdf", "state": {"idf": np.ones(2), "counts": True}}

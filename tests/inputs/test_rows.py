@@ -1,4 +1,4 @@
-"""Rows by names of columns, and other inputs that are read one by one."""
+"""Tests rows that are dicts by column name, and other inputs that are read one by one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def without(*names):
     return {name: cell for name, cell in ROWS[0].items() if name not in names}
 
 
-def test_rows_of_a_frame_are_read_as_the_frame():
+def test_rows_of_a_frame_are_read_like_the_frame():
     expected = TABLE.transform(FRAME).rows("x")
     np.testing.assert_array_equal(TABLE.transform(ROWS).rows("x"), expected)
-    turned = [dict(reversed(row.items())) if i % 2 else row for i, row in enumerate(ROWS)]
-    np.testing.assert_array_equal(TABLE.transform(turned).rows("x"), expected)
+    reordered = [dict(reversed(row.items())) if i % 2 else row for i, row in enumerate(ROWS)]
+    np.testing.assert_array_equal(TABLE.transform(reordered).rows("x"), expected)
     np.testing.assert_array_equal(TABLE.transform(pd.Series(ROWS)).rows("x"), expected)
     for row in range(4):
         np.testing.assert_array_equal(TABLE.transform([ROWS[row]]).rows("x")[0], expected[row])
@@ -55,7 +55,7 @@ def test_rows_of_a_frame_are_read_as_the_frame():
         ({"age": True}, "age", 1),
         ({"age": None}, "age", np.nan),
         ({"age": pd.NA}, "age", np.nan),
-        ({"price": 3.25}, "price", 3.25),  # a number is none of the texts of its column
+        ({"price": 3.25}, "price", 3.25),  # Numbers are not parsed as texts.
         ({"price": "3,25"}, "price", 3.25),
         ({"day": date(2024, 2, 1)}, "day", 19754),
         ({"day": datetime(2024, 2, 1, 12, tzinfo=timezone.utc)}, "day", 19754.5),
@@ -70,10 +70,10 @@ def test_rows_of_a_frame_are_read_as_the_frame():
 )
 def test_cells_are_read_by_their_own_types(cells, column, expected):
     rows = [{**ROWS[0], **cells}, {**ROWS[1], "age": "33", "price": 7, "day": "2024-01-01"}]
-    place = TABLE.feature_names.index(column)
+    index = TABLE.feature_names.index(column)
     for order in (slice(None), slice(None, None, -1)):
         x = TABLE.transform(rows[order]).rows("x")[order.step or 0]
-        np.testing.assert_allclose(x[place], expected)
+        np.testing.assert_allclose(x[index], expected)
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_cells_are_read_by_their_own_types(cells, column, expected):
         ([1, 2], "Expected a row of .* columns \\(got 2\\)"),
     ],
 )
-def test_a_row_that_cannot_be_read_has_a_reason_of_its_own(row, reason):
+def test_each_unreadable_row_has_a_reason(row, reason):
     with pytest.raises(ValueError, match=f"{reason}.* in row 1"):
         TABLE.transform([ROWS[0], row, ROWS[1]])
-    alone, beside = TABLE.unreadable([row]), TABLE.unreadable([ROWS[0], row, ROWS[1]])
-    assert [*beside] == [1]
-    assert beside[1] == alone[0]
+    alone_reasons, reasons = TABLE.unreadable([row]), TABLE.unreadable([ROWS[0], row, ROWS[1]])
+    assert [*reasons] == [1]
+    assert reasons[1] == alone_reasons[0]
 
 
-def test_columns_that_training_did_not_have_are_ignored_as_those_of_frames():
+def test_columns_that_training_did_not_have_are_ignored():
     expected = TABLE.transform(FRAME.assign(id=7)).rows("x")
-    more = [{"id": 7, **row, "note": "x"} for row in ROWS]
-    np.testing.assert_array_equal(TABLE.transform(more).rows("x"), expected)
+    wider_rows = [{"id": 7, **row, "note": "x"} for row in ROWS]
+    np.testing.assert_array_equal(TABLE.transform(wider_rows).rows("x"), expected)
     assert NAMED.transform([{"w": 3, "v": 2, "u": 1}])[0].x.tolist() == [[1, 2]]
     with pytest.raises(ValueError, match="Expected one column 'age'"):
         TABLE.transform(FRAME.assign(AGE=1))
@@ -120,12 +120,12 @@ def test_models_without_names_of_columns_take_rows_in_order():
     assert [*PLAIN.unreadable([{}, [1, 2], {"a": 1, "b": 2, "c": 3}])] == [0, 2]
 
 
-def test_rows_of_numbers_are_read_by_themselves():
-    good = [[1, 2], ["3", 4], [None, 2.5], ["NA", 2.5], [True, 2], {"u": 5, "v": 6}]
-    bad = [[1], ["x", 1], ["1_000", 1], [1e39, 1], None, 3]
-    rows = [row for pair in zip(good, bad, strict=True) for row in pair]
+def test_rows_of_numbers_are_read_one_by_one():
+    good_rows = [[1, 2], ["3", 4], [None, 2.5], ["NA", 2.5], [True, 2], {"u": 5, "v": 6}]
+    bad_rows = [[1], ["x", 1], ["1_000", 1], [1e39, 1], None, 3]
+    rows = [row for pair in zip(good_rows, bad_rows, strict=True) for row in pair]
     assert [*NAMED.unreadable(rows)] == [1, 3, 5, 7, 9, 11]
-    x = NAMED.transform(good).rows("x")
+    x = NAMED.transform(good_rows).rows("x")
     nan = np.nan
     np.testing.assert_array_equal(x, [[1, 2], [3, 4], [nan, 2.5], [nan, 2.5], [1, 2], [5, 6]])
 
@@ -142,22 +142,22 @@ def test_many_rows_with_blank_cells_are_read_at_once():
 
 
 @pytest.mark.parametrize("name", ["bag", "sequence"])
-def test_texts_words_and_numbers_stand_beside_each_other(name):
+def test_texts_words_and_numbers_can_be_mixed(name):
     words = WORDS[name]
     inputs = ["old doll", ["red", "apple"], [1, 2], "red", {"text": "old old"}, []]
     if name == "bag":
         inputs += [[0, 1, 0, 2, 0][: words.num_inputs], dict.fromkeys(words.feature_names, 1)]
-    together = words.transform(inputs)
-    for sample, one in zip(together, inputs, strict=True):
-        alone = words.transform([one])[0]
+    samples = words.transform(inputs)
+    for sample, raw in zip(samples, inputs, strict=True):
+        alone = words.transform([raw])[0]
         assert sample.x.tolist() == alone.x.tolist()
         ones = torch.ones(len(sample.x))
         assert sample.get("weight", ones).tolist() == alone.get("weight", ones).tolist()
-    wrong = [None, 3, {}, {"text": "a", "title": "b"}, ["a", 1], [10**6], [None]]
-    mixed = [one for pair in zip(wrong, (inputs * 2)[: len(wrong)], strict=True) for one in pair]
+    faulty = [None, 3, {}, {"text": "a", "title": "b"}, ["a", 1], [10**6], [None]]
+    mixed = [raw for pair in zip(faulty, (inputs * 2)[: len(faulty)], strict=True) for raw in pair]
     refused = words.unreadable(mixed)
     assert [*refused] == [*range(0, len(mixed), 2)]
-    assert [*refused.values()] == [words.unreadable([one])[0] for one in wrong]
+    assert [*refused.values()] == [words.unreadable([raw])[0] for raw in faulty]
 
 
 def test_other_kinds_take_rows_of_one_column():

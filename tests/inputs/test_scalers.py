@@ -18,28 +18,28 @@ SPLIT = Split(torch.tensor([0, 1]), torch.tensor([2]), torch.tensor([3]), "by ha
 COUNTS = np.array([[1, 0, 2, 0], [0, 3, 1, 0], [4, 1, 1, 0]])
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_it_is_what_scikit_learn_does_where_all_words_are_known(form):
-    known = COUNTS[:, :3]
-    reference = TfidfTransformer(sublinear_tf=True).fit(known).transform(known)
-    weighted = TfIdf().learn(form(known)).weigh(form(known))
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_weights_of_known_words_are_those_of_scikit_learn(convert):
+    known_counts = COUNTS[:, :3]
+    reference = TfidfTransformer(sublinear_tf=True).fit(known_counts).transform(known_counts)
+    weighted = TfIdf().learn(convert(known_counts)).weigh(convert(known_counts))
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
 
 
-def test_new_documents_are_weighed_one_by_one_from_what_is_kept():
-    again = from_state(to_state(TfIdf().learn(COUNTS)))
-    together = again.weigh(COUNTS).toarray()
+def test_new_documents_are_weighed_one_by_one_from_the_state():
+    restored = from_state(to_state(TfIdf().learn(COUNTS)))
+    together = restored.weigh(COUNTS).toarray()
     for counts, weights in zip(COUNTS, together, strict=True):
-        np.testing.assert_array_equal(again.weigh(counts[None]).toarray()[0], weights)
+        np.testing.assert_array_equal(restored.weigh(counts[None]).toarray()[0], weights)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
 
 
 def test_words_of_no_training_document_weigh_nothing():
-    weigh = TfIdf().learn(COUNTS)
-    with_new = weigh.weigh([[1, 0, 2, 7]])
-    np.testing.assert_array_equal(with_new.toarray(), weigh.weigh([[1, 0, 2, 0]]).toarray())
-    assert with_new.indices.tolist() == [0, 2]
-    assert weigh.weigh([[0, 0, 0, 7]]).nnz == 0
+    tfidf = TfIdf().learn(COUNTS)
+    weights = tfidf.weigh([[1, 0, 2, 7]])
+    np.testing.assert_array_equal(weights.toarray(), tfidf.weigh([[1, 0, 2, 0]]).toarray())
+    assert weights.indices.tolist() == [0, 2]
+    assert tfidf.weigh([[0, 0, 0, 7]]).nnz == 0
 
 
 def test_bad_arguments_are_named():
@@ -53,11 +53,11 @@ def test_bad_arguments_are_named():
 def test_weights_are_not_taken_for_counts(weights):
     with pytest.raises(ValueError, match="whole numbers of words"):
         TfIdf().learn(COUNTS).weigh(weights)
-    # Documents with weights keep them, also where those of some are whole numbers.
-    known = TfIdf().learn(weights)
+    # Weights are kept, even in documents whose weights are whole numbers.
+    tfidf = TfIdf().learn(weights)
     expected = weights / np.linalg.norm(weights, axis=1, keepdims=True)
-    np.testing.assert_allclose(known.weigh(weights).toarray()[:, :3], expected[:, :3], atol=0.1)
-    np.testing.assert_allclose(known.weigh([[3, 4, 0, 0]]).toarray(), [[0.6, 0.8, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(tfidf.weigh(weights).toarray()[:, :3], expected[:, :3], atol=0.1)
+    np.testing.assert_allclose(tfidf.weigh([[3, 4, 0, 0]]).toarray(), [[0.6, 0.8, 0, 0]], atol=1e-6)
 
 
 @pytest.fixture
@@ -67,24 +67,24 @@ def documents():
     return ArrayDataset(Records(tokens, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples())
 
 
-def test_rarity_is_that_of_training_documents(documents):
+def test_rarity_is_computed_from_training_documents(documents):
     counts = bag_of_words(documents).toarray()
     reference = TfidfTransformer(sublinear_tf=True).fit(counts[:2]).transform(counts)
     weighted = bag_of_words(TfIdf().fit_transform(documents, SPLIT))
     np.testing.assert_allclose(weighted.toarray(), reference.toarray(), atol=1e-6)
-    other = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
-    others = bag_of_words(TfIdf().fit_transform(documents, other))
-    assert not np.allclose(weighted.toarray(), others.toarray())
+    other_split = Split(torch.tensor([0, 3]), torch.tensor([1]), torch.tensor([2]), "by hand")
+    other_weighted = bag_of_words(TfIdf().fit_transform(documents, other_split))
+    assert not np.allclose(weighted.toarray(), other_weighted.toarray())
 
 
 def test_words_of_no_training_document_are_left_out(documents):
     # This document has the second word only.
-    first = Split(torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand")
-    weighted = bag_of_words(TfIdf().fit_transform(documents, first))
+    split = Split(torch.tensor([1]), torch.tensor([2]), torch.tensor([0, 3]), "by hand")
+    weighted = bag_of_words(TfIdf().fit_transform(documents, split))
     assert weighted.toarray().tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
 
 
-def test_words_that_have_weights_keep_them():
+def test_weighted_words_keep_their_weights():
     x = sp.csr_array(np.array([[0.3, 0.4, 0], [0.01, 0, 0], [0, 0, 0], [0.6, 0.8, 0.5]]))
     dataset = ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())
     weighted = bag_of_words(TfIdf().fit_transform(dataset, SPLIT))
@@ -93,14 +93,14 @@ def test_words_that_have_weights_keep_them():
     assert weighted.nnz == 5  # The third word is in no training document.
 
 
-@pytest.mark.parametrize("test", [[1.0, 2.0, 3.0], [0.5, 2.5, 3.0]])
-def test_whether_words_are_counts_is_not_asked_of_test_documents(test):
-    x = sp.csr_array(np.array([[0.3, 0.4, 0.5], [0.1, 0, 0], [0, 0, 0], test]))
+@pytest.mark.parametrize("test_document", [[1.0, 2.0, 3.0], [0.5, 2.5, 3.0]])
+def test_training_documents_alone_decide_if_words_are_counts(test_document):
+    x = sp.csr_array(np.array([[0.3, 0.4, 0.5], [0.1, 0, 0], [0, 0, 0], test_document]))
     dataset = ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())
     assert not TfIdf().fit(dataset, SPLIT).counts
-    counts = sp.csr_array(np.array([[1.0, 2.0, 1.0], [1, 0, 0], [0, 0, 0], test]))
-    weigh = TfIdf().fit(ArrayDataset(Records(counts, Y, ["a", "b"]).to_samples()), SPLIT)
-    np.testing.assert_allclose(weigh.idf, TfIdf().learn(counts[:2]).idf, rtol=1e-6)
+    counts = sp.csr_array(np.array([[1.0, 2.0, 1.0], [1, 0, 0], [0, 0, 0], test_document]))
+    tfidf = TfIdf().fit(ArrayDataset(Records(counts, Y, ["a", "b"]).to_samples()), SPLIT)
+    np.testing.assert_allclose(tfidf.idf, TfIdf().learn(counts[:2]).idf, rtol=1e-6)
 
 
 def test_sequences_become_weighted_bags(documents):
@@ -114,13 +114,13 @@ def test_sequences_become_weighted_bags(documents):
     assert bags.label_parents == [("a", "b")]
 
 
-def test_log_counts() -> None:
+def test_log_counts_scale_rows() -> None:
     scaled = LogCounts()(torch.tensor([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0]]))
     torch.testing.assert_close(scaled[0], torch.tensor([0.0, 1.0, 2.0]) * (3 / 5) ** 0.5 * 0.5)
     assert (scaled[1] == 0).all()
 
 
-def test_quantile_scaler() -> None:
+def test_the_quantile_scaler_standardizes_columns() -> None:
     torch.manual_seed(0)
     x = torch.cat([torch.randn(1000, 1).exp() * 1e4, torch.ones(1000, 1)], dim=1)
     scaler = QuantileScaler(2).fit(x)
@@ -130,11 +130,11 @@ def test_quantile_scaler() -> None:
     assert (scaled[:, 1] == 0).all()  # A column that does not vary is 0.
     assert (scaled[x[:, 0].argsort(), 0].diff() >= 0).all()
     assert scaler(torch.tensor([[torch.nan, 1.0], [torch.inf, 1.0], [-1e9, 1.0]])).isfinite().all()
-    other = QuantileScaler(2)
+    restored = QuantileScaler(2)
     with pytest.raises(ValueError, match="a scaler that knows quantiles"):
-        other(x)
-    other.load_state_dict(scaler.state_dict())
-    assert torch.equal(other(x), scaled)
+        restored(x)
+    restored.load_state_dict(scaler.state_dict())
+    assert torch.equal(restored(x), scaled)
     with pytest.raises(ValueError, match=r"training vectors of shape \[N, 2\] \(got \[4, 3\]\)"):
         scaler.fit(torch.zeros(4, 3))
 

@@ -46,7 +46,7 @@ TWELVE = [str(i * i) for i in range(12)]
         ([f"CHEMBL{i}" for i in range(9)], "category", [f"a=CHEMBL{i}" for i in range(9)]),
     ],
 )
-def test_roles_of_texts(cells, role, names):
+def test_columns_of_texts_get_roles(cells, role, names):
     column = only(cells)
     assert (column.role, column.features) == (role, names)
 
@@ -81,12 +81,12 @@ SONGS = [f"song{i % 101}" for i in range(202)]
         ([["x"], ["y"]], r"one value in every cell .*row 0, column 'a'.*ignore=\['a'\]"),
     ],
 )
-def test_columns_that_are_refused(cells, message):
+def test_unclear_columns_are_refused(cells, message):
     with pytest.raises(ValueError, match=message):
         only(cells)
 
 
-def test_hints_overrule():
+def test_hints_override_inferred_roles():
     assert only(["12", "9,5"], Hints(decimal=",")).notation["decimal"] == ","
     assert only(["1", "2", "1"], Hints(categorical=["a"])).features == ["a=1", "a=2"]
     assert only(["x", "1"] * 3, Hints(ignore=["a"])).role == "ignored"
@@ -112,7 +112,7 @@ def test_hints_overrule():
         (TWELVE, "number", ["size", "paid", "grid"]),
     ],
 )
-def test_columns_that_number_the_rows(cells, role, names):
+def test_columns_that_number_the_rows_are_ids(cells, role, names):
     assert [infer(**{name: cells}).columns[0].role for name in names] == [role] * len(names)
 
 
@@ -133,19 +133,19 @@ def test_a_column_without_a_name_is_no_input():
         ("day", ["20240131", "20240201"] * 6, "'20240131', taken as numbers"),
     ],
 )
-def test_columns_that_are_warned_of(name, cells, message):
+def test_suspicious_columns_are_warned_of(name, cells, message):
     with pytest.warns(UserWarning, match=f"Column '{name}'.*{message}"):
         assert [column.name for column in infer(**{name: cells}).inputs] == [name]
 
 
-def test_columns_that_are_as_usual():
+def test_usual_columns_raise_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for cells in (["App", "web"] * 6, ["-99", "-5", "52"] * 4, ["-98", "1", "2"] * 4):
             assert only(cells).features
 
 
-def test_values_that_single_precision_would_take_for_one():
+def test_values_too_close_for_single_precision_are_found():
     seconds = [f"2024-01-31 12:00:{second:02d}" for second in range(3)]
     for cells in (np.array(seconds, dtype=object), np.array(seconds, dtype="datetime64[s]")):
         schema = Schema.infer({"seen": cells}, {})
@@ -159,7 +159,7 @@ def test_values_that_single_precision_would_take_for_one():
         only(["16777217", "16777216", "3"])
 
 
-def test_dots_that_may_stand_between_thousands():
+def test_dots_that_may_separate_thousands_are_warned_of():
     with pytest.warns(UserWarning, match="'a' has three digits behind each dot, such as '1.100'"):
         infer(Hints(delimiter=";"), a=["1.100", "2.200", "3.300"])
     assert only(["1.100.000", "2.000.000"]).notation["thousands"] == "."
@@ -172,22 +172,22 @@ def test_few_whole_numbers_may_be_codes():
 
 
 @pytest.mark.filterwarnings("ignore:Column 'size' has values")
-def test_new_tables_are_matched():
+def test_columns_of_new_tables_are_matched():
     schema = infer(size=["1", "2"], colour=["red", "blue"])
     new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
     new = {name: np.array(cells, dtype=object) for name, cells in new.items()}
     with pytest.warns(UserWarning, match="'colour' has values that training did not.*'green'"):
         matrix = schema.matrix(new)
     np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])
-    again = Schema.from_dict(schema.to_dict())
-    assert again == schema
+    restored = Schema.from_dict(schema.to_dict())
+    assert restored == schema
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\] .*is 'sizes' meant\?"):
         schema.matrix({"sizes": np.array(["1"]), "colour": np.array(["red"])})
     with pytest.raises(ValueError, match="differ in case or spaces alone"):
         match_names(["size"], ["Size", "SIZE"])
 
 
-def test_cells_that_are_written_otherwise_are_refused_by_row():
+def test_cells_in_another_notation_are_refused_by_row():
     schema = infer(price=["1,5 €", "2,5 €"])
     cells = {"price": np.array(["3,5 €", "$4", "", "NA"], dtype=object)}
     with pytest.raises(ValueError, match=r"row 1, column 'price'.*'\$4'"):
@@ -199,11 +199,11 @@ def test_cells_that_are_written_otherwise_are_refused_by_row():
 
 
 def test_the_reason_of_equal_cells_is_found_once(monkeypatch):
-    asked, refused = [], {}
-    monkeypatch.setattr(reading, "looks_like", lambda cell: asked.append(cell) or "text")
+    described, refused = [], {}
+    monkeypatch.setattr(reading, "looks_like", lambda cell: described.append(cell) or "text")
     cells = {name: np.array(["ten", "ten", "1", "two"], dtype=object) for name in ("a", "b")}
     infer(a=["1", "2"], b=["1", "2"]).matrix(cells, refused=refused)
-    assert asked == ["ten", "two"]
+    assert described == ["ten", "two"]
     assert list(refused) == [0, 1, 3]
 
 
@@ -215,7 +215,7 @@ def test_numbers_of_more_than_32_bits_are_refused_by_row(cells):
         schema.matrix({"price": np.array(cells)})
 
 
-def test_data_frames_have_types():
+def test_types_of_data_frames_are_used():
     frame = pd.DataFrame({"size": [1.5, None], "loud": [True, False], "texts": ["3", "4"]})
     frame["count"] = pd.array([1, None], dtype="Int64")
     frame["seen"] = pd.to_datetime(["1970-01-02", None])
@@ -231,7 +231,7 @@ def test_data_frames_have_types():
         cells_of(pd.DataFrame([[1, 2]], columns=["a", "a "]))
 
 
-def test_a_schema_prints_what_is_read():
+def test_a_printed_schema_describes_columns():
     schema = infer(name=[f"n{i}" for i in range(10)], price=["$5"] * 10, colour=["red"] * 10)
     lines = str(schema).splitlines()
     assert lines[0].split() == ["column", "role", "read", "as", "example", "missing"]
@@ -241,7 +241,7 @@ def test_a_schema_prints_what_is_read():
 
 
 def test_schemas_of_files_are_checked():
-    wrong = [{"name": "a"}, {"role": "id"}, {"name": "a", "role": "x"}]
-    for column in (*wrong, {"name": "a", "role": "id", "b": 1}):
+    wrong_columns = [{"name": "a"}, {"role": "id"}, {"name": "a", "role": "x"}]
+    for column in (*wrong_columns, {"name": "a", "role": "id", "b": 1}):
         with pytest.raises(ValueError, match="a column with a 'name' and one of the roles"):
             Schema.from_dict({"columns": [column]})

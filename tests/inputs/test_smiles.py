@@ -83,12 +83,12 @@ def test_fragments_become_components_of_one_graph():
         ("InChI=1S/nothing", "not a valid InChI"),
     ],
 )
-def test_refusals_come_with_their_reason(smiles, reason):
+def test_refused_smiles_come_with_a_reason(smiles, reason):
     with pytest.raises(MoleculeError, match=reason):
         molecule_from_smiles(smiles)
 
 
-def test_rdkit_is_quiet_here_and_loud_again_afterwards(capfd):
+def test_the_logs_of_rdkit_are_muted_and_restored(capfd):
     RDLogger.EnableLog("rdApp.*")
     with pytest.raises(MoleculeError):
         molecule_from_smiles("C1CC")
@@ -104,7 +104,7 @@ def test_an_unknown_sanitization_problem_still_has_a_reason(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", GENERATORS)
-def test_counts(kind):
+def test_fingerprints_are_counts_of_rdkit(kind):
     data = Fingerprint(kind, num_bits=512)(Data(smiles=SMILES))
     expected = GENERATORS[kind].GetCountFingerprintAsNumPy(Chem.MolFromSmiles(SMILES))
     assert data[kind].dtype == torch.float
@@ -112,14 +112,14 @@ def test_counts(kind):
     assert data[kind].max() > 1
 
 
-def test_maccs_keys():
+def test_maccs_keys_are_those_of_rdkit():
     data = Fingerprint("maccs")(Data(smiles=SMILES))
     assert data.maccs.shape == (1, 167)
     keys = MACCSkeys.GenMACCSKeys(Chem.MolFromSmiles(SMILES)).GetOnBits()
     assert data.maccs[0].nonzero().flatten().tolist() == list(keys)
 
 
-def test_descriptors_are_those_of_rdkit_without_the_slow_two():
+def test_descriptors_are_those_of_rdkit_without_ipc():
     transform = MoleculeDescriptors()
     data = transform(Data(smiles=SMILES))
     assert data.descriptors.shape == (1, transform.num_descriptors)
@@ -128,7 +128,7 @@ def test_descriptors_are_those_of_rdkit_without_the_slow_two():
     torch.testing.assert_close(data.descriptors, torch.tensor([expected], dtype=torch.float))
 
 
-def test_a_descriptor_that_rdkit_cannot_compute_is_nan_and_none_is_infinite():
+def test_descriptors_that_rdkit_cannot_compute_are_nan():
     data = MoleculeDescriptors()(Data(smiles="[Na+]"))
     assert data.descriptors.isnan().any()
     assert not data.descriptors.isinf().any()
@@ -159,7 +159,7 @@ def test_large_molecules_are_refused_at_once(smiles):
     assert time.monotonic() - start < 10
 
 
-def test_the_largest_size_is_an_option(monkeypatch):
+def test_the_largest_size_can_be_set(monkeypatch):
     monkeypatch.setenv("TG_MLC_MAX_ATOMS", "3")
     assert molecule_from_smiles("[13CH3][13CH2][OH]").num_nodes == 3
     with pytest.raises(MoleculeError, match="more than 3 atoms"):
@@ -172,10 +172,10 @@ def test_the_largest_size_is_an_option(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["x" * 10**6, "C" * 900 + "(", "c1" * 300, "N(C)(C)(C)C." * 70 + "C"]
+    "long_smiles", ["x" * 10**6, "C" * 900 + "(", "c1" * 300, "N(C)(C)(C)C." * 70 + "C"]
 )
-def test_no_message_quotes_a_long_smiles_whole(wrong):
-    smiles, y = ["CCO", wrong, "CC"], [[0.0], [1.0], [1.0]]
+def test_no_message_quotes_a_long_smiles_whole(long_smiles):
+    smiles, y = ["CCO", long_smiles, "CC"], [[0.0], [1.0], [1.0]]
     with pytest.raises(ValueError, match="row 1") as error:
         MoleculeDataset.from_smiles(smiles, y, on_error="raise")
     messages = [str(error.value), str(MoleculeDataset.from_smiles(smiles, y).report)]
@@ -192,20 +192,20 @@ def test_no_message_quotes_a_long_smiles_whole(wrong):
     ("smiles", "expected"),
     [
         ("CC=O", {"*C.*C=O", "*=CC.*=O"}),
-        ("c1ccccc1", {"*C=CC=CC=C*"}),  # all bonds alike
-        # two are double
+        ("c1ccccc1", {"*C=CC=CC=C*"}),  # All bonds are alike.
+        # Two bonds are double.
         ("c1c[nH]cn1", {"*=CN=CNC=*", "*C=CN=CN*", "*C=NC=CN*", "*=CNC=CN=*", "*C=CNC=N*"}),
         ("C[N+](C)(C)C", {"*C.*[N+](C)(C)C"}),
         ("[Na+].[Cl-]", set()),
     ],
 )
-def test_a_bond_that_is_cut_leaves_dummies(smiles, expected):
+def test_cut_bonds_leave_dummy_atoms(smiles, expected):
     bonds = range(Chem.MolFromSmiles(smiles).GetNumBonds())
     cut = {module.without_bond(smiles, bond) for bond in bonds}
-    assert cut == {Chem.CanonSmiles(each) for each in expected}
+    assert cut == {Chem.CanonSmiles(fragments) for fragments in expected}
 
 
-def test_bonds_of_a_ring_that_is_cut_elsewhere_stay_aromatic():
+def test_rings_that_are_not_cut_stay_aromatic():
     assert module.without_bond("Cc1ccccc1", 0) == "*C.*c1ccccc1"
     naphthalene = [module.without_bond("c1ccc2ccccc2c1", bond) for bond in range(11)]
     assert len(set(naphthalene)) == 4
@@ -213,7 +213,7 @@ def test_bonds_of_a_ring_that_is_cut_elsewhere_stay_aromatic():
 
 
 def write_sdf(path, names=("toxic", "bitter")):
-    """Molecules with coordinates in a plane, or with all hydrogens in space."""
+    """Writes molecules, in turn with 2D coordinates and with hydrogens in 3D."""
     with Chem.SDWriter(str(path)) as writer:
         for number, smiles in enumerate(SDF_SMILES * 2):
             mol = Chem.MolFromSmiles(smiles)
@@ -234,7 +234,7 @@ def sdf(tmp_path_factory):
     return write_sdf(tmp_path_factory.mktemp("sdf") / "drugs.sdf")
 
 
-def test_molecules_are_those_of_their_smiles(sdf):
+def test_sdf_molecules_equal_those_of_their_smiles(sdf):
     dataset = from_sdf(sdf, ["toxic", "bitter"])
     assert dataset.label_names == ["toxic", "bitter"]
     assert dataset.y.nan_to_num(-1)[:3].tolist() == [[0, 1], [1, -1], [0, -1]]
@@ -245,10 +245,10 @@ def test_molecules_are_those_of_their_smiles(sdf):
             assert torch.equal(sample[key], expected[key])
 
 
-def test_properties_are_columns(sdf, tmp_path):
-    packed = tmp_path / "drugs.sdf.gz"
-    packed.write_bytes(gzip.compress(sdf.read_bytes().replace(b"\n", b"\r\n")))
-    for path in (sdf, packed):
+def test_sdf_properties_are_columns(sdf, tmp_path):
+    compressed = tmp_path / "drugs.sdf.gz"
+    compressed.write_bytes(gzip.compress(sdf.read_bytes().replace(b"\n", b"\r\n")))
+    for path in (sdf, compressed):
         table = read_table(path)
         assert table.header == [STRUCTURE, "toxic", "bitter", "note"]
         assert len(table) == 12
@@ -273,7 +273,7 @@ def test_broken_records_are_refused_by_number_and_no_row_is_lost(sdf, tmp_path):
     assert dataset.y[:, 0].tolist() == [0, 1, 1, 1, 0, 1, 0, 1, 0, 1]
 
 
-def test_new_molecules_are_like_old_ones(sdf, tmp_path):
+def test_new_molecules_get_the_old_labels(sdf, tmp_path):
     old = from_sdf(sdf, ["toxic", "bitter"])
     table = tmp_path / "new.csv"
     table.write_text("smiles,bitter\nCCN,1\nCCCl,\n")
@@ -292,7 +292,7 @@ def test_more_unreadable_rows_are_skipped_on_request(tmp_path):
         assert len(from_csv(path, ["toxic"], smiles_column="smiles", max_lost=0.334)) == 20
 
 
-def test_wrong_files_are_refused(tmp_path):
+def test_wrong_sdf_files_are_refused(tmp_path):
     path = write_sdf(tmp_path / "a.sdf", ("toxic", STRUCTURE))
     with pytest.raises(ValueError, match="no property 'structure' in an SDF"):
         from_sdf(path, ["toxic"])

@@ -48,7 +48,7 @@ def rows(table):
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_cells_are_those_of_the_module_csv(save, monkeypatch, text, size):
+def test_cells_are_split_as_by_the_csv_module(save, monkeypatch, text, size):
     monkeypatch.setattr(tables, "_BLOCK", size)
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
     header, *records = [(cells, reader.line_num) for cells in reader]
@@ -69,17 +69,17 @@ def test_cells_are_those_of_the_module_csv(save, monkeypatch, text, size):
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|", " ", "§"])
-def test_other_delimiters(save, delimiter):
+def test_other_delimiters_can_be_given(save, delimiter):
     path = save("a,b\n1,2\n\n3,4\n".replace(",", delimiter))
     assert rows(read_table(path, delimiter)) == [["1", "2"], ["3", "4"]]
     with pytest.raises(ValueError, match=r"Expected 2 cells.* row 2 \(line 5\)"):
         read_table(save("a,b\n1,2\n\n3,4\n5".replace(",", delimiter)), delimiter)
-    for wrong in ("", delimiter * 2, "\n", '"'):
+    for wrong_delimiter in ("", delimiter * 2, "\n", '"'):
         with pytest.raises(ValueError, match=r"Expected 'delimiter' .*\(got "):
-            read_table(path, wrong)
+            read_table(path, wrong_delimiter)
 
 
-def test_a_file_without_a_header(save):
+def test_a_header_can_be_given(save):
     assert rows(read_table(save("1,2\n3,4\n"), header=[" a", "b"])) == [["1", "2"], ["3", "4"]]
     with pytest.raises(ValueError, match=r"Expected 1 cells.*row 2 \(line 4\).*\(got 2\)"):
         read_table(save("a\n1\n\n2,3\n"))
@@ -101,7 +101,7 @@ def test_a_file_without_a_header(save):
         ("1,\xe9", r"the byte 0xe9 in line 6\); .*encoding='cp1252'"),
     ],
 )
-def test_rows_that_do_not_fit_are_named(save, monkeypatch, row, message, size):
+def test_malformed_rows_are_named(save, monkeypatch, row, message, size):
     monkeypatch.setattr(tables, "_BLOCK", size)
     path = save(b"a,b\n1,2\n\n3,\n5,6\n" + row.encode("latin-1"))
     if message is None:
@@ -113,17 +113,17 @@ def test_rows_that_do_not_fit_are_named(save, monkeypatch, row, message, size):
 
 
 @pytest.mark.parametrize("read", [read_table, lambda path: next(iter(read_blocks(path)))])
-def test_long_cells(save, read):
-    before = csv.field_size_limit()
+def test_long_cells_are_read(save, read):
+    limit = csv.field_size_limit()
     table = read(save(f'body,calm\n"{"long words " * 20_000}",1\nshort,\n'))
     assert [len(text) for text in table.texts("body")] == [220_000, 5]
     assert list(table.lines) == [2, 3]
-    assert csv.field_size_limit() == before
+    assert csv.field_size_limit() == limit
 
 
 def test_many_rows_in_a_small_file_take_little_memory(save):
     path = save(gzip.compress(b"a,b\n" + b"1,0\n" * 50_000), "rows.csv.gz")
-    read_table(path)  # imports pandas
+    read_table(path)  # The first call imports pandas.
     tracemalloc.start()
     table = read_table(path)
     peak = tracemalloc.get_traced_memory()[1]
@@ -132,7 +132,7 @@ def test_many_rows_in_a_small_file_take_little_memory(save):
     assert peak < 40 * 50_000 + 2**21
 
 
-# Tables of molecules.
+# The tests below read tables of molecules.
 
 
 QUOTED = 'a,smiles,"b, quoted"\n1,CC,0\n0, CO ,1.0\n'
@@ -148,10 +148,10 @@ for blank in ("", " ", "nan", "NaN", "NULL"):
 
 @pytest.mark.parametrize(("text", "columns", "smiles", "y", "names"), MOLECULES)
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_molecules_and_labels(save, text, columns, smiles, y, names, suffix):
+def test_molecules_and_labels_are_read(save, text, columns, smiles, y, names, suffix):
     path = save(COMPRESS[suffix](text.encode()), f"table.csv{suffix}")
-    found, labels, label_names = read_molecules(path, "smiles", columns)
-    assert (found, labels.nan_to_num(-1).tolist(), label_names) == (smiles, y, names)
+    loaded_smiles, labels, label_names = read_molecules(path, "smiles", columns)
+    assert (loaded_smiles, labels.nan_to_num(-1).tolist(), label_names) == (smiles, y, names)
     assert labels.shape == (len(smiles), len(names))
 
 
@@ -177,7 +177,7 @@ WRONG = r"row 1 \(line 4\), column 'b' of .*got '{}'"
         ("", None, r"got the columns \[\]"),
     ],
 )
-def test_tables_of_molecules_that_are_refused(save, text, labels, message):
+def test_wrong_tables_of_molecules_are_refused(save, text, labels, message):
     with pytest.raises(ValueError, match=message):
         read_molecules(save(text), "smiles", labels)
 
@@ -193,14 +193,14 @@ WHOLE = b"smiles,a\n" + b"CC,1\n" * 1000
         ("none.csv.gz", WHOLE, "to be whole .*Not a gzip"),
     ],
 )
-def test_truncated_and_mislabelled_files(save, name, content, message):
+def test_truncated_and_mislabelled_files_are_refused(save, name, content, message):
     with pytest.raises(ValueError, match=rf"{name}.*{message}"):
         read_molecules(save(content, name), "smiles")
 
 
 @settings(max_examples=150)
 @given(data=st.data(), suffix=st.sampled_from(["", ".gz", ".xz"]))
-def test_mutated_files_give_molecules_or_our_error(tmp_path_factory, data, suffix):
+def test_mutated_files_give_molecules_or_a_value_error(tmp_path_factory, data, suffix):
     content = bytearray(COMPRESS[suffix](b"smiles,a,b\nCC,1,\nCO,0,1\n"))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -215,7 +215,7 @@ def test_mutated_files_give_molecules_or_our_error(tmp_path_factory, data, suffi
         assert y.shape == (len(smiles), len(names))
 
 
-# Formats, encodings and label cells.
+# The tests below read formats, encodings and label cells.
 
 ROWS = [{"size": 1.5, "calm": 0}, {"size": None, "calm": 1}]
 
@@ -249,7 +249,7 @@ FORMATS = "a.csv a.parquet a.json a.jsonl a.zip json.zip a.jsonl.gz a.bin a.dat 
 
 
 @pytest.mark.parametrize("name", [*FORMATS.split(), "a.xlsx"])
-def test_every_format_gives_the_same(tmp_path, name):
+def test_every_format_gives_the_same_table(tmp_path, name):
     if name == "a.xlsx":
         pytest.importorskip("openpyxl")
     table = read_table(write_format(tmp_path / name))
@@ -308,7 +308,7 @@ def test_workbooks_have_one_sheet_with_a_table(tmp_path, monkeypatch, sheets, me
         ("a.parquet", b"PAR1 nothing", "to be a parquet file"),
     ],
 )
-def test_other_files_are_named(save, name, content, message):
+def test_files_of_other_formats_are_named(save, name, content, message):
     if content.startswith(b"PAR1"):
         pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match=message):
@@ -326,7 +326,7 @@ def test_addresses_and_archives_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
-def test_encodings_that_the_first_bytes_tell(save, encoding):
+def test_encodings_are_found_by_the_first_bytes(save, encoding):
     table = read_table(save("größe,b\né,1\n".encode(encoding)))
     assert (table.header, rows(table)) == (["größe", "b"], [["é", "1"]])
 
@@ -349,7 +349,7 @@ def test_the_delimiter_is_found(save, text, header):
     assert list(table.lines) == [len(text.splitlines())]
 
 
-def test_what_spreadsheets_add_is_left_out(save):
+def test_blank_rows_and_columns_are_left_out(save):
     table = read_table(save("\n\nsize,calm,,\n1,0,,\n2,1,,\n"))
     assert table.schema([], ["calm"], Hints()).feature_names == ["size"]
     assert list(table.lines) == [4, 5]
@@ -358,7 +358,7 @@ def test_what_spreadsheets_add_is_left_out(save):
         table.schema([], ["calm"], Hints())
 
 
-def test_quotes_that_are_not_closed(save):
+def test_unclosed_quotes_raise_or_warn(save):
     with pytest.raises(ValueError, match="a quote not closed"):
         read_table(save('a,b\n"x,1\ny,2\n"z",3\n'))
     with pytest.warns(UserWarning, match="quoted cell that begins in line 2.*whole rows"):
@@ -368,7 +368,7 @@ def test_quotes_that_are_not_closed(save):
         assert len(read_table(save('a,b\n"one line\nand another",1\n'))) == 1
 
 
-def test_blank_lines_of_one_column_are_rows(save, monkeypatch: pytest.MonkeyPatch):
+def test_blank_lines_in_a_single_column_are_rows(save, monkeypatch: pytest.MonkeyPatch):
     table = read_table(save("body\nx\n\ny\n\n\n"))
     assert (table.texts("body"), list(table.lines)) == (["x", "", "y"], [2, 3, 4])
     path = save("body\nx\n" + "\n" * 20 + "y\n" + "\n" * 20)
@@ -408,7 +408,7 @@ UNKNOWN = ["NA", "nan", "None", "<NA>", "?", "-", "['nan', '']", "NA;?", None]
         *((cell, None) for cell in UNKNOWN),
     ],
 )
-def test_names_of_labels_in_a_cell(cell, names):
+def test_cells_of_label_names_are_parsed(cell, names):
     assert parse_names(cell, ";", lambda: "row 0") == names
 
 
@@ -416,13 +416,13 @@ def test_names_of_labels_in_a_cell(cell, names):
     "cell",
     ["[0, 1, 0]", "1;0;0", "[food, red]", "['food'", "{food,red}", "[['food']]", "[{'id': 1}]"],
 )
-def test_cells_that_begin_as_lists_of_names_and_are_none_are_refused(cell):
+def test_malformed_lists_of_names_are_refused(cell):
     with pytest.raises(ValueError, match=r"Expected .* row 0"):
         parse_names(cell, ";", lambda: "row 0")
 
 
 @pytest.mark.parametrize("separator", [",", "|", "\t", "\n", "\u3001"])
-def test_another_separator_is_named(save, separator):
+def test_other_separators_are_suggested(save, separator):
     table = read_table(save(f'body;topics\nx;"food{separator}red"\ny;food\n'))
     with pytest.raises(ValueError, match=f"label_separator={re.escape(repr(separator))}"):
         table.label_sets("topics", ";")
@@ -431,7 +431,7 @@ def test_another_separator_is_named(save, separator):
     assert table.label_sets("topics", separator) == [{"food", "red"}, {"food"}]
 
 
-def test_the_cure_of_a_cell_without_separator_is_right(save):
+def test_suggested_label_separators_work(save):
     table = read_table(save("body;topics\nx;16 0\ny;3\n"))
     with pytest.raises(ValueError, match=r"\); pass label_separator=' ' if spaces"):
         table.label_sets("topics", None)
@@ -462,12 +462,12 @@ HINTS |= {"1,0": "lack a line", "clam,a": "is 'clam' meant"}
 
 
 @pytest.mark.parametrize(("header", "hint"), HINTS.items())
-def test_what_a_missing_column_may_mean(save, header, hint):
+def test_missing_columns_come_with_a_hint(save, header, hint):
     with pytest.raises(ValueError, match=hint):
         read_table(save(f"{header}\n{header}\n")).schema([], ["calm"], Hints())
 
 
-def test_paths_have_ancestors(save):
+def test_paths_add_their_ancestors(save):
     table = read_table(save("body,topics\nx,A/B/C\ny,E\nz,NA\n"))
     assert table.targets(["topics"], ";")[1] == ["A/B/C", "E"]
     y, names = table.targets(["topics"], ";", "/")
@@ -475,7 +475,7 @@ def test_paths_have_ancestors(save):
     np.testing.assert_array_equal(y, [[1, 1, 1, 0], [0, 0, 0, 1], [np.nan] * 4])
 
 
-def test_names_that_are_paths_above_others_ask_for_a_choice(save):
+def test_names_that_may_be_paths_need_a_choice(save):
     table = read_table(save("body,topics\nx,A/B/C\ny,A/B\n"))
     with pytest.raises(ValueError, match=r"got 'A/B/C', .*'topics'.*label_paths='/' to add all"):
         table.targets(["topics"], ";")
@@ -495,12 +495,12 @@ def test_names_that_look_like_paths_are_warned_of(save, names, is_path):
     table = read_table(save(f"body;topics\n{rows}"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = table.targets("topics", None)[1]
-    assert found == sorted(names.split())
-    assert ["label_paths='/'" in str(each.message) for each in caught] == [True] * is_path
+        label_names = table.targets("topics", None)[1]
+    assert label_names == sorted(names.split())
+    assert ["label_paths='/'" in str(warning.message) for warning in caught] == [True] * is_path
 
 
-def test_labels_in_words(save):
+def test_labels_may_be_words(save):
     table = read_table(save("a,b,c\nTRUE,yes,1\nfalse,N,-\nNA,?,0\n"))
     nan = np.nan
     np.testing.assert_array_equal(

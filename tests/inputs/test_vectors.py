@@ -13,7 +13,7 @@ Y = np.eye(4, 2)
 X = np.array([[1.5, 30, 2], [2.5, 10, np.nan], [0.5, 20, 2], [3.5, 0, 2]])
 
 
-def test_rows_are_those_of_the_same_columns():
+def test_new_rows_have_the_columns_of_training():
     dataset = from_arrays(X, Y, ["a", "b"], ["u", "v", "w"], kind="vector")
     vectors = fitted(Vectors(), dataset)
     samples = vectors.transform([[1, 2, 3.5]])
@@ -25,25 +25,25 @@ def test_rows_are_those_of_the_same_columns():
         vectors.transform([[1.0, 2.0]])
 
 
-def test_columns_of_a_frame_that_training_did_not_have_are_left_out():
+def test_columns_that_training_did_not_have_are_ignored():
     frame = pd.DataFrame({"size": [1.0, 2, 3, 4] * 2, "colour": ["red", "blue"] * 4})
     vectors = fitted(Vectors(), from_arrays(frame, np.ones((8, 1)), kind="vector"))
-    more = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
-    pair = [vectors.transform(each).rows("x") for each in (more, frame)]
-    np.testing.assert_array_equal(*pair)
+    wider = frame.assign(label=1, name=list("abcdefgh"))[["name", "colour", "label", "size"]]
+    matrices = [vectors.transform(table).rows("x") for table in (wider, frame)]
+    np.testing.assert_array_equal(*matrices)
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\]"):
-        vectors.transform(more.drop(columns="size"))
+        vectors.transform(wider.drop(columns="size"))
 
 
 @pytest.mark.parametrize("scaling", ["standard", "quantile", "centred"])
-def test_views_scale_vectors_and_come_back(scaling):
+def test_views_scale_vectors_and_are_restored(scaling):
     dataset = from_arrays(X, Y, kind="vector")
     view = Vectors.views[scaling]().fit(dataset)
     matrix = view.matrix(dataset)
-    again = Vectors.views[scaling]().load_state_dict(view.state_dict())
-    np.testing.assert_array_equal(again.matrix(dataset), matrix)
+    restored = Vectors.views[scaling]().load_state_dict(view.state_dict())
+    np.testing.assert_array_equal(restored.matrix(dataset), matrix)
     assert np.isfinite(matrix).all()
-    assert (matrix[:, 2] == 0).all()  # A constant column, whose missing entry counts as the mean.
+    assert (matrix[:, 2] == 0).all()  # Column 2 is constant, and its missing entry is the mean.
     if scaling != "quantile":
         length = 2 / 3 if scaling == "standard" else 1
         assert np.square(matrix).sum(axis=1).mean() == pytest.approx(length, rel=1e-4)

@@ -20,7 +20,7 @@ DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
 
 
 @pytest.mark.parametrize("kind", ["sequence", "bag"])
-def test_texts_get_the_numbers_of_known_words(kind):
+def test_texts_get_the_indices_of_known_words(kind):
     dataset = from_arrays(
         [["red", "pear"], ["pear"], ["plum", "red"], ["pear"]], Y, ["a", "b"], kind=kind
     )
@@ -31,7 +31,7 @@ def test_texts_get_the_numbers_of_known_words(kind):
     assert words.components(samples[1]) == (["red"] if kind == "bag" else ["red", "red"])
 
 
-def test_words_without_names_are_numbers():
+def test_words_may_be_indices():
     words = fitted(Words(), from_arrays([[0, 2], [1], [2, 2, 1], [5]], Y, ["a", "b"]))
     samples = words.transform([[5, 0], [1]])
     assert [data.x.tolist() for data in samples] == [[5, 0], [1]]
@@ -42,12 +42,12 @@ def test_words_without_names_are_numbers():
 
 def test_samples_of_other_words_are_refused():
     words = fitted(Words(), from_arrays([["red"], ["pear"], ["red"], ["pear"]], Y, ["a", "b"]))
-    other = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"])
-    same = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"], ["red", "pear", "plum"])
-    for samples in (same, from_arrays(np.eye(2, 3), Y[:2], ["a", "b"], kind="bag")):
+    equal = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"])
+    larger = from_arrays([["pear"], ["red"]], Y[:2], ["a", "b"], ["red", "pear", "plum"])
+    for samples in (larger, from_arrays(np.eye(2, 3), Y[:2], ["a", "b"], kind="bag")):
         with pytest.raises(ValueError, match=r"with the 3 words or columns .*pass raw inputs"):
             words.transform(samples)
-    assert words.transform(other) is other  # The words and their order are the same.
+    assert words.transform(equal) is equal  # The words and their order are the same.
 
 
 def bags(*rows):
@@ -80,7 +80,7 @@ def test_texts_are_refused_where_words_had_weights():
     assert words.transform(np.array([[0.5, 2]]))[0].weight.tolist() == [0.5, 2]
 
 
-def test_lists_of_as_many_numbers_as_columns_are_rows():
+def test_lists_with_one_number_per_column_are_rows():
     rows = [[1, 0, 0, 1], [0, 1, 0, 0]]
     words = fitted(Words(), from_arrays(np.array(rows * 4), np.ones((8, 1)), kind="bag"))
     for raw in (rows, np.array(rows), sp.csr_array(rows)):
@@ -89,7 +89,7 @@ def test_lists_of_as_many_numbers_as_columns_are_rows():
     assert bag_of_words(words.transform([[1, 3], [0, 2]])).toarray().tolist() == expected
 
 
-def test_steps_weigh_words_and_views_take_them():
+def test_steps_weigh_words_but_views_count():
     assert [type(step) for step in Words.steps()] == [Words, TfIdf]
     dataset = bags([2, 0], [0, 2], [2, 2], [3, 3])
     expected = [[2, 0], [0, 2], [2, 2], [3, 3]]
@@ -120,19 +120,19 @@ def test_the_encoder_keeps_words_of_enough_documents(min_df):
         ("Ｃ＋＋ ソフト", "c++ ソフ フト"),
     ],
 )
-def test_tokenize(text, words):
+def test_texts_are_split_into_words(text, words):
     assert [normalize("NFC", word) for word in tokenize(text)] == [
         normalize("NFC", word) for word in words.split(" ")
     ]
 
 
-def test_letters_alone_as_models_of_before_have_them():
+def test_the_old_tokenizer_keeps_letters_alone():
     expected = ["sales", "rose", "pct", "in", "the", "u", "s"]
     assert tokenize("Sales rose 3.5 pct in the U.S.", "letters") == expected
     assert tokenize("Café_au lait, naïve1x", "letters") == ["café", "au", "lait", "naïve", "x"]
 
 
-def test_the_order_is_by_frequency_then_alphabet():
+def test_words_are_ordered_by_frequency_then_alphabet():
     words = build_vocabulary([["z", "y", "x"], ["y", "w"]])
     assert words == [UNKNOWN, "y", "w", "x", "z"]
     assert words == build_vocabulary([["w", "y"], ["x", "y", "z"]])
@@ -178,7 +178,7 @@ def test_documents_are_taken_one_at_a_time():
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=3))))
-def test_training_documents_come_back(documents):
+def test_training_documents_can_be_decoded(documents):
     words = build_vocabulary(documents)
     tokens = encode(documents, numbers(words), 0)
     for row, document in enumerate(documents):
@@ -192,7 +192,7 @@ def test_training_documents_come_back(documents):
         ([UNKNOWN, "a\nb"], r"without line breaks \(got 'a\\nb'\)"),
     ],
 )
-def test_words_that_are_no_vocabulary(words, message):
+def test_wrong_vocabularies_are_refused(words, message):
     with pytest.raises(ValueError, match=message):
         check_words(words)
 
@@ -200,12 +200,12 @@ def test_words_that_are_no_vocabulary(words, message):
 @pytest.mark.parametrize(
     ("name", "value"), [("min_count", 0), ("min_count", True), ("max_size", 0), ("max_size", 1.5)]
 )
-def test_options_out_of_range(name, value):
+def test_options_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
         build_vocabulary(DOCUMENTS, **{name: value})
 
 
-def test_texts_instead_of_lists_of_words():
+def test_texts_instead_of_lists_are_refused():
     with pytest.raises(ValueError, match=r"\(got the text 'some text'\); split it with 'tokenize'"):
         build_vocabulary(["some text"])
     with pytest.raises(ValueError, match="lists of words"):
