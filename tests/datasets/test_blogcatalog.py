@@ -12,7 +12,7 @@ from tg_mlc.datasets.downloads import RawFile
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Three bloggers in a row, and two categories, in the layout of the published file."""
+    """Returns a folder with a path of three bloggers and two categories, as published."""
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     (tmp_path / "raw").mkdir()
