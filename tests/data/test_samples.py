@@ -102,7 +102,7 @@ class Slots:
     __slots__ = ("number",)
 
 
-# Every two settings differ in what they do.
+# Each setting behaves differently from all others.
 DIFFERENT = {
     "nothing": None,
     "a number": 1,

@@ -22,7 +22,7 @@ def small(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_one_graph_whose_nodes_have_labels(small):
+def test_the_data_set_is_one_graph_with_labels(small):
     dataset = BlogCatalog(small)
     (data,) = dataset
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]

@@ -292,7 +292,7 @@ def test_offline_error_names_all_missing_files_and_their_paths(answers, tmp_path
         fetch_all(files, tmp_path)
 
 
-def test_local_files_are_taken_even_if_another_is_missing(answers, tmp_path, monkeypatch):
+def test_local_files_are_copied_despite_missing_files(answers, tmp_path, monkeypatch):
     (tmp_path / "set" / "raw").mkdir(parents=True)
     (tmp_path / "set" / "raw" / "here.arff").write_bytes(CONTENT)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))

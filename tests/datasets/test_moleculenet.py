@@ -26,7 +26,7 @@ SMALL = b"smiles,FDA_APPROVED,CT_TOX\nCCO,1,\nc1ccccc,0,1\nC,,0\n"
 
 @pytest.fixture
 def no_network(monkeypatch):
-    """Both remote sources refuse, and the data folder is not set."""
+    """Makes both remote sources fail, and unsets the data folder."""
 
     def refuse(where):
         raise SourceError("no network")

@@ -119,8 +119,8 @@ SLOW = {"mediamill", "tox21"}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LOADED]
 )
-def test_loading_by_name(real_file, tmp_path_factory, name):
-    """Counts and the hash of inputs, labels and names are as recorded."""
+def test_loaded_data_sets_equal_the_catalogue(real_file, tmp_path_factory, name):
+    """Counts and the hash of inputs, labels and names equal the recorded values."""
     raw_file, _, _, first_label = SOURCES[name]
     if raw_file is not None:
         real_file(raw_file)

@@ -118,7 +118,7 @@ def test_the_small_data_set_in_full(small):
 
 
 @pytest.mark.parametrize("option", ["min_count", "max_size", "max_tokens"])
-def test_options_out_of_range(tmp_path, option):
+def test_wrong_options_are_named(tmp_path, option):
     with pytest.raises(ValueError, match=f"Expected '{option}' to be a whole number of at least 1"):
         Reuters21578(tmp_path, **{option: 0})
     assert list(tmp_path.iterdir()) == []

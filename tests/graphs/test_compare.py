@@ -77,7 +77,7 @@ def test_rankings_use_the_mean_of_both_directions():
     assert compare(negative, make_graph([(0, 1)])).average_precision_a_to_b == 1.0
 
 
-def test_neighbours_that_differ_most():
+def test_labels_with_different_neighbours():
     names = ["a", "b", "c", "d"]
     a = make_graph([(0, 3), (1, 3), (2, 3), (0, 1)], names=names)
     b = make_graph([(0, 1), (2, 3), (3, 2)], names=names)

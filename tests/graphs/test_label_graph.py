@@ -18,7 +18,7 @@ from tg_mlc.graphs import LabelGraph, fully_connected, tree
 
 @pytest.fixture
 def graph():
-    """A chain a -> b -> c, and c -> a, given out of order."""
+    """Returns the cycle a -> b -> c -> a, whose edges are given in another order."""
     return LabelGraph(
         torch.tensor([[2, 0, 1], [0, 1, 2]]),
         edge_weight=torch.tensor([0.3, 0.1, 0.2]),
@@ -239,7 +239,7 @@ def test_torch_load_works_with_weights_only(graph):
 
 
 def shuffled_tree(depth):
-    """A binary tree whose labels are numbered at random."""
+    """Returns a binary tree whose labels are numbered at random."""
     child = torch.arange(1, 2**depth - 1)
     edges = torch.stack([(child - 1) // 2, child])
     permutation = torch.randperm(2**depth - 1, generator=torch.Generator().manual_seed(0))

@@ -91,7 +91,7 @@ def test_top_k_threshold_and_names():
     assert make_model(graph)(make_loader()[0]).shape == (3, 4)
 
 
-def test_the_model_keeps_its_modes():
+def test_modules_keep_their_training_modes():
     model = make_model(fully_connected(4))
     model.train()
     model.labels.eval()

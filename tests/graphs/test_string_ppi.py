@@ -65,7 +65,7 @@ def test_the_info_file_maps_names_to_proteins(links, write):
     assert weights_of(graph) == pytest.approx(expected)
 
 
-def test_aliases(links, write):
+def test_aliases_map_names_to_proteins(links, write):
     aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
     graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)

@@ -58,8 +58,6 @@ def test_equivalent_arguments_give_the_same_states(sizes, num_labels, num_edges,
 def test_the_order_of_components_does_not_matter(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
-    order = torch.argsort(
-        batch + torch.rand(batch.numel()) * 0.9
-    )  # The order changes within samples only.
+    order = torch.argsort(batch + torch.rand(batch.numel()) * 0.9)  # Samples stay in order.
     expected = labels(x, batch, batch_size=len(sizes))
     assert_close(labels(x[order], batch, batch_size=len(sizes)), expected, **CLOSE)
