@@ -45,9 +45,9 @@ def test_a_part_of_the_documents_has_no_official_split(documents):
 
 def test_attributes_follow_their_samples(documents):
     values = torch.arange(8.0).view(4, 2)
-    more = with_attribute(documents, "base_scores", values)
-    assert more[2].base_scores.tolist() == [[4.0, 5.0]]
-    assert [data.base_scores.tolist() for data in more[[3, 0]]] == [[[6.0, 7.0]], [[0.0, 1.0]]]
+    extended = with_attribute(documents, "base_scores", values)
+    assert extended[2].base_scores.tolist() == [[4.0, 5.0]]
+    assert [data.base_scores.tolist() for data in extended[[3, 0]]] == [[[6.0, 7.0]], [[0.0, 1.0]]]
     assert "base_scores" not in documents[2]
     part = with_attribute(documents[[3, 1]], "base_scores", values[:2])
     assert [data.base_scores.tolist() for data in part] == [[[0.0, 1.0]], [[2.0, 3.0]]]
@@ -64,11 +64,11 @@ def test_vectors_are_refused():
 
 def test_a_single_sample_gets_attributes(documents):
     single = documents.copy([3])
-    more = with_attribute(single, "base_scores", torch.tensor([[1.0, 2.0]]))
-    assert more.rows("base_scores").tolist() == [[1.0, 2.0]]
-    assert more.y.tolist() == single.y.tolist()
-    assert bag_of_words(more).toarray().tolist() == [[1, 1, 1]]
-    assert more[0].base_scores.tolist() == [[1.0, 2.0]]
+    extended = with_attribute(single, "base_scores", torch.tensor([[1.0, 2.0]]))
+    assert extended.rows("base_scores").tolist() == [[1.0, 2.0]]
+    assert extended.y.tolist() == single.y.tolist()
+    assert bag_of_words(extended).toarray().tolist() == [[1, 1, 1]]
+    assert extended[0].base_scores.tolist() == [[1.0, 2.0]]
 
 
 def test_bags_keep_the_transform(documents):

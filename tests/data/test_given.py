@@ -25,10 +25,10 @@ MATRIX = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
         ({"rash": 1.0, "fever": None}, 2, [[NAN, 1.0, NAN]] * 2),
         ({}, 1, [[NAN] * 3]),
         ([{"rash": 1}, {}, {"nausea": 0}], 1, [[NAN, 1, NAN], [NAN] * 3, [0, NAN, NAN]]),
-        *((form(MATRIX), 1, MATRIX) for form in (list, np.array, torch.tensor)),
+        *((convert(MATRIX), 1, MATRIX) for convert in (list, np.array, torch.tensor)),
     ],
 )
-def test_names_of_all_or_of_each_sample_and_matrices(given, batch_size, expected):
+def test_given_labels_by_name_or_as_a_matrix(given, batch_size, expected):
     same(given_labels(LABELS, given, batch_size), expected)
 
 
@@ -53,19 +53,19 @@ def test_a_data_frame_of_some_labels(library):
         ([{"cough": 1}] * 2, r"\(got \['cough'\]\)"),
     ],
 )
-def test_what_cannot_be_known_is_refused(given, message):
+def test_wrong_given_labels_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         given_labels(LABELS, given)
 
 
-def test_columns_of_one_name_are_refused():
+def test_duplicate_columns_are_refused():
     frame = pytest.importorskip("pandas").DataFrame([[0, 1]], columns=["rash", "rash"])
     with pytest.raises(ValueError, match=r"columns of given' to be unique"):
         given_labels(LABELS, frame)
 
 
 @pytest.mark.parametrize("present_only", [False, True])
-def test_masks_give_a_fraction_of_what_is_known(present_only):
+def test_masks_give_a_fraction_of_known_labels(present_only):
     y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
     given, rest = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
     is_given = ~given.isnan()
@@ -79,7 +79,7 @@ def test_masks_give_a_fraction_of_what_is_known(present_only):
 def test_masks_follow_the_generator():
     y = torch.ones(20, 5)
     torch.manual_seed(0)
-    of_default, _ = draw_given(y, 0.7)
+    default_given, _ = draw_given(y, 0.7)
     given, other = (draw_given(y, 0.7, torch.Generator().manual_seed(seed))[0] for seed in (0, 1))
-    torch.testing.assert_close(of_default, given, equal_nan=True)
+    torch.testing.assert_close(default_given, given, equal_nan=True)
     assert not torch.equal(given.isnan(), other.isnan())

@@ -12,7 +12,7 @@ from tg_mlc.data.samples import Samples
 Y = np.array([[1, 0], [0, np.nan], [1, 1]], dtype=np.float32)
 
 
-def test_bags_have_the_numbers_of_their_words():
+def test_bags_hold_the_indices_of_words():
     x = sp.csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]]))
     dataset = ArrayDataset(Records(x, Y, ["a", "b"], ["u", "v", "w"]).to_samples())
     assert (dataset.kind, dataset.num_inputs, dataset.feature_names) == ("bag", 3, ["u", "v", "w"])
@@ -38,16 +38,16 @@ def test_vectors_and_sequences():
     assert [data.x.tolist() for data in words] == [[3, 1, 3], [], [0]]
 
 
-def test_samples_come_back_from_their_file(tmp_path):
+def test_samples_survive_saving_and_loading(tmp_path):
     x = sp.csr_array(np.eye(3))
     samples = Records(
         x, Y, ["a", "b"], ["u", "v", "w"], np.array([0, 2]), np.array([1])
     ).to_samples()
     samples.save(tmp_path / "data.pt")
-    back = Samples.load(tmp_path / "data.pt")
-    assert (back.kind, back.feature_names, back.num_features) == ("bag", ["u", "v", "w"], 3)
-    assert (back.train.tolist(), back.test.tolist()) == ([0, 2], [1])
-    assert torch.equal(back.data.x, samples.data.x)
+    loaded = Samples.load(tmp_path / "data.pt")
+    assert (loaded.kind, loaded.feature_names, loaded.num_features) == ("bag", ["u", "v", "w"], 3)
+    assert (loaded.train.tolist(), loaded.test.tolist()) == ([0, 2], [1])
+    assert torch.equal(loaded.data.x, samples.data.x)
 
 
 def test_the_official_split_keeps_its_test_part_and_divides_the_rest():
@@ -63,7 +63,7 @@ def test_the_official_split_keeps_its_test_part_and_divides_the_rest():
         dataset[:10].official_split()
 
 
-def test_without_an_official_split():
+def test_a_missing_official_split_is_named():
     dataset = ArrayDataset(Records(np.ones((3, 1)), Y, ["a", "b"]).to_samples())
     with pytest.raises(ValueError, match="published with a split"):
         dataset.official_split()

@@ -23,7 +23,7 @@ def make_samples(num=3):
 
 
 @pytest.mark.parametrize("num", [1, 3])
-def test_round_trip(tmp_path, num):
+def test_samples_survive_saving_and_loading(tmp_path, num):
     path = tmp_path / "new" / "data.pt"
     samples = make_samples(num)
     samples.save(path)
@@ -45,8 +45,8 @@ def test_a_single_changed_byte_of_a_tensor_is_noticed(tmp_path):
     data = Data(x=torch.arange(1000, dtype=torch.long).view(-1, 1), y=torch.ones(1, 1))
     Samples.collate([data], ["a"], None).save(path)
     content = bytearray(path.read_bytes())
-    place = content.find((777).to_bytes(8, "little") + (778).to_bytes(8, "little"))
-    content[place] ^= 1
+    offset = content.find((777).to_bytes(8, "little") + (778).to_bytes(8, "little"))
+    content[offset] ^= 1
     path.write_bytes(content)
     with pytest.raises(RuntimeError, match=r"checksum.*force_reload=True"):
         Samples.load(path)
@@ -81,10 +81,10 @@ def test_other_files_ask_for_force_reload(tmp_path, write):
         Samples.load(tmp_path / "data.pt")
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path):
+def test_unreadable_values_are_not_written(tmp_path):
     path = tmp_path / "data.pt"
-    for odd, message in ((pytest, None), (pytest.approx, "pre_transform")):
-        data = [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=odd)]
+    for value, message in ((pytest, None), (pytest.approx, "pre_transform")):
+        data = [Data(x=torch.ones(1, 1), y=torch.ones(1, 1), odd=value)]
         with pytest.raises((TypeError, pickle.PicklingError), match=message):
             Samples.collate(data, ["a"], None).save(path)
     assert list(tmp_path.iterdir()) == []
@@ -102,7 +102,7 @@ class Slots:
     __slots__ = ("number",)
 
 
-# No two of these do the same.
+# Each setting behaves differently from all others.
 DIFFERENT = {
     "nothing": None,
     "a number": 1,
@@ -116,7 +116,7 @@ DIFFERENT = {
     "another object": Marker(2),
     "an object in an object": Marker(Marker(1)),
     "another object in one": Marker(Marker(2)),
-    "a transform": T.AddLaplacianEigenvectorPE(4),  # Prints itself without its number.
+    "a transform": T.AddLaplacianEigenvectorPE(4),  # The repr lacks the number.
     "another transform": T.AddLaplacianEigenvectorPE(8),
     "transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(4)]),
     "other transforms": T.Compose([T.ToUndirected(), T.AddLaplacianEigenvectorPE(8)]),
@@ -132,7 +132,7 @@ DIFFERENT = {
 }
 
 
-def test_settings_that_differ_have_keys_that_differ():
+def test_different_settings_have_different_keys():
     keys = {name: settings_key(setting) for name, setting in DIFFERENT.items()}
     assert None not in keys.values()
     assert len(set(keys.values())) == len(DIFFERENT)
@@ -147,15 +147,15 @@ def test_settings_that_differ_have_keys_that_differ():
         Marker(1).__call__,
         T.Compose([lambda data: data]),
         Slots(),
-        logging.getLogger(__name__),  # Leads to itself.
+        logging.getLogger(__name__),  # The logger refers to itself.
     ],
 )
-def test_what_functions_do_is_not_known(setting):
+def test_settings_with_functions_have_no_key(setting):
     assert settings_key(1, setting) is None
 
 
 def test_keys_are_the_same_in_every_run():
-    """In whatever order sets are, and wherever values lie."""
+    """Keys depend neither on the order of sets nor on addresses in memory."""
     code = "from tests.data.test_samples import *; "
     code += "print({name: settings_key(value) for name, value in DIFFERENT.items()})"
     keys = {name: settings_key(value) for name, value in DIFFERENT.items()}

@@ -13,8 +13,8 @@ _scaffold_of = cache(lambda smiles: murcko_scaffolds([smiles])[0])
 
 
 def scaffolds_of(smiles):
-    """Scaffolds of real molecules, which take milliseconds each: all tests share them."""
-    return [_scaffold_of(each) for each in smiles]
+    """Returns scaffolds, which are cached because each takes milliseconds."""
+    return [_scaffold_of(molecule) for molecule in smiles]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def _scaffolds_once(monkeypatch):
 
 
 def owners(smiles, split):
-    """The parts in which each scaffold occurs."""
+    """Returns the set of parts by scaffold."""
     scaffolds = scaffolds_of(smiles)
     parts = {}
     for number, part in enumerate(split.parts):
@@ -33,22 +33,22 @@ def owners(smiles, split):
 
 
 def lacking(split, y):
-    """How often a label that has a class lacks it in a part."""
+    """Returns how often a part lacks a class that a label has elsewhere."""
     absent = 0
     for value in (0, 1):
-        has = torch.stack([(y[part] == value).any(dim=0) for part in split.parts])
-        absent += (~has[:, (y == value).any(dim=0)]).sum().item()
+        present = torch.stack([(y[part] == value).any(dim=0) for part in split.parts])
+        absent += (~present[:, (y == value).any(dim=0)]).sum().item()
     return absent
 
 
-def test_scaffolds():
+def test_scaffolds_of_molecules():
     molecules = ["CC(=O)Oc1ccccc1C(=O)O", "Cc1ccccc1", "CCO", "C[C@H]1CCCC[C@@H]1O", "C1CCCCC1.CC"]
     assert murcko_scaffolds(molecules) == ["c1ccccc1", "c1ccccc1", "", "C1CCCCC1", "C1CCCCC1"]
 
 
 @pytest.mark.usefixtures("_scaffolds_once")
 @pytest.mark.parametrize("seed", [None, 0])
-def test_sider(sider, seed):
+def test_scaffolds_and_classes_of_sider_are_split_well(sider, seed):
     split = scaffold_split(sider.smiles, sider.y, seed=seed, label_names=sider.label_names)
     assert all(len(parts) == 1 for parts in owners(sider.smiles, split).values())
     assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
@@ -70,7 +70,7 @@ def test_without_a_seed_test_has_the_rarest_scaffolds(sider):
 
 
 @pytest.mark.usefixtures("_scaffolds_once")
-def test_it_is_deterministic(sider):
+def test_scaffold_split_is_deterministic(sider):
     def split(seed):
         return scaffold_split(sider.smiles[:100], sider.y[:100], seed=seed).hash
 
@@ -111,7 +111,7 @@ def test_unknown_labels_are_of_neither_class():
         ({"smiles": RINGS, "fractions": (1, 1, 1)}, "'fractions'"),
     ],
 )
-def test_wrong_arguments(arguments, message):
+def test_wrong_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         scaffold_split(**arguments)
 
@@ -120,14 +120,14 @@ def test_repair_swaps_a_large_group_with_several_small_ones():
     sizes = np.array([4, 4, 1, 1, 1, 1, 1, 1])
     counts = np.array([[4, 0], [4, 0], *[[0, 1]] * 6])
     groups = Groups(sizes, counts)
-    used = np.array([True, True, False])
+    mask = np.array([True, True, False])
     part_of = np.array([0, 0, 1, 1, 1, 1, 1, 1])
-    repaired = groups.repair(part_of, used)
-    before, after = (groups.part_counts(parts)[used] for parts in (part_of, repaired))
-    assert ((before == 0).sum(), (after == 0).sum()) == (2, 0)
+    repaired = groups.repair(part_of, mask)
+    counts_before, counts_after = (groups.part_counts(parts)[mask] for parts in (part_of, repaired))
+    assert ((counts_before == 0).sum(), (counts_after == 0).sum()) == (2, 0)
     assert [sizes[repaired == part].sum() for part in (0, 1)] == [8, 6]
 
 
-def test_a_data_set_is_not_what_it_takes():
+def test_data_sets_are_refused_instead_of_smiles():
     with pytest.raises(ValueError, match=r"strings \(got object for sample 0\).*'dataset.smiles'"):
         scaffold_split([object()] * 10)

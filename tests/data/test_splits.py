@@ -44,7 +44,7 @@ def test_hashes_never_change():
     assert random_split(1427, seed=0).hash == digest
 
 
-def test_it_fits_the_samples_that_it_was_made_of(recwarn):
+def test_check_fits_compares_numbers_of_samples(recwarn):
     split = make(train=(0, 3), val=(1,), test=(2, 4))
     split.check_fits(5)
     assert not recwarn
@@ -57,7 +57,7 @@ def test_it_fits_the_samples_that_it_was_made_of(recwarn):
 @pytest.mark.parametrize(
     ("num_samples", "fractions", "sizes"),
     [
-        (1427, (0.8, 0.1, 0.1), [1141, 143, 143]),  # The sizes of the papers.
+        (1427, (0.8, 0.1, 0.1), [1141, 143, 143]),  # The papers use these sizes.
         (100, (0.8, 0.1, 0.1), [80, 10, 10]),
         (10, (0.7, 0.2, 0.1), [7, 2, 1]),
         (3, (1 / 3, 1 / 3, 1 / 3), [1, 1, 1]),
@@ -66,7 +66,7 @@ def test_it_fits_the_samples_that_it_was_made_of(recwarn):
         (7_000_003, (0.8, 0.1, 0.1), [5_600_003, 700_000, 700_000]),
     ],
 )
-def test_sizes(num_samples, fractions, sizes):
+def test_part_sizes(num_samples, fractions, sizes):
     assert part_sizes(num_samples, fractions).tolist() == sizes
 
 
@@ -106,7 +106,7 @@ ZEROS = np.zeros((2, 3))
         (lambda: sparse_labels(torch.tensor([[np.inf]])), "0, 1, or NaN"),
     ],
 )
-def test_what_is_no_split_is_refused(call, message):
+def test_wrong_splits_and_labels_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -129,7 +129,7 @@ DENSE = np.array([[1.0, 0.0, np.nan], [0.0, 0.0, 1.0], [1.0, np.nan, 0.0], [0.0,
     ],
 )
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
-def test_all_kinds_of_matrices_read_alike(convert):
+def test_all_matrix_types_give_the_same_labels(convert):
     labels = sparse_labels(convert(DENSE))
     assert (labels.positive.toarray() == (DENSE == 1)).all()
     assert (labels.unknown.toarray() == np.isnan(DENSE)).all()
@@ -137,12 +137,12 @@ def test_all_kinds_of_matrices_read_alike(convert):
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.long, torch.bfloat16])
-def test_types_of_tensors(dtype):
+def test_labels_may_have_any_dtype(dtype):
     y = torch.tensor([[1, 0], [0, 1]], dtype=dtype)
     assert sparse_labels(y).positive.toarray().tolist() == [[1, 0], [0, 1]]
 
 
-def test_class_counts_leave_unknowns_out():
+def test_class_counts_skip_unknown_labels():
     counts = sparse_labels(DENSE).class_counts(np.array([0, 1, 0, 1]), 3)
     assert counts.tolist() == [[0, 1, 1, 2, 0, 0], [2, 1, 0, 0, 1, 2], [0, 0, 0, 0, 0, 0]]
 
@@ -159,7 +159,7 @@ def test_coverage_report_names_labels_and_parts():
     assert "in val for 1 of 3 labels: 1" in coverage_report(sparse_labels(y), part_of, None)
 
 
-def test_coverage_report_tells_parts_of_unknowns_from_empty_ones():
+def test_coverage_report_names_parts_of_unknowns_but_not_empty_parts():
     y = np.array([[1.0], [0.0], [np.nan]])
     assert coverage_report(sparse_labels(y), np.array([0, 0, 0]), None).startswith("both classes")
     assert coverage_report(sparse_labels(y), np.array([0, 0, 2]), ["a"]).splitlines() == [
@@ -179,7 +179,7 @@ def test_the_seed_determines_the_split():
     assert len({random_split(100, seed=seed).hash for seed in range(20)}) == 20
 
 
-def test_lists_and_tensors():
+def test_predefined_split_accepts_lists_and_tensors():
     split = predefined_split([3, 0], torch.tensor([1]), [], num_samples=5)
     assert [part.tolist() for part in split.parts] == [[0, 3], [1], []]
     assert split.name == "predefined"
@@ -203,26 +203,26 @@ def assignment(split):
 
 
 def label_error(y, part_of):
-    """Mean deviation of the positives of each label and part from their fair share."""
+    """Returns the mean deviation of positives per label and part from the proportional count."""
     counts = np.stack([y[part_of == part].sum(axis=0) for part in range(3)])
     return np.abs(counts - np.outer(FRACTIONS, y.sum(axis=0))).mean()
 
 
 @pytest.mark.parametrize(("num_samples", "num_labels"), [(500, 10), (1000, 40), (2000, 100)])
-def test_it_is_as_good_as_the_reference_implementation(num_samples, num_labels):
-    ours, theirs, by_chance = [], [], []
+def test_stratification_is_as_good_as_the_reference(num_samples, num_labels):
+    errors, reference_errors, random_errors = [], [], []
     for seed in range(4):
         y = random_labels(num_samples, num_labels, seed)
         random = np.random.RandomState(seed)
-        oracle = IterativeStratification(y.astype(bool), FRACTIONS.copy(), random)
+        reference_parts = IterativeStratification(y.astype(bool), FRACTIONS.copy(), random)
         split = stratified_split(y, seed=seed)
         assert split.sizes == random_split(num_samples).sizes
-        ours.append(label_error(y, assignment(split)))
-        theirs.append(label_error(y, oracle))
-        by_chance.append(label_error(y, assignment(random_split(num_samples, seed=seed))))
-    # The reference lets the sizes of the parts drift to save a little here.
-    assert np.mean(ours) <= 1.2 * np.mean(theirs) + 0.02
-    assert np.mean(ours) < 0.6 * np.mean(by_chance)
+        errors.append(label_error(y, assignment(split)))
+        reference_errors.append(label_error(y, reference_parts))
+        random_errors.append(label_error(y, assignment(random_split(num_samples, seed=seed))))
+    # The reference lets part sizes drift, which lowers its error a little.
+    assert np.mean(errors) <= 1.2 * np.mean(reference_errors) + 0.02
+    assert np.mean(errors) < 0.6 * np.mean(random_errors)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_sparse_and_dense_labels_give_the_same_split(convert):
     assert stratified_split(convert(y), seed=1) == stratified_split(y, seed=1)
 
 
-def test_stratified_the_seed_determines_the_split():
+def test_seed_determines_the_stratified_split():
     y = random_labels(200, 5)
     assert stratified_split(y, seed=1) == stratified_split(y, seed=1)
     assert len({stratified_split(y, seed=seed).hash for seed in range(5)}) == 5
@@ -276,7 +276,7 @@ def test_many_labels_stay_sparse_and_quick():
     assert time.process_time() - start < 20
 
 
-def test_folds_share_out_every_label():
+def test_folds_distribute_every_label_evenly():
     y = (np.random.default_rng(0).random((103, 6)) < [0.5, 0.3, 0.2, 0.1, 0.1, 0.1]).astype(float)
     fold = stratified_folds(y, 5)
     assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]

@@ -26,15 +26,15 @@ class Scale:
         return Data(x=data.x * self.factor, y=data.y)
 
 
-def test_samples_of_two_functions_of_one_name_are_told_apart(tmp_path):
+def test_filters_of_the_same_name_are_not_confused(tmp_path):
     filters = [lambda data: data.x.sum() > 6, lambda data: data.x.sum() <= 6]
     for _ in range(2):
-        assert [len(Numbers(tmp_path, pre_filter=keep)) for keep in filters] == [3, 7]
+        assert [len(Numbers(tmp_path, pre_filter=function)) for function in filters] == [3, 7]
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
     assert len(Numbers(tmp_path)) == 10
 
 
-def test_samples_of_objects_are_kept(tmp_path, monkeypatch):
+def test_samples_of_transform_objects_are_cached(tmp_path, monkeypatch):
     doubled, halved = (Numbers(tmp_path, pre_transform=Scale(factor)) for factor in (2.0, 0.5))
     assert (doubled.rows("x").sum(), halved.rows("x").sum()) == (90, 22.5)
     assert doubled.processed_dir != halved.processed_dir

@@ -12,10 +12,10 @@ def dataset(real_file, tmp_path_factory):
     return BindingSites(tmp_path_factory.getbasetemp() / "binding-sites")
 
 
-def test_it_equals_the_reader_of_such_files(dataset, real_file):
+def test_binding_sites_equal_the_reader_of_dna_files(dataset, real_file):
     folder = real_file("tfbs_binary_dna/raw")
     parts = "train", "test"
     train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in parts)
-    read = DNADataset.from_files(train, test=test)
-    assert torch.equal(dataset.x, read.x.long())
-    torch.testing.assert_close(dataset.y, read.y, equal_nan=True)
+    expected = DNADataset.from_files(train, test=test)
+    assert torch.equal(dataset.x, expected.x.long())
+    torch.testing.assert_close(dataset.y, expected.y, equal_nan=True)

@@ -12,7 +12,7 @@ from tg_mlc.datasets.downloads import RawFile
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Three bloggers in a row, and two categories, in the layout of the published file."""
+    """Returns a folder with a path of three bloggers and two categories, as published."""
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     (tmp_path / "raw").mkdir()
@@ -22,7 +22,7 @@ def small(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_one_graph_whose_nodes_have_labels(small):
+def test_the_data_set_is_one_graph_with_labels(small):
     dataset = BlogCatalog(small)
     (data,) = dataset
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]

@@ -26,18 +26,18 @@ def toy(**changes):
 
 
 def test_label_statistics():
-    counted = label_statistics(Y)
-    assert counted["labels"] == 4
-    assert counted["cardinality"] == 6 / 4
-    assert counted["density"] == 6 / 14  # of the 14 known ones
-    assert counted["missing"] == pytest.approx(2 / 16)
-    # 4 and 2 positives; labels without positives have no imbalance.
-    assert (counted["mean_ir"], counted["max_ir"], counted["never_positive"]) == (1.5, 2.0, 2)
+    stats = label_statistics(Y)
+    assert stats["labels"] == 4
+    assert stats["cardinality"] == 6 / 4
+    assert stats["density"] == 6 / 14  # 14 entries are known.
+    assert stats["missing"] == pytest.approx(2 / 16)
+    # Two labels have 4 and 2 positives. Labels without positives have no imbalance.
+    assert (stats["mean_ir"], stats["max_ir"], stats["never_positive"]) == (1.5, 2.0, 2)
     y = (torch.rand(50, 7) < 0.3).float()
     assert label_statistics(sp.csr_array(y.numpy())) == label_statistics(y)
-    counted = label_statistics(torch.zeros(3, 2))
-    assert counted["never_positive"] == 2
-    assert np.isnan(counted["max_ir"])
+    stats = label_statistics(torch.zeros(3, 2))
+    assert stats["never_positive"] == 2
+    assert np.isnan(stats["max_ir"])
 
 
 def test_a_card_of_a_data_set():
@@ -54,13 +54,13 @@ def test_a_card_of_a_data_set():
 
 def test_a_data_set_in_memory_has_no_raw_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    other = tmp_path / toy().raw_dir / "other.csv"  # in a folder that PyG invents
-    other.parent.mkdir(parents=True)
-    other.write_text("a")
+    path = tmp_path / toy().raw_dir / "other.csv"  # PyG invents this folder.
+    path.parent.mkdir(parents=True)
+    path.write_text("a")
     assert DatasetCard.of(toy()).raw_sha256 == {}
 
 
-def test_the_card_in_words():
+def test_the_card_as_text():
     lines = str(DatasetCard.of(toy(), FACTS)).splitlines()
     assert lines[0] == "toy: four samples"
     for line in (
@@ -82,12 +82,12 @@ def test_the_card_in_words():
 
 
 @pytest.mark.parametrize(("number", "unit"), [(4, "letters"), (5, "letters"), (24_805, "words")])
-def test_sequences_are_of_letters_or_of_words(number, unit):
+def test_inputs_of_sequences_are_letters_or_words(number, unit):
     card = dataclasses.replace(FACTS, kind="sequence", num_inputs=number)
     assert f"  Inputs          {number:,} {unit}" in str(card).splitlines()
 
 
-def test_hashes_of_raw_files(sider, real_file):
+def test_raw_files_are_hashed(sider, real_file):
     digest = hashlib.sha256(real_file("sider/raw/sider.csv").read_bytes()).hexdigest()
     assert DatasetCard.of(sider).raw_sha256 == {"sider.csv": digest}
 
@@ -103,25 +103,25 @@ def test_hashes_of_raw_files(sider, real_file):
         {"train": [0, 1]},
     ],
 )
-def test_the_hash_tells_contents_apart(change):
+def test_the_hash_depends_on_the_contents(change):
     assert content_sha256(toy()) == content_sha256(toy()) != content_sha256(toy(**change))
 
 
 def test_hashes_of_nan_and_differences():
-    other = np.array([0xFFC00001], dtype=np.uint32).view(np.float32)[0]
+    other_nan = np.array([0xFFC00001], dtype=np.uint32).view(np.float32)[0]
     y = Y.numpy().copy()
-    y[np.isnan(y)] = other
+    y[np.isnan(y)] = other_nan
     assert content_sha256(toy(Y=torch.from_numpy(y))) == content_sha256(toy())
     card = DatasetCard.of(toy(), FACTS)
     assert card.differences(DatasetCard(name="other", title="another", **card.statistics)) == []
-    nearly = dataclasses.replace(card, density=card.density * (1 + 1e-12))
-    assert card.differences(nearly) == []
+    rounded = dataclasses.replace(card, density=card.density * (1 + 1e-12))
+    assert card.differences(rounded) == []
     assert card.differences(dataclasses.replace(card, samples=5)) == ["samples: 4 (recorded: 5)"]
     # Raw files without a record do not count.
     recorded = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1"})
-    mine = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1", "notes.txt": "2"})
-    assert mine.differences(recorded) == []
-    assert len(dataclasses.replace(mine, raw_sha256={"notes.txt": "2"}).differences(recorded)) == 1
+    fresh = dataclasses.replace(card, raw_sha256={"folder/a.csv": "1", "notes.txt": "2"})
+    assert fresh.differences(recorded) == []
+    assert len(dataclasses.replace(fresh, raw_sha256={"notes.txt": "2"}).differences(recorded)) == 1
 
 
 class Mapped(Dataset):
@@ -148,6 +148,6 @@ def test_a_card_of_files_that_are_not_loaded(tmp_path):
     assert (card.kind, card.samples, card.labels, card.num_inputs) == ("sequence", 3, 2, 4)
     assert card.official == (1, 1, 1)
     assert (card.cardinality, card.density, card.missing, card.max_ir) == (1.0, 0.5, 0.0, 2.0)
-    before = card.content_sha256
+    original_hash = card.content_sha256
     np.save(tmp_path / "processed" / "rows.npy", np.arange(4))
-    assert DatasetCard.of(Mapped(str(tmp_path)), FACTS).content_sha256 != before
+    assert DatasetCard.of(Mapped(str(tmp_path)), FACTS).content_sha256 != original_hash

@@ -29,7 +29,7 @@ FACTORS = [1, 3, 4, 6, 8, 9]
 
 
 def one_hot(letters):
-    """DeepSEA's rows are A, G, C, T; the codes of letters are those of A, C, G, T."""
+    """Returns one-hot rows in the order A, G, C, T for letter codes in the order A, C, G, T."""
     x = np.zeros((len(letters), 4, letters.shape[1]), dtype=np.uint8)
     for row, code in enumerate([0, 2, 1, 3]):
         x[:, row][letters == code] = 1
@@ -76,7 +76,7 @@ def raw(truth, tmp_path):
     return tmp_path / "raw"
 
 
-def test_letters_and_labels_come_back(root, truth):
+def test_letters_and_labels_are_read(root, truth):
     dataset = DeepSEA(root)
     assert (len(dataset), dataset.num_inputs) == (57, 5)
     assert dataset.num_labels == dataset.num_classes == 6
@@ -104,9 +104,9 @@ def test_the_official_split_and_parts(root, truth):
 
 def test_cells_and_all_outputs(root, truth):
     assert np.array_equal(DeepSEA(root, ["HepG2"]).y, truth.all_y[:, [6, 8, 9]])
-    everything = DeepSEA(root, factors_only=False)
-    assert np.array_equal(everything.y, truth.all_y)
-    assert everything.label_names[0] == "K562|DNase|None"
+    dataset = DeepSEA(root, factors_only=False)
+    assert np.array_equal(dataset.y, truth.all_y)
+    assert dataset.label_names[0] == "K562|DNase|None"
     for cells, message in [
         (["K652"], r"'cells' .*\(got \['K652'\]\); known are K562, HepG2"),
         ("K562", "'cells' to be a list"),
@@ -119,26 +119,26 @@ def test_cells_and_all_outputs(root, truth):
 def test_one_label_per_target_and_labelled_samples_only(root, truth):
     dataset = DeepSEA(root, ["K562"], per_target=True, labelled_only=True)
     y = np.stack([truth.all_y[:, 1], truth.all_y[:, 3] | truth.all_y[:, 4]], axis=1)
-    kept = y.any(axis=1)
-    assert not kept[[3, 40, 56]].any()
+    labelled = y.any(axis=1)
+    assert not labelled[[3, 40, 56]].any()
     assert dataset.label_names == ["CTCF", "YY1"]
-    assert np.array_equal(dataset.y, y[kept])
-    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters[kept])
-    sizes = [int(part.sum()) for part in (kept[:30], kept[30:40], kept[40:])]
+    assert np.array_equal(dataset.y, y[labelled])
+    assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters[labelled])
+    sizes = [int(part.sum()) for part in (labelled[:30], labelled[30:40], labelled[40:])]
     assert list(dataset.official_split().sizes) == sizes
-    assert np.array_equal(dataset[torch.tensor([5, 2])].y, y[kept][[5, 2]])
+    assert np.array_equal(dataset[torch.tensor([5, 2])].y, y[labelled][[5, 2]])
 
 
-def test_copies_of_objects_and_converted_files(root, truth, tmp_path):
+def test_pickles_and_copied_files_keep_the_labels(root, truth, tmp_path):
     dataset = DeepSEA(root)
-    copy = pickle.dumps(dataset)
-    assert len(copy) < 3_000
-    assert torch.equal(pickle.loads(copy).y, dataset.y)
+    pickled = pickle.dumps(dataset)
+    assert len(pickled) < 3_000
+    assert torch.equal(pickle.loads(pickled).y, dataset.y)
     shutil.copytree(root / "processed", tmp_path / "processed")
     assert np.array_equal(DeepSEA(tmp_path).y, truth.all_y[:, FACTORS])
 
 
-def test_it_works_with_the_training_data_module_and_with_label_graphs(root):
+def test_data_module_and_label_graphs_accept_the_data_set(root):
     training = pytest.importorskip("tg_mlc.training")
     dataset = DeepSEA(root)
     split = dataset.official_split()
@@ -150,14 +150,14 @@ def test_it_works_with_the_training_data_module_and_with_label_graphs(root):
     assert torch.equal(graph.edge_index, co_occurrence(dataset, split=split).edge_index)
 
 
-def test_blocks_of_few_samples_give_the_same(raw, truth, monkeypatch):
+def test_small_blocks_give_the_same_data_set(raw, truth, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 100)
     dataset = DeepSEA(raw.parent)
     assert np.array_equal(torch.stack([data.x for data in dataset]), truth.all_letters)
     assert np.array_equal(dataset.y, truth.all_y[:, FACTORS])
 
 
-def test_a_missing_file_says_where_to_get_it(raw, monkeypatch, truth, tmp_path):
+def test_error_says_where_to_get_a_missing_file(raw, monkeypatch, truth, tmp_path):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     (raw / "test.mat").rename(tmp_path / "test.mat")
     message = r"'test\.mat'.*\n.*Place train.mat.*\n.*deepsea_train_bundle"
@@ -197,7 +197,7 @@ def spoil(raw, what, truth):
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("damage", "message"),
     [
         ("truncated hdf5", r"a whole HDF5 file in '.*train\.mat'"),
         ("truncated matlab", r"a whole MATLAB 5 file in '.*valid\.mat' .*cannot be read"),
@@ -211,8 +211,8 @@ def spoil(raw, what, truth):
         ("names", r"'cell\|target\|treatment' in line 2 of '.*' \(got 'K562\|CTCF'\)"),
     ],
 )
-def test_files_that_are_wrong_leave_nothing_half_written(raw, truth, what, message):
-    spoil(raw, what, truth)
+def test_wrong_files_leave_no_unfinished_output(raw, truth, damage, message):
+    spoil(raw, damage, truth)
     with pytest.raises(ValueError, match=message):
         DeepSEA(raw.parent)
     processed = raw.parent / "processed"
@@ -220,16 +220,16 @@ def test_files_that_are_wrong_leave_nothing_half_written(raw, truth, what, messa
     assert not [path for path in processed.iterdir() if "unfinished" in path.name]
 
 
-def test_damaged_converted_files_ask_to_be_made_again(root, tmp_path):
+def test_damaged_converted_files_ask_for_force_reload(root, tmp_path):
     shutil.copytree(root, tmp_path, dirs_exist_ok=True)
     for name in ("letters.bin", "labels.bin", "shape.npy"):
         file = tmp_path / "processed" / name
-        whole = file.read_bytes()
-        for content in (whole[:-5], b""):
+        original = file.read_bytes()
+        for content in (original[:-5], b""):
             file.write_bytes(content)
             with pytest.raises(RuntimeError, match=r"the same samples in .*force_reload=True"):
                 DeepSEA(tmp_path)
-        file.write_bytes(whole)
+        file.write_bytes(original)
     assert len(DeepSEA(tmp_path, force_reload=True)) == 57
 
 
@@ -249,7 +249,7 @@ def test_the_outputs_of_the_real_file(real_file):
 
 @pytest.fixture(scope="module")
 def small_hdf5(tmp_path_factory):
-    """The path of an HDF5 file that tests change, and its content."""
+    """Returns the path of an HDF5 file that tests change, and the original content."""
     path = tmp_path_factory.mktemp("hdf5") / "train.h5"
     with h5py.File(path, "w") as file:
         file["trainxdata"] = one_hot(np.arange(24).reshape(6, 4) % 5).transpose(2, 1, 0)
@@ -263,7 +263,7 @@ def message_of(path):
     return str(error.value)
 
 
-def test_names_that_are_no_text(small_hdf5):
+def test_array_names_that_are_not_utf8_are_shown(small_hdf5):
     path, content = small_hdf5
     path.write_bytes(content.replace(b"traindata", b"train\xff\xfeta"))
     message = message_of(path)
@@ -271,12 +271,12 @@ def test_names_that_are_no_text(small_hdf5):
     assert "\\xff" in message.partition("got")[2]
 
 
-def test_types_that_numpy_does_not_have_are_damage(small_hdf5):
-    (path, content), time = small_hdf5, b"\x12"
+def test_types_unknown_to_numpy_count_as_damage(small_hdf5):
+    (path, content), time_class = small_hdf5, b"\x12"
     messages = []
     # The type of an array begins with its version and its class.
     for match in re.finditer(b"\x10\x00", content):
-        path.write_bytes(content[: match.start()] + time + content[match.start() + 1 :])
+        path.write_bytes(content[: match.start()] + time_class + content[match.start() + 1 :])
         with contextlib.suppress(AssertionError, pytest.fail.Exception):
             messages.append(message_of(path))
     assert re.search(r"whole HDF5 file in '.*' \(got .*No NumPy equivalent", "\n".join(messages))
@@ -314,5 +314,5 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
             x[:, :, :10] = x[:, :, -10:] = block
             file[f"{part}data"] = rng.integers(0, 2, (len(OUTPUTS), size), dtype=np.uint8)
     printed = run_alone(CONVERT, [str(tmp_path)])
-    # One-hot letters of 400 MB, letters of 100 MB.
+    # One-hot letters would take 400 MB, and letters 100 MB.
     assert float(printed) < 200

@@ -96,13 +96,13 @@ def server(monkeypatch):
         yield server
 
 
-def test_a_dropped_connection_is_tried_again(server):
+def test_dropped_connections_are_retried(server):
     server.drops = 2
     assert fetch(f"{server.url}/plain") == CONTENT
     assert server.asked == ["/plain"] * 3
 
 
-def test_what_cannot_be_had_says_why(server, monkeypatch):
+def test_failed_downloads_say_why(server, monkeypatch):
     with pytest.raises(SourceError, match="HTTPError: 404"):
         fetch(f"{server.url}/missing")
     with pytest.raises(SourceError, match="ConnectionError"):
@@ -119,7 +119,7 @@ def test_what_cannot_be_had_says_why(server, monkeypatch):
         fetch(f"{server.url}/plain")
 
 
-def test_an_address_is_asked_once(server):
+def test_each_address_is_requested_once(server):
     network = Network()
     for name, content in MEMBERS.items():
         assert network.read(f"{server.url}/all.tar.gz#{name}") == content
@@ -130,7 +130,7 @@ def test_an_address_is_asked_once(server):
     assert server.asked == ["/all.tar.gz", "/whole.gz", *["/missing"] * downloads.TRIES]
 
 
-def test_only_plain_members_are_taken_by_their_names_alone():
+def test_only_regular_files_are_unpacked_by_base_name():
     with pytest.raises(SourceError, match=r"no file 'c\.txt'"):
         unpack(WHOLE, "x.tar.gz#c.txt")
     for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE):
@@ -140,11 +140,11 @@ def test_only_plain_members_are_taken_by_their_names_alone():
     assert unpack(content, "x.tar.gz#a.txt") == b"first"
 
 
-def test_a_member_that_claims_any_size():
+def test_sparse_members_are_refused():
     info = tarfile.TarInfo("a.txt")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 0
     header = bytearray(info.tobuf(format=tarfile.GNU_FORMAT))
-    header[483:495] = b"77777777777\0"  # the size of what the sparse file stands for
+    header[483:495] = b"77777777777\0"  # This is the size of the unpacked sparse file.
     header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:512]))
     with pytest.raises(SourceError, match="no file"):
         unpack(gzip.compress(bytes(header) + bytes(1024)), "x.tar.gz#a.txt")
@@ -193,7 +193,7 @@ def wheels(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_files_of_wheels(wheels):
+def test_files_are_read_from_wheels(wheels):
     network = Network()
     assert network.read("wheel:tinydata==1.0#tinydata/file.csv") == CONTENT
     with pytest.raises(SourceError, match=r"it cannot be unpacked: .*other\.csv"):
@@ -208,7 +208,7 @@ def test_build_scripts_do_not_run(wheels):
         fetch_wheel("evil==1.0")
 
 
-def test_pip_is_not_waited_for_forever(monkeypatch):
+def test_pip_has_a_time_limit(monkeypatch):
     with pytest.raises(SourceError, match=r"did not finish within 0\.01 seconds"):
         fetch_wheel("tinydata==1.0", seconds=0.01)
     monkeypatch.setattr(downloads.sys, "executable", "/nowhere/python")
@@ -226,33 +226,33 @@ def test_bombs_in_archives_are_refused(wheels):
 
 @pytest.fixture
 def answers(monkeypatch):
-    """The answers of addresses, and the addresses that were asked."""
-    contents, asked = {}, []
+    """Returns contents by address, and the list of requested addresses."""
+    contents, requested = {}, []
 
     def read(network, address):
-        asked.append(address)
+        requested.append(address)
         if address not in contents:
             raise SourceError("no network")
         return contents[address]
 
     monkeypatch.setattr(Network, "read", read)
-    return contents, asked
+    return contents, requested
 
 
-def test_sources_are_asked_in_order(answers, tmp_path, caplog):
-    contents, asked = answers
+def test_sources_are_tried_in_order(answers, tmp_path, caplog):
+    contents, requested = answers
     contents.update(changed=b"<html>", good=CONTENT, never=CONTENT)
     with caplog.at_level(logging.WARNING):
         fetch_all([FILE._replace(urls=("dead", "changed", "good", "never"))], tmp_path / "raw")
     assert [path.name for path in (tmp_path / "raw").iterdir()] == ["file.arff"]
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
-    assert asked == ["dead", "changed", "good"]
+    assert requested == ["dead", "changed", "good"]
     assert "Could not get file.arff from dead: no network" in caplog.text
     assert f"from changed: Expected SHA-256 {DIGEST} (got" in caplog.text
     assert "TG_MLC_DATA" not in caplog.text  # An unset variable is no warning.
 
 
-def test_each_accepted_form_will_do(answers, tmp_path):
+def test_any_listed_checksum_is_accepted(answers, tmp_path):
     answers[0]["a"] = CONTENT
     fetch_all([FILE._replace(sha256=("0" * 64, DIGEST))], tmp_path)
     message = rf"SHA-256 {'0' * 64} or {'1' * 64} \(got {DIGEST}, 256000 by"
@@ -260,20 +260,20 @@ def test_each_accepted_form_will_do(answers, tmp_path):
         fetch_all([FILE._replace(name="other", sha256=("0" * 64, "1" * 64))], tmp_path)
 
 
-def test_mistakes_are_not_swallowed(monkeypatch, tmp_path):
+def test_other_exceptions_are_raised(monkeypatch, tmp_path):
     monkeypatch.setattr(Network, "read", lambda network, address: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         fetch_all([FILE], tmp_path)
 
 
-def test_files_in_place_are_left_alone(answers, tmp_path):
+def test_existing_files_are_not_downloaded_again(answers, tmp_path):
     (tmp_path / "file.arff").write_bytes(b"placed by hand")
     fetch_all([FILE], tmp_path)
     assert answers[1] == []
     assert (tmp_path / "file.arff").read_bytes() == b"placed by hand"
 
 
-def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path, monkeypatch):
+def test_offline_error_names_all_missing_files_and_their_paths(answers, tmp_path, monkeypatch):
     last = FILE._replace(name="sub/last.xml", sha256=(), urls=("c",), hint="")
     files = [FILE, FILE._replace(name="there.arff"), last]
     (tmp_path / "there.arff").touch()
@@ -286,13 +286,13 @@ def test_offline_all_missing_files_are_named_with_their_places(answers, tmp_path
     assert first == f"  '{tmp_path / 'file.arff'}' or {shared}"
     assert last == f"  '{tmp_path / 'sub/last.xml'}' or '$TG_MLC_DATA/set/raw/last.xml', from c"
     assert "there.arff" not in message
-    assert answers[1] == ["a", "b"]  # Addresses of later files, which would wait, are not tried.
+    assert answers[1] == ["a", "b"]  # After a failure, addresses of later files are not tried.
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     with pytest.raises(DatasetUnavailableError, match=f"or '{tmp_path}/shared/set/raw/file.arff'"):
         fetch_all(files, tmp_path)
 
 
-def test_local_files_are_taken_even_if_another_is_missing(answers, tmp_path, monkeypatch):
+def test_local_files_are_copied_despite_missing_files(answers, tmp_path, monkeypatch):
     (tmp_path / "set" / "raw").mkdir(parents=True)
     (tmp_path / "set" / "raw" / "here.arff").write_bytes(CONTENT)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path))
@@ -313,7 +313,7 @@ def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, com
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
     assert answers[1] == []
     if suffix:
-        path.write_bytes(compress(bytes(7 * 10**7)))  # a bomb
+        path.write_bytes(compress(bytes(7 * 10**7)))  # The file unpacks to 70 MB.
         with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
             fetch_all([FILE], tmp_path / "other")
         assert not (tmp_path / "other" / "file.arff").exists()
@@ -321,17 +321,17 @@ def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, com
 
 def test_wrong_files_are_set_aside_and_overwrite_nothing(tmp_path):
     path = tmp_path / "file.arff"
-    for number, content in (("", b"1"), ("1", b"2"), ("2", b"3")):
+    for suffix, content in (("", b"1"), ("1", b"2"), ("2", b"3")):
         path.write_bytes(content)
-        with pytest.raises(ChecksumError, match=rf"set aside as .*\.arff\.bad{number}'; run again"):
+        with pytest.raises(ChecksumError, match=rf"set aside as .*\.arff\.bad{suffix}'; run again"):
             read_checked(FILE, tmp_path)
-        assert (tmp_path / f"file.arff.bad{number}").read_bytes() == content
+        assert (tmp_path / f"file.arff.bad{suffix}").read_bytes() == content
     path.write_bytes(CONTENT)
     assert read_checked(FILE, tmp_path) == CONTENT
 
 
 class Slow(BaseHTTPRequestHandler):
-    """Sends the first half, and the rest only when every process has the first half, too."""
+    """Sends the remaining bytes only when every process has requested the file."""
 
     def do_GET(self):
         self.send_response(200)

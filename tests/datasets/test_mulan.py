@@ -31,12 +31,12 @@ def load(real_file, mulan_root):
 def test_the_processed_file_is_used(load, mulan_root, monkeypatch):
     first = load("Emotions")
     monkeypatch.setattr(MulanDataset, "read", lambda self: pytest.fail("processed again"))
-    again = MulanDataset(mulan_root, "emotions")
-    assert torch.equal(first.y, again.y)
+    reloaded = MulanDataset(mulan_root, "emotions")
+    assert torch.equal(first.y, reloaded.y)
     assert (mulan_root / "Emotions" / "processed" / "data.pt").exists()
 
 
-def test_unknown_names_are_refused_beside_those_there(tmp_path):
+def test_unknown_names_are_refused_with_a_list_of_names(tmp_path):
     with pytest.raises(ValueError, match=r"one of Bibtex, .*NUS-WIDE.* 'bibtexx'\); .*from_arff"):
         MulanDataset(tmp_path, "bibtexx")
     assert list(tmp_path.iterdir()) == []
@@ -45,7 +45,7 @@ def test_unknown_names_are_refused_beside_those_there(tmp_path):
 @pytest.mark.parametrize(
     ("name", "archive"), [("bookmarks", "bookmarks.rar"), ("NUS wide", "nuswide-cVLADplus.rar")]
 )
-def test_archives_are_told_of(tmp_path, monkeypatch, name, archive):
+def test_archives_to_unpack_are_named(tmp_path, monkeypatch, name, archive):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     message = r"(?s)Place [23] files by hand: .*unpacked.*'.*raw/.*' or .*" + archive
     with pytest.raises(DatasetUnavailableError, match=message):
@@ -65,7 +65,7 @@ def test_files_without_a_known_hash_are_taken_with_a_warning(tmp_path, write, ca
         dataset.official_split()
 
 
-def test_nus_wide_leaves_out_the_names_of_its_photographs(tmp_path, write):
+def test_nus_wide_skips_image_names(tmp_path, write):
     header = "@attribute 'Image name' string\n@attribute f numeric\n"
     header += "@attribute A {0,1}\n@attribute B {0,1}\n@data\n"
     path = "NUS-WIDE/raw/nus-wide-full-cVLADplus"
@@ -86,7 +86,7 @@ def test_mediamill_is_also_read_from_arff_files(tmp_path, write):
 
 
 def python2(x):
-    """The bytes that Python 2 wrote for ``pickle.dumps({"X": x})``."""
+    """Returns the bytes of ``pickle.dumps({"X": x})`` in Python 2."""
     shape = b"".join(b"I%d\n" % size for size in x.shape)
     data = repr(x.tobytes()).removeprefix("b").encode()
     order, code = x.dtype.str[:1].encode(), x.dtype.str[1:].encode()
@@ -105,7 +105,7 @@ class Command:
         return exec, ("raise SystemExit('ran')",)
 
 
-def test_pickles_hold_arrays_alone():
+def test_pickles_may_hold_arrays_only():
     x = np.array([[0.5, -1e30, 255], [np.pi, 0, 1]])
     np.testing.assert_array_equal(_Arrays(io.BytesIO(python2(x)), encoding="latin1").load()["X"], x)
     message = r"NumPy's arrays alone \(got '(__builtin__.exec|os.system)'"
@@ -114,7 +114,7 @@ def test_pickles_hold_arrays_alone():
             _Arrays(io.BytesIO(content), encoding="latin1").load()
 
 
-def test_nothing_is_left_half_written(tmp_path, write, monkeypatch):
+def test_errors_leave_no_unfinished_files(tmp_path, write, monkeypatch):
     write("Bookmarks/raw/bookmarks.arff", SPARSE + "{9 1}\n")
     write("Bookmarks/raw/bookmarks.xml", XML.format("B", "A"))
     with pytest.raises(ValueError, match=r"^bookmarks\.arff, line 10: Expected an index below 4"):

@@ -11,7 +11,7 @@ from tg_mlc.graphs import tree
 from tg_mlc.inputs import Fingerprint
 
 
-def test_the_report(nci):
+def test_the_report_counts_invalid_and_duplicate_rows(nci):
     report = nci.report
     assert (report.num_rows, len(report.invalid), len(report.duplicates)) == (4999, 8, 99)
 
@@ -29,31 +29,31 @@ def test_the_hierarchy_holds_in_names_and_labels(nci):
 
 def test_groups_of_known_molecules():
     y, names = module.functional_groups(["CCO", "Nc1ccccc1", "CC(=O)O", "broken"])
-    found = [{names[i] for i in row.nan_to_num(0).nonzero().flatten()} for row in y]
-    assert found[0] == {"Alcohol", "Alcohol.Aliphatic"}
-    assert found[1] == {"Amine", "Amine.Primary", "Amine.Primary.Aromatic", "Amine.Aromatic"}
-    assert found[2] == {"CarboxylicAcid", "CarboxylicAcid.Aliphatic"}
+    groups = [{names[i] for i in row.nan_to_num(0).nonzero().flatten()} for row in y]
+    assert groups[0] == {"Alcohol", "Alcohol.Aliphatic"}
+    assert groups[1] == {"Amine", "Amine.Primary", "Amine.Primary.Aromatic", "Amine.Aromatic"}
+    assert groups[2] == {"CarboxylicAcid", "CarboxylicAcid.Aliphatic"}
     assert y[3].isnan().all()
 
 
 def test_labels_belong_to_their_molecules_and_are_stored(nci, monkeypatch):
-    picked = [0, 2500, 4990]  # before and after the invalid lines
-    y, _ = module.functional_groups([nci[i].smiles for i in picked])
-    assert torch.equal(y, nci.y[picked])
+    indices = [0, 2500, 4990]  # These lie before and after invalid lines.
+    y, _ = module.functional_groups([nci[i].smiles for i in indices])
+    assert torch.equal(y, nci.y[indices])
     monkeypatch.setattr(module, "functional_groups", lambda smiles: pytest.fail("processed again"))
-    again = NCIFunctionalGroups(nci.root)
-    assert torch.equal(again.y, nci.y)
-    assert again.report == nci.report
+    reloaded = NCIFunctionalGroups(nci.root)
+    assert torch.equal(reloaded.y, nci.y)
+    assert reloaded.report == nci.report
 
 
-def test_other_files_of_rdkit_are_told(monkeypatch, caplog):
+def test_changed_files_of_rdkit_are_reported(monkeypatch, caplog):
     monkeypatch.setitem(module.SHA256, module.HIERARCHY, "0" * 64)
     with caplog.at_level(logging.WARNING):
         module._read_rdkit_file(module.HIERARCHY)
     assert "differs" in caplog.text
 
 
-def test_an_rdkit_without_data_is_told(monkeypatch, tmp_path):
+def test_missing_files_of_rdkit_are_named(monkeypatch, tmp_path):
     from rdkit import RDConfig
 
     monkeypatch.setattr(RDConfig, "RDDataDir", str(tmp_path))
@@ -61,7 +61,7 @@ def test_an_rdkit_without_data_is_told(monkeypatch, tmp_path):
         NCIFunctionalGroups(tmp_path)
 
 
-def test_each_transform_keeps_a_processed_folder_of_its_own(tmp_path, monkeypatch):
+def test_each_transform_has_its_own_processed_folder(tmp_path, monkeypatch):
     smiles, y = ["CCO", "CN"], torch.ones(2, 52)
     monkeypatch.setattr(module, "_read_rdkit_file", lambda name: "\n".join(smiles))
     groups = y, [f"group {i}" for i in range(52)]

@@ -9,7 +9,7 @@ from tg_mlc.datasets import Planted
 from tg_mlc.metrics import macro_roc_auc
 
 
-def test_numbers_and_parts():
+def test_sizes_split_and_graph():
     dataset = Planted(num_samples=500, num_labels=10, degree=3, frequency=0.2)
     assert (len(dataset), dataset.num_labels) == (500, 10)
     assert dataset.official_split().sizes == (360, 40, 100)
@@ -17,7 +17,7 @@ def test_numbers_and_parts():
     assert dataset[3].x.shape == (10, 8)
     assert dataset[3].to_label.tolist() == list(range(10))
     degrees = torch.bincount(dataset.true_graph.edge_index[1])
-    assert degrees.tolist() == [4] * 10  # with loops
+    assert degrees.tolist() == [4] * 10  # Self-loops count.
     assert dataset.true_graph.kind == "planted"
 
 
@@ -33,11 +33,11 @@ def test_labels_follow_from_own_and_neighbours_signals():
     assert ((score > norm.isf(0.3)) == (dataset.y[:, label].numpy() == 1)).all()
 
 
-def test_scores_are_those_of_the_samples():
+def test_subsets_keep_the_scores_of_their_samples():
     dataset = Planted(num_samples=50, num_labels=4, degree=1)
     part = dataset[torch.tensor([7, 3, 40])]
-    for chosen in (part, part.copy(), dataset.copy([7, 3, 40]), dataset[2:].copy([5, 1, 38])):
-        np.testing.assert_array_equal(chosen.scores(), dataset.scores()[[7, 3, 40]])
+    for subset in (part, part.copy(), dataset.copy([7, 3, 40]), dataset[2:].copy([5, 1, 38])):
+        np.testing.assert_array_equal(subset.scores(), dataset.scores()[[7, 3, 40]])
     assert Planted(50, 4, 1).copy().scores().shape == (50, 4)
 
 
@@ -49,17 +49,17 @@ def test_the_signal_is_one_direction_of_the_component():
     assert residuals[0] == pytest.approx(0.0, abs=1e-6)
 
 
-def test_what_neighbours_know_grows_with_the_share():
-    alone = []
+def test_scores_without_messages_get_worse_as_the_share_grows():
+    roc_aucs = []
     for share in (0.0, 0.3, 0.6, 1.0):
         dataset = Planted(num_samples=3000, share=share)
-        alone.append(macro_roc_auc(dataset.y, dataset.scores(messages=False)))
-    assert alone[0] == 1.0
-    assert alone[0] > alone[1] > alone[2] > alone[3]
-    assert alone[3] == pytest.approx(0.5, abs=0.02)
+        roc_aucs.append(macro_roc_auc(dataset.y, dataset.scores(messages=False)))
+    assert roc_aucs[0] == 1.0
+    assert roc_aucs[0] > roc_aucs[1] > roc_aucs[2] > roc_aucs[3]
+    assert roc_aucs[3] == pytest.approx(0.5, abs=0.02)
 
 
-def test_seeds():
+def test_the_seed_determines_the_labels():
     first, same, other = (Planted(50, seed=seed).y for seed in (1, 1, 2))
     assert torch.equal(first, same)
     assert not torch.equal(first, other)

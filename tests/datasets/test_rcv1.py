@@ -72,20 +72,20 @@ def jsonl(real_file, tmp_path):
 
 @pytest.fixture
 def fetched(monkeypatch):
-    """The data that scikit-learn would give, with four training documents."""
+    """Replaces scikit-learn's download by random data with four training documents."""
     rng = np.random.default_rng(0)
     data = sp.random(10, 6, 0.5, format="csr", random_state=rng)
     target = sp.csr_matrix((rng.random((10, 3)) < 0.5).astype(np.uint8))
     names = np.array(["C11", "C12", "CCAT"], dtype=object)
-    bunch, asked = SimpleNamespace(data=data, target=target, target_names=names), []
+    bunch, requests = SimpleNamespace(data=data, target=target, target_names=names), []
 
     def fetch(**options):
-        asked.append(options)
+        requests.append(options)
         return bunch
 
     monkeypatch.setattr(sklearn.datasets, "fetch_rcv1", fetch)
     monkeypatch.setattr(rcv1, "NUM_TRAIN", 4)
-    return bunch, asked
+    return bunch, requests
 
 
 def words_of(dataset):
@@ -96,7 +96,7 @@ def labels_of(dataset):
     return [[dataset.label_names[i] for i in row.nonzero().flatten()] for row in dataset.y]
 
 
-def test_the_hierarchy_is_that_of_the_taxonomy(sample, real_file):
+def test_label_parents_equal_the_taxonomy(sample, real_file):
     assert len(sample.label_parents) == 103
     assert set(sample.label_parents) == set(read_parents(real_file("rcv1v2/raw/rcv1.taxonomy")))
     graph = tree(sample.label_parents, sample.label_names, self_loops=False)
@@ -119,8 +119,8 @@ def test_splits_and_options_of_json_files(jsonl):
     assert split.test.tolist() == [3]
     frequent = RCV1(jsonl, form="json", min_count=2)
     assert frequent.feature_names == [UNKNOWN, "The", "profit"]
-    cut = words_of(RCV1(jsonl, form="json", max_tokens=1))
-    assert cut == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
+    truncated = words_of(RCV1(jsonl, form="json", max_tokens=1))
+    assert truncated == [["The"], ["rain"], ["bonds"], [UNKNOWN]]
     assert RCV1(jsonl, form="json").num_inputs == 5
 
 
@@ -132,7 +132,7 @@ def test_json_files_may_be_compressed(jsonl):
     assert words_of(RCV1(jsonl, form="json", force_reload=True)) == words_of(plain)
 
 
-def test_parts_that_are_placed_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
+def test_parts_added_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
     documents = line(["MCAT"], ["profit"]) * 2
     sample = rcv1.SAMPLE._replace(sha256=(hashlib.sha256(documents.encode()).hexdigest(),))
     shared = tmp_path / "shared" / "rcv1v2" / "raw"
@@ -154,7 +154,7 @@ def test_parts_that_are_placed_later_replace_the_sample(jsonl, tmp_path, monkeyp
     assert labels_of(RCV1(root, form="json"))[2:] == [["MCAT"], ["CCAT"]]
 
 
-def test_a_part_that_is_replaced_is_read_again(jsonl):
+def test_replaced_parts_are_read_again(jsonl):
     assert len(RCV1(jsonl, form="json")) == 4
     (jsonl / "raw" / "rcv1_train.json").write_text(line(["GCAT"], ["rain"]))
     assert labels_of(RCV1(jsonl, form="json")) == [["GCAT"], ["MCAT"], ["CCAT"]]
@@ -175,7 +175,7 @@ def test_a_part_that_is_replaced_is_read_again(jsonl):
         (line(["C15", "C999"], ["a"]), r"line 2 .* to have topics of RCV1 \(got \['C999'\]\)"),
     ],
 )
-def test_wrong_lines_are_told_with_their_number(jsonl, text, message):
+def test_errors_name_the_wrong_line(jsonl, text, message):
     with (jsonl / "raw" / "rcv1_dev.json").open("a") as file:
         file.write(text)
     with pytest.raises(ValueError, match=message):
@@ -183,14 +183,14 @@ def test_wrong_lines_are_told_with_their_number(jsonl, text, message):
     assert list((jsonl / "processed").iterdir()) == []
 
 
-def test_strange_words_come_back_from_the_processed_file(jsonl):
-    strange = ["\ud800", "\r", "\x85\u2028", "", " ", "\0"]
-    (jsonl / "raw" / "rcv1_train.json").write_text(line(["C15"], strange))
-    assert words_of(RCV1(jsonl, form="json"))[0] == strange
-    assert words_of(RCV1(jsonl, form="json"))[0] == strange
+def test_strange_words_survive_the_processed_file(jsonl):
+    words = ["\ud800", "\r", "\x85\u2028", "", " ", "\0"]
+    (jsonl / "raw" / "rcv1_train.json").write_text(line(["C15"], words))
+    assert words_of(RCV1(jsonl, form="json"))[0] == words
+    assert words_of(RCV1(jsonl, form="json"))[0] == words
 
 
-def test_json_files_without_documents(jsonl):
+def test_json_files_without_documents_are_refused(jsonl):
     for path in (jsonl / "raw").glob("rcv1_*.json"):
         path.write_text("\n")
     with pytest.raises(ValueError, match=r"documents in .*rcv1_train\.json.* \(got none\)"):
@@ -228,7 +228,7 @@ def test_token_files_may_be_compressed_and_in_the_shared_folder(lyrl, tmp_path, 
     assert words_of(RCV1(tmp_path / "other", form="tokens")) == plain
 
 
-def test_missing_token_files_are_told(lyrl):
+def test_missing_token_files_are_named(lyrl):
     (lyrl / "raw" / "lyrl2004_tokens_test_pt2.dat").unlink()
     message = r"Expected lyrl2004_tokens_test_pt2\.dat in '.*raw'.*LYRL2004"
     with pytest.raises(DatasetUnavailableError, match=message):
@@ -254,7 +254,7 @@ def test_missing_token_files_are_told(lyrl):
         ("qrels", QRELS + f"E11 {10**30} 1\n", r"line 9 of '.*qrels'"),
     ],
 )
-def test_wrong_token_files(lyrl, name, text, message):
+def test_wrong_token_files_are_named(lyrl, name, text, message):
     [path] = (lyrl / "raw").glob(f"*{name}")
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -262,12 +262,12 @@ def test_wrong_token_files(lyrl, name, text, message):
     assert list((lyrl / "processed").iterdir()) == []
 
 
-def test_a_topic_that_is_listed_twice_counts_once(lyrl):
+def test_duplicate_topics_count_once(lyrl):
     (lyrl / "raw" / "rcv1-v2.topics.qrels").write_text(QRELS + "E11 10 1\n")
     assert RCV1(lyrl, form="tokens").y.max() == 1
 
 
-def test_a_truncated_archive(lyrl):
+def test_truncated_archives_are_named(lyrl):
     path = lyrl / "raw" / "lyrl2004_tokens_train.dat"
     path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(TRAIN.encode())[:-12])
     path.unlink()
@@ -277,7 +277,7 @@ def test_a_truncated_archive(lyrl):
 
 def test_documents_are_read_one_at_a_time(tmp_path):
     path = tmp_path / "tokens.dat"
-    # 3 MB
+    # The file has 3 MB.
     path.write_text("".join(f".I {number}\n.W\n{'word ' * 1000}\n" for number in range(600)))
     documents = rcv1.read_token_documents(path)
     assert next(documents)[0] == 0
@@ -286,7 +286,7 @@ def test_documents_are_read_one_at_a_time(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert total == 599 * 1000
-    assert peak < 8 * 2**20  # all words at once take 40
+    assert peak < 8 * 2**20  # All words at once would take 40 MB.
 
 
 @settings(max_examples=150)
@@ -310,10 +310,10 @@ def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
         assert "mutated'" in str(error)  # noqa: PT017
 
 
-def test_vectors_are_those_of_scikit_learn(tmp_path, fetched):
-    bunch, asked = fetched
+def test_vectors_come_from_scikit_learn(tmp_path, fetched):
+    bunch, requests = fetched
     dataset = RCV1(tmp_path, data_home=tmp_path / "home")
-    assert asked == [{"data_home": str(tmp_path / "home")}]
+    assert requests == [{"data_home": str(tmp_path / "home")}]
     assert (len(dataset), dataset.kind, dataset.num_inputs) == (10, "bag", 6)
     assert dataset.label_names == ["C11", "C12", "CCAT"]
     assert torch.equal(dataset.y, torch.from_numpy(bunch.target.toarray()).float())
@@ -322,7 +322,7 @@ def test_vectors_are_those_of_scikit_learn(tmp_path, fetched):
         assert data.weight.tolist() == pytest.approx(bunch.data[[row]].toarray()[0, data.x])
     assert dataset.official_split(0.25).test.tolist() == [4, 5, 6, 7, 8, 9]
     assert len(RCV1(tmp_path)) == 10
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 def test_vectors_without_weights_and_in_reverse(tmp_path, fetched):
@@ -333,7 +333,7 @@ def test_vectors_without_weights_and_in_reverse(tmp_path, fetched):
     assert "weight" in RCV1(tmp_path)[0]
 
 
-def test_vectors_offline(tmp_path, monkeypatch):
+def test_offline_error_names_the_download_command(tmp_path, monkeypatch):
     def refuse(**options):
         raise OSError("no network")
 
@@ -353,7 +353,7 @@ def test_vectors_offline(tmp_path, monkeypatch):
         ({"form": "json", "min_count": 0}, "'min_count' to be a whole number of at least 1"),
     ],
 )
-def test_options_out_of_range(tmp_path, options, message):
+def test_wrong_options_are_named(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         RCV1(tmp_path, **options)
     assert list(Path(tmp_path).iterdir()) == []

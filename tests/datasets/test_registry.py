@@ -16,7 +16,7 @@ from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.downloads import Network, SourceError
 
 DRUGS = "side_effect_frequencies/derived/drugs.csv"
-# name: (one of its raw files; samples, labels and inputs; cardinality in papers; first labels)
+# By name: (a raw file; (samples, labels, inputs); cardinality in papers; first label)
 SOURCES = {
     "sider": ("sider/raw/sider.csv", (1427, 27, 9), 15.324, "Hepatobiliary disorders"),
     "nci": (None, (4991, 52, 9), None, "AcidChloride"),
@@ -50,14 +50,14 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(("name", "source"), SOURCES.items())
-def test_recorded_counts(name, source):
+def test_cards_record_the_published_counts(name, source):
     card, (_, counts, cardinality, _) = registry.card(name), source
     assert (card.samples, card.labels, card.num_inputs) == counts
     if cardinality is not None:
         assert card.cardinality == pytest.approx(cardinality, rel=5e-4)
 
 
-def test_what_is_reported_of_nus_wide_is_what_its_class_reads():
+def test_the_card_of_nus_wide_describes_its_class():
     card = registry.card("nuswide")
     assert (card.origin, card.official, card.cardinality) == ("reported", (161789, 107859), 1.869)
     assert "85 labels" in " ".join(card.notes)
@@ -93,11 +93,11 @@ def test_the_catalogue_holds_no_path_of_a_machine():
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_files_are_told_apart_and_may_be_checked(name):
+def test_raw_files_have_unique_names_and_checksums(name):
     entry = registry.published(name)
-    for form in (*entry.files, entry.optional_files):
-        assert len({file.name for file in form}) == len(form)
-        for file in form:
+    for files in (*entry.files, entry.optional_files):
+        assert len({file.name for file in files}) == len(files)
+        for file in files:
             assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in file.sha256)
             assert file.urls or file.hint
             assert not any("{" in url for url in file.urls)
@@ -119,12 +119,12 @@ SLOW = {"mediamill", "tox21"}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in LOADED]
 )
-def test_loading_by_name(real_file, tmp_path_factory, name):
-    """Counts and the hash of inputs, labels and names are as recorded."""
+def test_loaded_data_sets_equal_the_catalogue(real_file, tmp_path_factory, name):
+    """Counts and the hash of inputs, labels and names equal the recorded values."""
     raw_file, _, _, first_label = SOURCES[name]
     if raw_file is not None:
         real_file(raw_file)
-    # Other tests have made some of them in the same folder.
+    # Other tests may have processed the same data set in this folder.
     dataset = registry.load(name, tmp_path_factory.getbasetemp())
     card = DatasetCard.of(dataset, registry.published(name))
     assert card.differences(registry.card(name)) == []
@@ -132,7 +132,7 @@ def test_loading_by_name(real_file, tmp_path_factory, name):
 
 
 @pytest.mark.parametrize("name", [name for name in LOADED if registry.published(name).files[0]])
-def test_missing_and_wrong_raw_files(tmp_path, monkeypatch, name):
+def test_missing_and_wrong_raw_files_are_named(tmp_path, monkeypatch, name):
     def refuse(network, address):
         raise SourceError("no network")
 
@@ -156,26 +156,26 @@ def test_missing_and_wrong_raw_files(tmp_path, monkeypatch, name):
     assert not list(tmp_path.rglob("*.pt"))
 
 
-def test_nothing_is_made_or_fetched_unless_wanted(tmp_path):
+def test_no_files_are_created_without_download(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"get it with: tg-mlc data get bibtex --root .*"):
         registry.load("bibtex", tmp_path / "a folder", download=False)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_stored_is_loaded_without_its_raw_files(real_file, tmp_path):
+def test_processed_files_load_without_raw_files(real_file, tmp_path):
     real_file("yeast/raw/yeast.xml")
-    whole = registry.load("yeast", tmp_path)
-    shutil.rmtree(whole.raw_dir)
+    original = registry.load("yeast", tmp_path)
+    shutil.rmtree(original.raw_dir)
     stored = registry.load("yeast", tmp_path, download=False)
-    assert (type(stored).__name__, stored.y.tolist()) == ("MulanDataset", whole.y.tolist())
-    assert not Path(whole.raw_dir).exists()
+    assert (type(stored).__name__, stored.y.tolist()) == ("MulanDataset", original.y.tolist())
+    assert not Path(original.raw_dir).exists()
 
 
 def test_planted_samples_need_no_folder(tmp_path):
     assert registry.load("planted", tmp_path, force_reload=True, download=False).num_labels == 24
 
 
-def test_where_files_are_kept():
+def test_arguments_name_the_folders_of_data_sets():
     data = os.path.join("data", "sider")  # noqa: PTH118
     assert registry.published("sider").arguments("data") == {"root": data}
     assert registry.published("bibtex").arguments("data") == {"root": "data", "name": "bibtex"}

@@ -38,7 +38,7 @@ def dataset(real_file, tmp_path_factory):
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """The data set of two stories a part in a file of its own."""
+    """Writes a small data set of six stories to one file, and returns the folder."""
     texts = [
         story(4, "TEST", ["corn", "tea"], body="New crop"),
         story(1, labels=["corn", "rye"], body="The crop of corn. The"),
@@ -54,8 +54,8 @@ def small(tmp_path, monkeypatch):
     (tmp_path / "raw").mkdir()
     for name, content in contents.items():
         (tmp_path / "raw" / name).write_text(content)
-    read = {name: content.encode() for name, content in contents.items()}
-    monkeypatch.setattr(Reuters21578, "read_raw", lambda self: dict(read))
+    encoded = {name: content.encode() for name, content in contents.items()}
+    monkeypatch.setattr(Reuters21578, "read_raw", lambda self: dict(encoded))
     return tmp_path
 
 
@@ -68,26 +68,26 @@ def topics_of(dataset, row):
 
 
 def test_stories_belong_to_their_samples(dataset):
-    found = dataset.stories
-    assert [story.number for story in found] == sorted(story.number for story in found)
+    stories = dataset.stories
+    assert [story.number for story in stories] == sorted(story.number for story in stories)
     number = {word: i for i, word in enumerate(dataset.feature_names)}
     for row in (0, 17, 5000, 10_788):
-        words = tokenize(found[row].text, "letters")
+        words = tokenize(stories[row].text, "letters")
         assert dataset[row].x.tolist() == [number.get(word, 0) for word in words]
-        topics = set(found[row].topics) & set(dataset.label_names)
+        topics = set(stories[row].topics) & set(dataset.label_names)
         assert set(topics_of(dataset, row)) == topics
-    assert dataset[3:5].stories == found[3:5]
+    assert dataset[3:5].stories == stories[3:5]
 
 
 def test_topics_are_described(dataset):
     assert len(dataset.label_descriptions) == 135
     assert dataset.label_descriptions.keys() >= set(dataset.label_names)
-    described = {"housing": "Housing Starts", "acq": "Mergers/Acquisitions"}
-    described["coconut-oil"] = "Coconut oil"
-    assert described.items() <= dataset.label_descriptions.items()
+    expected = {"housing": "Housing Starts", "acq": "Mergers/Acquisitions"}
+    expected["coconut-oil"] = "Coconut oil"
+    assert expected.items() <= dataset.label_descriptions.items()
 
 
-def test_options_keep_files_of_their_own(small):
+def test_each_option_has_its_own_processed_file(small):
     plain = Reuters21578(small)
     assert (len(plain), plain.label_names) == (3, ["corn", "tea"])
     frequent = Reuters21578(small, min_count=2)
@@ -99,15 +99,15 @@ def test_options_keep_files_of_their_own(small):
     assert len(list((small / "processed").glob("data*.pt"))) == 4
 
 
-def test_the_small_one_in_full(small):
+def test_the_small_data_set_in_full(small):
     dataset = Reuters21578(small)
     texts = ["title the crop of corn the", "title tea time late", f"title {UNKNOWN} crop"]
     assert words_of(dataset) == texts
     assert dataset.y.tolist() == [[1, 0], [1, 1], [1, 1]]
-    assert [found.number for found in dataset.stories] == [1, 2, 4]
-    moved = dataset.copy([0, 2, 1]).copy([2, 1])[[1, 0]]
-    for part in (dataset[1:], dataset[1:].copy(), dataset.copy([1, 2]), moved):
-        numbers = [found.number for found in part.stories]
+    assert [story.number for story in dataset.stories] == [1, 2, 4]
+    reordered = dataset.copy([0, 2, 1]).copy([2, 1])[[1, 0]]
+    for part in (dataset[1:], dataset[1:].copy(), dataset.copy([1, 2]), reordered):
+        numbers = [story.number for story in part.stories]
         assert len(part) == len(numbers) == 2
         assert [{1: 6, 2: 4, 4: 3}[number] for number in numbers] == [len(data.x) for data in part]
     split = dataset.official_split(val_fraction=0.5)
@@ -118,18 +118,18 @@ def test_the_small_one_in_full(small):
 
 
 @pytest.mark.parametrize("option", ["min_count", "max_size", "max_tokens"])
-def test_options_out_of_range(tmp_path, option):
+def test_wrong_options_are_named(tmp_path, option):
     with pytest.raises(ValueError, match=f"Expected '{option}' to be a whole number of at least 1"):
         Reuters21578(tmp_path, **{option: 0})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parts_of_stories():
+def test_stories_are_parsed():
     parts = ["a", "b"], "AT&amp;T &lt;T>", "One\ntwo&#3;\nthree"
-    [found] = parse(HEAD + story(7, "NOT-USED", *parts, "BYPASS"))
-    assert (found.number, found.split) == (7, "NOT-USED")
-    assert (found.has_topics, found.topics) == (False, ["a", "b"])
-    assert found.text == "AT&T <T>\nOne\ntwo \nthree\n "
+    [parsed] = parse(HEAD + story(7, "NOT-USED", *parts, "BYPASS"))
+    assert (parsed.number, parsed.split) == (7, "NOT-USED")
+    assert (parsed.has_topics, parsed.topics) == (False, ["a", "b"])
+    assert parsed.text == "AT&T <T>\nOne\ntwo \nthree\n "
     text = story().replace("<BODY>Body\n&#3;</BODY>", "").replace("<TEXT>", '<TEXT TYPE="BRIEF">')
     assert parse(text)[0].text == "TITLE"
     unprocessed = story().replace("<TEXT>", '<TEXT TYPE="UNPROC">')

@@ -18,7 +18,7 @@ TEXTS = {
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Two drugs, a broken one and four side effects, in the layout of the files."""
+    """Returns a folder with two valid drugs, one broken drug and four side effects."""
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(SideEffectFrequencies, "files", tuple(map(RawFile, TEXTS)))
     (tmp_path / "raw").mkdir()
@@ -49,13 +49,13 @@ def test_side_effects_that_share_a_class_are_joined(small):
     assert graph.label_names == ["nausea", "vomiting", "rash", "fever"]
 
 
-def test_a_filter_leaves_out_whole_drugs(small):
+def test_a_filter_skips_whole_drugs(small):
     dataset = SideEffectFrequencies(small, pre_filter=lambda data: data.num_nodes == 1)
     assert (dataset[0].drug, dataset.fold.tolist()) == ("methane", [0])
     assert dataset.level.tolist() == [[0, 0, 2, 0]]
 
 
-def test_the_published_pairs(real_file, tmp_path_factory):
+def test_the_published_data_set(real_file, tmp_path_factory):
     real_file("side_effect_frequencies/derived/drugs.csv")
     dataset = SideEffectFrequencies(tmp_path_factory.getbasetemp() / "side-effects")
     assert dataset.fold.bincount().tolist() == [75] * 10

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 def error_of(action):
-    """The message of the ValueError that an action raises, or None; any other error passes."""
+    """Returns the message of the ValueError that an action raises, or None. Other errors pass."""
     try:
         action()
     except ValueError as error:
@@ -11,7 +11,7 @@ def error_of(action):
 
 
 def weights_of(graph):
-    """The weights of edges, or None, by their labels: names, or else indices."""
+    """Returns the weight (or None) of each edge by its pair of labels: names, or else indices."""
     names = graph.label_names or range(graph.num_labels)
     weight = [None] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
     return {
@@ -25,7 +25,7 @@ def edges_of(graph):
 
 
 def both(*pairs):
-    """Edges in both directions."""
+    """Returns the edges in both directions."""
     return {*pairs, *((b, a) for a, b in pairs)}
 
 

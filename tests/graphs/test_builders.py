@@ -52,12 +52,12 @@ def graph():
 
 
 @pytest.mark.parametrize("by_name", [True, False])
-def test_round_trip(graph, by_name):
-    back = from_networkx(graph.to_networkx(by_name=by_name))
-    assert torch.equal(back.edge_index, graph.edge_index)
-    assert torch.equal(back.edge_weight, graph.edge_weight)
+def test_networkx_round_trip_keeps_the_graph(graph, by_name):
+    restored = from_networkx(graph.to_networkx(by_name=by_name))
+    assert torch.equal(restored.edge_index, graph.edge_index)
+    assert torch.equal(restored.edge_weight, graph.edge_weight)
     for attribute in ("label_names", "kind", "source"):
-        assert getattr(back, attribute) == getattr(graph, attribute)
+        assert getattr(restored, attribute) == getattr(graph, attribute)
 
 
 def test_to_networkx_by_name(graph):
@@ -90,12 +90,12 @@ def test_edges_of_indices_and_names():
 
 
 @pytest.mark.parametrize("label_names", [["a"], ["a", "b", "c"], ["a", "c"]])
-def test_label_names_must_be_those_of_the_graph(label_names):
+def test_label_names_must_equal_the_nodes(label_names):
     with pytest.raises(ValueError, match=r"missing: .*unknown: "):
         from_networkx(nx.DiGraph([("a", "b")]), label_names=label_names)
 
 
-def test_other_things_are_no_networkx_graphs():
+def test_from_networkx_refuses_other_types():
     with pytest.raises(ValueError, match=r"'graph' to be a networkx graph \(got list\)"):
         from_networkx([1, 2])
     with pytest.raises(ValueError, match="'label_names' to be a list of names"):
@@ -125,7 +125,7 @@ PAIRS = [("a", "r"), ("b", "r"), ("c", "a")]
 def test_parents_and_children_attend_to_each_other():
     graph = tree(PAIRS)
     assert edges_of(graph) == both(("r", "a"), ("r", "b"), ("a", "c")) | loops("rabc")
-    assert graph.label_names == ["a", "r", "b", "c"]  # as they appear
+    assert graph.label_names == ["a", "r", "b", "c"]  # Labels are in order of appearance.
     assert (graph.kind, graph.edge_weight) == ("tree", None)
 
 
@@ -133,7 +133,7 @@ def test_parents_and_children_attend_to_each_other():
     "parents",
     [dict(PAIRS), {"a": ["r"], "b": {"r"}, "c": ("a",)}, iter(PAIRS), {**dict(PAIRS), "r": None}],
 )
-def test_parents_in_other_forms(parents):
+def test_parents_in_other_formats(parents):
     assert edges_of(tree(parents)) == edges_of(tree(PAIRS))
 
 
@@ -153,7 +153,7 @@ def test_directions_label_names_and_ancestors():
     assert "4 ancestor-descendant pairs" in graph.source
 
 
-def test_root_is_dropped_unless_asked_for():
+def test_root_is_dropped_by_default():
     assert edges_of(tree(PAIRS, root="r")) == both(("a", "c")) | loops("abc")
     assert edges_of(tree(PAIRS, root="r", self_loops=False)) == both(("a", "c")) | loops("b")
     graph = tree(PAIRS, label_names=["c", "b", "a"], include_root=True)
@@ -164,7 +164,7 @@ def test_root_is_dropped_unless_asked_for():
     assert edges_of(labelled) == edges_of(tree(PAIRS))
 
 
-def test_a_misspelt_parent_is_named_where_it_leaves_no_pair(caplog):
+def test_a_misspelt_parent_is_reported_if_no_pair_remains(caplog):
     pairs = [("a", "R"), ("b", "R")]
     graph = tree(pairs, ["r", "a", "b"])
     assert edges_of(graph) == loops("rab")
@@ -198,7 +198,7 @@ TERMS = [("a", "r"), ("b", "r"), ("c", "a"), ("c", "b"), ("d", "b"), ("d", "q"),
     [
         ("rabcdeq", {}, {(parent, child) for child, parent in TERMS}),
         ("rde", {}, {("r", "d"), ("r", "e")}),
-        ("rae", {}, {("a", "e"), ("r", "e"), ("r", "a")}),  # the way over b passes no label
+        ("rae", {}, {("a", "e"), ("r", "e"), ("r", "a")}),  # No label lies on the path through b.
         ("qe", {}, set()),
         ("abe", {}, {("a", "e"), ("b", "e")}),
         ("abe", {"root": "r"}, {("a", "e"), ("b", "e")}),
@@ -206,13 +206,13 @@ TERMS = [("a", "r"), ("b", "r"), ("c", "a"), ("c", "b"), ("d", "b"), ("d", "q"),
         ("ade", WITH_ROOT, {("a", "e"), ("r", "a"), ("r", "d"), ("r", "e")}),
     ],
 )
-def test_some_of_the_names_are_labels(labels, options, edges):
+def test_labels_are_joined_across_other_names(labels, options, edges):
     graph = tree(TERMS, list(labels), undirected=False, **options).remove_self_loops()
     assert edges_of(graph) == edges
     assert ("no labels" in graph.source) == (len(labels) < 7)
 
 
-def test_warnings_of_names(caplog):
+def test_suspicious_names_are_reported(caplog):
     tree(TERMS, ["r", "a", "E"])
     assert "1 of 3 labels are not in the hierarchy and stay alone (E)" in caplog.text
     caplog.clear()
@@ -269,24 +269,24 @@ def test_the_topics_of_rcv1(real_file):
         assert (topics.num_labels, topics.num_edges) == sizes
         assert nx.number_weakly_connected_components(topics.to_networkx()) == components
     assert (len(pairs), len({child for child, _ in pairs})) == (103, 103)
-    parent_of, by_hand = dict(pairs), 0
-    for above in parent_of.values():
-        while above != "Root":
-            above, by_hand = parent_of[above], by_hand + 1  # noqa: PLW2901
+    parent_of, num_ancestors = dict(pairs), 0
+    for topic in parent_of.values():
+        while topic != "Root":
+            topic, num_ancestors = parent_of[topic], num_ancestors + 1  # noqa: PLW2901
     graph = tree(pairs, root="Root", ancestors=True, self_loops=False)
-    assert graph.num_edges == 2 * by_hand > 2 * 99
+    assert graph.num_edges == 2 * num_ancestors > 2 * 99
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"undirected": False}, {"self_loops": False}, {"root": "r"}]
 )
-def test_a_tree_keeps_its_parents_whatever_its_edges(options, tmp_path):
+def test_parents_do_not_depend_on_options_of_edges(options, tmp_path):
     graph = tree(PAIRS, list("abc"), **options)
     (pair,) = graph.parent_index.t().tolist()
     assert [graph.label_names[i] for i in pair] == ["a", "c"]
-    moved = graph.permute([2, 0, 1])
-    assert moved.parent_index.tolist() == [[1], [0]]
-    moved.remove_self_loops().to_undirected().save(tmp_path / "graph.safetensors")
-    again = type(graph).load(tmp_path / "graph.safetensors")
-    assert again.parent_index.tolist() == [[1], [0]]
-    assert again.is_hierarchy
+    permuted = graph.permute([2, 0, 1])
+    assert permuted.parent_index.tolist() == [[1], [0]]
+    permuted.remove_self_loops().to_undirected().save(tmp_path / "graph.safetensors")
+    loaded = type(graph).load(tmp_path / "graph.safetensors")
+    assert loaded.parent_index.tolist() == [[1], [0]]
+    assert loaded.is_hierarchy

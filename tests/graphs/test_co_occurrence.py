@@ -30,7 +30,7 @@ def split_of(train, num_samples=5, name="by hand"):
 
 
 def expected_weight(y, source, target, weight):
-    """The definition, on the samples in which both labels are known."""
+    """Returns the weight by its definition, on samples in which both labels are known."""
     pair = y[:, [source, target]]
     pair = pair[~np.isnan(pair).any(axis=1)]
     a, b = pair.T
@@ -47,7 +47,7 @@ def expected_weight(y, source, target, weight):
     return out if np.isfinite(out) else 0.0
 
 
-def test_an_edge_wherever_a_pair_occurs():
+def test_every_pair_that_occurs_is_an_edge():
     graph = co_occurrence(Y)
     assert weights_of(graph) == {
         (0, 0): 3.0, (1, 0): 2.0, (2, 0): 1.0,
@@ -71,13 +71,13 @@ def test_an_edge_wherever_a_pair_occurs():
         ({**CERTAIN, "self_loops": False}, {(1, 0), (1, 1), (2, 2), (3, 3)}),
     ],
 )
-def test_fewer_edges(options, edges):
+def test_options_remove_edges(options, edges):
     assert edges_of(co_occurrence(Y, **options)) == edges
 
 
 @pytest.mark.parametrize("weight", ["count", "conditional", "pmi", "correlation"])
 @pytest.mark.parametrize("unknown", [0.0, 0.02, 0.3])
-def test_weights_follow_their_definition_where_both_are_known(weight, unknown):
+def test_weights_follow_their_definition_on_known_pairs(weight, unknown):
     rng = np.random.default_rng(0)
     y = (rng.random((200, 7)) < np.linspace(0.05, 0.9, 7)).astype(float)
     y[rng.random(y.shape) < unknown] = NAN
@@ -92,14 +92,14 @@ def test_a_constant_label_has_no_correlation():
     assert constant == {(0, 0): 0.0, (1, 0): 0.0, (0, 1): 0.0, (1, 1): 1.0}
 
 
-def test_top_k_keeps_the_strongest_sources_and_of_equal_ones_the_first():
+def test_top_k_keeps_the_strongest_sources_and_the_first_of_ties():
     y = draw(2, 300, 12)
     full = weights_of(co_occurrence(y, weight="correlation", self_loops=False))
-    kept = weights_of(co_occurrence(y, weight="correlation", top_k=3, self_loops=False))
+    top = weights_of(co_occurrence(y, weight="correlation", top_k=3, self_loops=False))
     for target in range(12):
         incoming = {source: value for (source, i), value in full.items() if i == target}
         strongest = sorted(incoming, key=lambda source: -incoming[source])[:3]
-        assert {source for source, i in kept if i == target} == set(strongest)
+        assert {source for source, i in top if i == target} == set(strongest)
     graph = co_occurrence(torch.ones(2, 5), top_k=2)
     assert graph.edge_index[:, graph.edge_index[1] == 3].tolist() == [[0, 1, 3], [3, 3, 3]]
     assert graph.num_edges == 15
@@ -110,7 +110,7 @@ def test_top_k_keeps_the_strongest_sources_and_of_equal_ones_the_first():
 
 
 @pytest.mark.parametrize(
-    "form",
+    "convert",
     [
         np.asarray,
         torch.Tensor.bool,
@@ -122,12 +122,12 @@ def test_top_k_keeps_the_strongest_sources_and_of_equal_ones_the_first():
         lambda y: y.tolist(),
     ],
 )
-def test_reads_labels_in_any_form(form):
+def test_all_types_of_matrices_give_the_same_graph(convert):
     expected = weights_of(co_occurrence(Y, weight="pmi"))
-    assert weights_of(co_occurrence(form(Y), weight="pmi")) == expected
+    assert weights_of(co_occurrence(convert(Y), weight="pmi")) == expected
 
 
-def test_input_is_left_alone():
+def test_input_is_not_changed():
     y = sparse.csr_matrix(([1.0, 0.0, 1.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
     co_occurrence(y)
     assert y.nnz == 3
@@ -150,17 +150,17 @@ def test_names_of_data_frames():
         co_occurrence(frame, label_names=["b", "c"])
 
 
-def test_what_is_missing_in_a_data_frame_is_unknown():
+def test_missing_values_of_a_data_frame_are_unknown_labels():
     y = torch.tensor([[1, 1], [NAN, 1], [1, 0]])
     expected = co_occurrence(y, weight="conditional", label_names=["a", "b"])
-    for a in (pd.array([1, None, 1], dtype="Int64"), pd.Series([1, None, True], dtype=object)):
-        found = co_occurrence(pd.DataFrame({"a": a, "b": [1, 1, 0]}), weight="conditional")
-        assert weights_of(found) == weights_of(expected)
+    for column in (pd.array([1, None, 1], dtype="Int64"), pd.Series([1, None, True], dtype=object)):
+        graph = co_occurrence(pd.DataFrame({"a": column, "b": [1, 1, 0]}), weight="conditional")
+        assert weights_of(graph) == weights_of(expected)
     with pytest.raises(ValueError, match=r"'y' .*'x' in row 1, column 'a'"):
         co_occurrence(pd.DataFrame({"a": ["1", "x"]}))
 
 
-def test_a_split_gives_training_samples_only():
+def test_only_training_samples_of_a_split_count():
     graph = co_occurrence(Y, split=split_of([0, 3], name="random"))
     assert weights_of(graph) == weights_of(co_occurrence(Y[[0, 3]]))
     assert graph.source.startswith("2 training samples of split 'random'")
@@ -183,7 +183,7 @@ def test_a_data_set_needs_its_split():
 
 
 class Counted:
-    """A data set of no samples, whose labels are counted as they are made."""
+    """A data set without samples that counts how often its labels are built."""
 
     label_names = list("abcd")
 
@@ -202,14 +202,14 @@ class SparselyCounted(Counted):
 
 
 @pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
-@pytest.mark.parametrize(("kind", "times"), [(Counted, 1), (SparselyCounted, 0)])
-def test_labels_of_data_sets_are_made_once_and_sparse_if_they_can_be(weight, kind, times):
+@pytest.mark.parametrize(("dataset_class", "num_builds"), [(Counted, 1), (SparselyCounted, 0)])
+def test_labels_of_data_sets_are_built_at_most_once(weight, dataset_class, num_builds):
     y = np.where(draw(1, 60, 4, share=0.3) == 1, NAN, draw(0, 60, 4, share=0.5))
-    dataset = kind(torch.from_numpy(y).float())
+    dataset = dataset_class(torch.from_numpy(y).float())
     graph = co_occurrence(dataset, weight=weight, split=split_of(range(40), 60))
     expected = co_occurrence(y[:40], weight=weight, label_names=list("abcd"))
     assert weights_of(graph) == weights_of(expected)
-    assert dataset.times == times
+    assert dataset.times == num_builds
 
 
 @pytest.mark.parametrize(
@@ -237,16 +237,16 @@ def test_wrong_arguments_are_named(arguments, message):
         co_occurrence(**{"y": Y, **arguments})
 
 
-def test_a_thousand_labels_take_no_time():
+def test_a_thousand_labels_are_quick():
     y = sparse.random_array((13_000, 983), density=0.02, format="csr", rng=np.random.default_rng(0))
     y.data[:] = 1
-    start = time.process_time()  # others may share the cores
+    start = time.process_time()  # Wall time would include other processes.
     graph = co_occurrence(y, weight="correlation", top_k=10)
-    assert time.process_time() - start < 3.0  # about 0.2 s on a quiet core
+    assert time.process_time() - start < 3.0  # A quiet core takes about 0.2 s.
     assert graph.num_edges == 983 * 11
 
 
-def test_on_sider_the_plain_graph_is_complete_and_top_k_informs(real_file):
+def test_sider_graph_is_complete_without_top_k_and_threshold(real_file):
     sider = pd.read_csv(real_file("sider/raw/sider.csv")).drop(columns="smiles")
     graph = co_occurrence(sider)
     assert (graph.num_labels, graph.density) == (27, 1.0)

@@ -19,18 +19,18 @@ PAIRS = [(0, 2), (0, 3), (0, 4), (1, 3), (2, 4)]
 NAN = float("nan")
 
 
-def test_closure_and_scores_in_parts(monkeypatch):
+def test_closure_and_scores_in_chunks(monkeypatch):
     assert list(zip(*ancestor_pairs(PARENTS, 5).tolist(), strict=True)) == PAIRS
     assert ancestor_pairs(PARENTS[:, :0], 5).shape == (2, 0)
     scores, pairs = torch.rand(7, 5), ancestor_pairs(PARENTS, 5)
-    whole = coherent(scores, pairs)
+    expected = coherent(scores, pairs)
     monkeypatch.setattr("tg_mlc.graphs.hierarchy._MAX_SCORES", 10)
-    assert torch.equal(coherent(scores, pairs), whole)
-    assert whole[0, 0] == scores[0, [0, 2, 3, 4]].max()
+    assert torch.equal(coherent(scores, pairs), expected)
+    assert expected[0, 0] == scores[0, [0, 2, 3, 4]].max()
 
 
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
-def test_closure_equals_that_of_networkx(edges):
+def test_closure_equals_networkx(edges):
     edges = sorted({(min(edge), max(edge)) for edge in edges if edge[0] != edge[1]})
     index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
     expected = sorted(nx.transitive_closure(nx.DiGraph(edges)).edges)
@@ -40,7 +40,7 @@ def test_closure_equals_that_of_networkx(edges):
 @pytest.mark.parametrize(
     "cycle", [[[0], [0]], [[0, 1], [1, 0]], [[0, 1, 2, 4], [1, 2, 3, 4]], [[3, 1, 2], [1, 2, 3]]]
 )
-def test_a_cycle_is_refused_by_its_labels(cycle):
+def test_the_labels_of_a_cycle_are_named(cycle):
     with pytest.raises(ValueError, match=r"without cycles \(got one through the labels \["):
         ancestor_pairs(torch.tensor(cycle), 5)
 
@@ -54,7 +54,7 @@ def test_a_cycle_is_refused_by_its_labels(cycle):
         ([1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
     ],
 )
-def test_labels_say_what_holds_of_others(y, expected):
+def test_known_labels_imply_ancestors_and_descendants(y, expected):
     rows = torch.tensor([y, [NAN] * 5], dtype=torch.double)
     out, expected = propagate(rows, ancestor_pairs(PARENTS, 5)), torch.tensor(expected).double()
     torch.testing.assert_close(out[0], expected, equal_nan=True)
@@ -104,7 +104,7 @@ def test_thresholds_rise_towards_lower_labels():
     ("y", "thresholds", "value"),
     [([[1.0, 1.0], [0.0, 0.0]], [0.3, 0.3], 1.0), ([[0.0, 0.0], [1.0, 1.0]], [0.6, 0.6], 0.0)],
 )
-def test_thresholds_are_lowered_where_that_is_better_on_targets(y, thresholds, value):
+def test_thresholds_are_lowered_if_the_metric_improves(y, thresholds, value):
     scores = np.array([[0.4, 0.4], [0.1, 0.1]])
     decider = coherent_decider(tuner_of(0.6, 0.3), torch.tensor([[0], [1]]), np.array(y), scores)
     assert decider.thresholds.tolist() == thresholds

@@ -18,7 +18,7 @@ from tg_mlc.graphs import LabelGraph, fully_connected, tree
 
 @pytest.fixture
 def graph():
-    """A chain a -> b -> c, and c -> a, given out of order."""
+    """Returns the cycle a -> b -> c -> a, whose edges are given in another order."""
     return LabelGraph(
         torch.tensor([[2, 0, 1], [0, 1, 2]]),
         edge_weight=torch.tensor([0.3, 0.1, 0.2]),
@@ -28,7 +28,7 @@ def graph():
     )
 
 
-def test_is_a_data_with_attributes(graph):
+def test_label_graph_is_pyg_data_with_attributes(graph):
     assert isinstance(graph, Data)
     assert (graph.num_labels, graph.num_nodes, graph.num_edges) == (3, 3, 3)
     assert graph.density == pytest.approx(3 / 9)
@@ -48,7 +48,7 @@ def test_edges_are_sorted_and_unique():
     assert LabelGraph(edges, num_nodes=2).num_edges == 1
 
 
-def test_edge_index_of_pyg_and_none():
+def test_edge_index_may_be_of_pyg_or_absent():
     graph = LabelGraph(EdgeIndex([[0, 1], [1, 2]], sparse_size=(3, 3)), num_nodes=3)
     assert type(graph.edge_index) is torch.Tensor
     graph = LabelGraph(label_names=["a", "b"])
@@ -83,7 +83,7 @@ def test_wrong_arguments_are_named(edges, size, names, options, message):
         LabelGraph(edges, num_nodes=size, label_names=names, **options)
 
 
-def test_self_loops(graph):
+def test_self_loops_are_added_and_removed(graph):
     looped = graph.add_self_loops(fill_value=9.0)
     loops = {("a", "a"): 9.0, ("b", "b"): 9.0, ("c", "c"): 9.0}
     assert weights_of(looped) == pytest.approx(weights_of(graph) | loops)
@@ -98,44 +98,44 @@ def test_self_loops_for_isolated_labels_only(weighted):
     weight = torch.tensor([0.5]) if weighted else None
     graph = LabelGraph(torch.tensor([[0], [1]]), num_nodes=3, edge_weight=weight)
     edges = edges_of(graph.add_self_loops(only_isolated=True))
-    assert edges == {(0, 1), (0, 0), (2, 2)}  # label 0 sends, but receives nothing
+    assert edges == {(0, 1), (0, 0), (2, 2)}  # Label 0 has no incoming edge.
 
 
 def test_to_undirected(graph):
-    both = graph.add_self_loops(fill_value=7.0).to_undirected("add")
-    assert weights_of(both)["b", "a"] == weights_of(both)["a", "b"] == pytest.approx(0.1)
-    assert weights_of(both)["a", "a"] == 7.0
-    assert both.is_undirected()
+    symmetric = graph.add_self_loops(fill_value=7.0).to_undirected("add")
+    assert weights_of(symmetric)["b", "a"] == weights_of(symmetric)["a", "b"] == pytest.approx(0.1)
+    assert weights_of(symmetric)["a", "a"] == 7.0
+    assert symmetric.is_undirected()
     assert fully_connected(3, self_loops=False).to_undirected().num_edges == 6
 
 
-def test_permute_renames_labels_and_keeps_who_attends_to_whom(graph):
+def test_permute_reorders_labels_and_keeps_edges(graph):
     graph.x = torch.tensor([[0.0], [1.0], [2.0]])
     permuted = graph.permute([2, 0, 1])
     assert permuted.label_names == ["c", "a", "b"]
     assert permuted.x.flatten().tolist() == [2.0, 0.0, 1.0]
     assert weights_of(permuted) == weights_of(graph)
     assert permuted.validate()
-    back = permuted.permute(torch.tensor([1, 2, 0]))
-    assert torch.equal(back.edge_index, graph.edge_index)
-    assert torch.equal(back.edge_weight, graph.edge_weight)
+    restored = permuted.permute(torch.tensor([1, 2, 0]))
+    assert torch.equal(restored.edge_index, graph.edge_index)
+    assert torch.equal(restored.edge_weight, graph.edge_weight)
 
 
 @pytest.mark.parametrize("perm", [[0, 1], [0, 1, 1], [0, 1, 3], [0.0, 1.0, 2.0]])
-def test_permute_wants_a_permutation(graph, perm):
+def test_perm_must_be_a_permutation(graph, perm):
     with pytest.raises(ValueError, match="'perm'"):
         graph.permute(perm)
 
 
-def test_methods_leave_the_graph_as_it_was(graph):
-    before = copy.deepcopy(graph)
-    for other in (graph.add_self_loops(), graph.permute([1, 0, 2]), graph.to_undirected()):
-        assert other is not graph
-    assert weights_of(graph) == weights_of(before)
-    assert graph.label_names == before.label_names
+def test_methods_return_new_graphs(graph):
+    original = copy.deepcopy(graph)
+    for result in (graph.add_self_loops(), graph.permute([1, 0, 2]), graph.to_undirected()):
+        assert result is not graph
+    assert weights_of(graph) == weights_of(original)
+    assert graph.label_names == original.label_names
 
 
-def test_validate_notices_what_was_assigned_later(graph):
+def test_validate_checks_attributes_assigned_later(graph):
     graph.edge_index = graph.edge_index.flip(1)
     assert not graph.validate(raise_on_error=False)
     with pytest.raises(ValueError, match="sorted by target"):
@@ -144,7 +144,7 @@ def test_validate_notices_what_was_assigned_later(graph):
     assert not graph.validate(raise_on_error=False)
 
 
-def test_repr_says_what_matters(graph):
+def test_repr_shows_sizes_kind_and_source(graph):
     assert repr(graph) == (
         "LabelGraph(num_labels=3, num_edges=3, density=0.333, kind='chain', source='a test', "
         "edge_weight=[3], label_names=[3])"
@@ -152,7 +152,7 @@ def test_repr_says_what_matters(graph):
     assert "LabelGraph" in repr(LabelGraph())
 
 
-def test_batches_and_comes_back(graph):
+def test_graphs_batch_and_unbatch(graph):
     batch = Batch.from_data_list([graph, graph.permute([1, 2, 0])])
     assert batch.num_nodes == 6
     assert batch.edge_index.max() == 5
@@ -163,11 +163,11 @@ def test_batches_and_comes_back(graph):
     assert pickle.loads(pickle.dumps(batch)).num_graphs == 2
 
 
-def test_copies_and_moves(graph):
-    for other in (copy.copy(graph), copy.deepcopy(graph), graph.clone(), graph.to("cpu")):
-        assert isinstance(other, LabelGraph)
-        assert weights_of(other) == weights_of(graph)
-        assert other.kind == "chain"
+def test_copies_and_moved_graphs_are_equal(graph):
+    for duplicate in (copy.copy(graph), copy.deepcopy(graph), graph.clone(), graph.to("cpu")):
+        assert isinstance(duplicate, LabelGraph)
+        assert weights_of(duplicate) == weights_of(graph)
+        assert duplicate.kind == "chain"
     assert graph.subgraph(torch.tensor([0, 2])).label_names == ["a", "c"]
     assert graph.clone().to("meta").edge_weight.device.type == "meta"
     assert weights_of(LabelGraph.from_dict(graph.to_dict())) == weights_of(graph)
@@ -220,7 +220,7 @@ def test_load_names_the_file_whose_metadata_is_damaged(header, tmp_path):
 
 
 @given(data=st.data())
-def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
+def test_mutated_files_give_a_graph_or_a_clear_error(data, tmp_path_factory):
     path: Path = tmp_path_factory.mktemp("mutated") / "graph"
     LabelGraph(EDGE, edge_weight=torch.ones(1), label_names=["a", "b"]).save(path)
     content, byte = bytearray(path.read_bytes()), st.sampled_from(b'"{}[]:,\\09a\x00\xff')
@@ -231,7 +231,7 @@ def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
     assert message is None or message.startswith(f"Expected '{path}' to ")
 
 
-def test_torch_load_needs_no_trust(graph):
+def test_torch_load_works_with_weights_only(graph):
     buffer = io.BytesIO()
     torch.save({"label_graph": graph}, buffer)
     buffer.seek(0)
@@ -239,11 +239,11 @@ def test_torch_load_needs_no_trust(graph):
 
 
 def shuffled_tree(depth):
-    """A binary tree whose labels are numbered at random."""
+    """Returns a binary tree whose labels are numbered at random."""
     child = torch.arange(1, 2**depth - 1)
     edges = torch.stack([(child - 1) // 2, child])
-    place = torch.randperm(2**depth - 1, generator=torch.Generator().manual_seed(0))
-    return LabelGraph(place[edges], num_nodes=2**depth - 1).to_undirected()
+    permutation = torch.randperm(2**depth - 1, generator=torch.Generator().manual_seed(0))
+    return LabelGraph(permutation[edges], num_nodes=2**depth - 1).to_undirected()
 
 
 def mean_distance(graph):
@@ -251,7 +251,7 @@ def mean_distance(graph):
 
 
 @pytest.mark.parametrize("method", ["rcm", "tree"])
-def test_neighbours_come_close(method):
+def test_locality_order_brings_neighbours_close(method):
     graph = shuffled_tree(8)
     order = graph.locality_order(method)
     assert order.sort().values.tolist() == list(range(255))
@@ -285,8 +285,8 @@ def test_edges_by_names(edges, label_names, tmp_path):
     assert set(graph.label_names) == set(label_names or ["sport", "golf", "judo", "law"])
     if isinstance(edges, str):
         (tmp_path / "edges.csv").write_text(edges)
-        read = LabelGraph.from_edges(tmp_path / "edges.csv", label_names)
-        assert read.label_names == graph.label_names
+        loaded = LabelGraph.from_edges(tmp_path / "edges.csv", label_names)
+        assert loaded.label_names == graph.label_names
 
 
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
@@ -320,7 +320,7 @@ def test_files_by_names(name, content, options, weight, label_names, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"columns": ("a", "target")}, {"weight": "a"}])
-def test_columns_that_are_not_there_are_named(options, tmp_path):
+def test_missing_columns_are_named(options, tmp_path):
     (tmp_path / "a.csv").write_text("source,target\nsport,golf\n")
     with pytest.raises(ValueError, match=r"line 1 of .*'a' .*'target'"):
         LabelGraph.read(tmp_path / "a.csv", **options)
@@ -341,8 +341,8 @@ def test_frames_and_edges_without_weights(tmp_path):
     rows = [(*edge, weight) for edge, weight in edges.items()]
     graph = LabelGraph.from_edges(rows, ["law", "golf", "sport", "art"])
     graph.to_frame().to_csv(tmp_path / "a.csv", index=False)
-    again = LabelGraph.read(tmp_path / "a.csv", graph.label_names)
-    assert weights_of(again) == weights_of(graph) == edges
+    loaded = LabelGraph.read(tmp_path / "a.csv", graph.label_names)
+    assert weights_of(loaded) == weights_of(graph) == edges
     assert LabelGraph(num_nodes=2).to_frame().columns.tolist() == ["source", "target"]
     for edges in ([("a", "b"), ["b", "a"]], "source,target\na,b\nb,a\n", "a\tb\nb\ta\n"):
         assert weights_of(LabelGraph.from_edges(edges)) == {("a", "b"): None, ("b", "a"): None}

@@ -39,9 +39,9 @@ def make_loader(sizes=(3, 2)):
 
 
 def dense(graph):
-    out = torch.zeros(graph.num_labels, graph.num_labels)
-    out[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
-    return out
+    matrix = torch.zeros(graph.num_labels, graph.num_labels)
+    matrix[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
+    return matrix
 
 
 def mean_by_hand(model, loader, steps=(0, 1)):
@@ -59,17 +59,17 @@ def mean_by_hand(model, loader, steps=(0, 1)):
 )
 def test_weights_are_the_mean_attention(graph):
     model, loader = make_model(graph), make_loader()
-    out = learned(model, loader)
-    assert torch.allclose(dense(out), mean_by_hand(model, loader), atol=1e-6)
-    assert torch.equal(out.edge_index, graph.edge_index)
-    assert torch.allclose(dense(out).sum(dim=1), torch.ones(4))
-    assert (out.kind, out.label_names) == ("learned", graph.label_names)
-    assert out.source == "attention of LaMP on 5 samples"
-    assert out.validate()
+    learned_graph = learned(model, loader)
+    assert torch.allclose(dense(learned_graph), mean_by_hand(model, loader), atol=1e-6)
+    assert torch.equal(learned_graph.edge_index, graph.edge_index)
+    assert torch.allclose(dense(learned_graph).sum(dim=1), torch.ones(4))
+    assert (learned_graph.kind, learned_graph.label_names) == ("learned", graph.label_names)
+    assert learned_graph.source == "attention of LaMP on 5 samples"
+    assert learned_graph.validate()
 
 
 @pytest.mark.parametrize("step", [0, 1, -1])
-def test_one_step(step):
+def test_step_selects_the_attention_of_one_step(step):
     model, loader = make_model(fully_connected(4)), make_loader()
     expected = mean_by_hand(model, loader, [step])
     assert torch.allclose(dense(learned(model, loader, step=step)), expected, atol=1e-6)
@@ -78,31 +78,31 @@ def test_one_step(step):
 def test_top_k_threshold_and_names():
     model, loader = make_model(fully_connected(NAMES)), make_loader()
     full = dense(learned(model, loader)).fill_diagonal_(-1.0)
-    best = learned(model, loader, top_k=1, self_loops=False)
-    assert best.edge_index.tolist() == [full.argmax(dim=1).tolist(), list(range(4))]
+    strongest = learned(model, loader, top_k=1, self_loops=False)
+    assert strongest.edge_index.tolist() == [full.argmax(dim=1).tolist(), list(range(4))]
     assert learned(model, loader, top_k=1).num_edges == 8
-    cut = float(full.max())
-    assert learned(model, loader, threshold=cut - 1e-6).remove_self_loops().num_edges == 1
-    alone = learned(model, loader, threshold=2.0, self_loops=False)
-    assert alone.edge_index.tolist() == [[0, 1, 2, 3]] * 2
+    largest = float(full.max())
+    assert learned(model, loader, threshold=largest - 1e-6).remove_self_loops().num_edges == 1
+    isolated = learned(model, loader, threshold=2.0, self_loops=False)
+    assert isolated.edge_index.tolist() == [[0, 1, 2, 3]] * 2
     graph = learned(make_model(fully_connected(4)), make_loader(), top_k=2, label_names=NAMES)
     assert isinstance(graph, LabelGraph)
     assert graph.label_names == NAMES
     assert make_model(graph)(make_loader()[0]).shape == (3, 4)
 
 
-def test_the_model_is_left_as_it_was():
+def test_modules_keep_their_training_modes():
     model = make_model(fully_connected(4))
     model.train()
     model.labels.eval()
-    before = [module.training for module in model.modules()]
+    modes = [module.training for module in model.modules()]
     first = learned(model, make_loader())
-    assert [module.training for module in model.modules()] == before
+    assert [module.training for module in model.modules()] == modes
     assert torch.equal(first.edge_weight, learned(model, make_loader()).edge_weight)  # no dropout
     assert not first.edge_weight.requires_grad
     with pytest.raises(RuntimeError, match="broken"):
         learned(model, broken_loader())
-    assert [module.training for module in model.modules()] == before
+    assert [module.training for module in model.modules()] == modes
 
 
 def broken_loader():
@@ -111,7 +111,7 @@ def broken_loader():
 
 
 class Explicit(nn.Module):
-    """Returns the attention of another model along a list of edges, in another class."""
+    """Returns another model's attention along an edge list, in another type of output."""
 
     def __init__(self, model):
         super().__init__()
@@ -128,11 +128,11 @@ class Explicit(nn.Module):
         return SimpleNamespace(logits=out.logits, attention=steps)
 
 
-def test_any_model_that_returns_attention_along_any_pattern():
+def test_any_model_and_any_pattern_are_accepted():
     model, loader = make_model(fully_connected(NAMES)), make_loader()
-    here, there = learned(model, loader), learned(Explicit(model), loader)
-    assert torch.equal(here.edge_index, there.edge_index)
-    assert torch.allclose(here.edge_weight, there.edge_weight)
+    graph, explicit = learned(model, loader), learned(Explicit(model), loader)
+    assert torch.equal(graph.edge_index, explicit.edge_index)
+    assert torch.allclose(graph.edge_weight, explicit.edge_weight)
     attention = model(loader[0], return_attention_weights=True).attention
     assert isinstance(attention[0].label_to_label[0], Shared)
 

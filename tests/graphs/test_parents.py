@@ -39,7 +39,7 @@ LUNGS = [("lungs, chest and heart", "organs"), ('the "lungs"', "lungs, chest and
         ("superclass|subclass\nsport|golf\nsport|judo\nnull|law\n", BALLS),
         ("name\tparent\ngolf\tsport\njudo\tsport\nlaw\t-\n", BALLS),
         ("# of a club\n#child,parent\ngolf,sport\n# more, and more\njudo,sport\nlaw,?\n", BALLS),
-        # R writes names of rows without a name of their column.
+        # R writes row names without a column name.
         ('"child","parent"\n"1","golf","sport"\n"2","judo","sport"\n"3","law",NA\n', BALLS),
         ("child,child_id,parent\ngolf,7,sport\njudo,8,sport\nlaw,9,none\n", BALLS),
         ("child\trelation\tparent\ngolf\tis_a\tsport\njudo\tpart of\tsport\nlaw\tis_a\t\n", BALLS),
@@ -49,16 +49,16 @@ LUNGS = [("lungs, chest and heart", "organs"), ('the "lungs"', "lungs, chest and
         ("golf|sport|skos:broader\njudo|sport|isA\nlaw|-|is_a\n", BALLS),
     ],
 )
-def test_pairs(text, pairs):
+def test_tables_and_taxonomies_give_pairs(text, pairs):
     assert read_parents(text, "pairs" if pairs is LUNGS else "auto") == pairs
 
 
-def test_families_between_tabs():
+def test_tab_separated_families_give_pairs():
     assert read_parents("r\ta\tb\na\tc\n") == [("a", "r"), ("b", "r"), ("c", "a")]
     assert read_parents("r\ta\na\tc\n", format="pairs") == [("r", "a"), ("a", "c")]
 
 
-def test_two_columns_between_tabs_need_their_format():
+def test_two_tab_separated_columns_need_a_format():
     text = "football\tsport\ntennis\tsport\n"
     with pytest.raises(ValueError, match=r"'format' for two columns .*'pairs' .* 'taxonomy'"):
         read_parents(text)
@@ -68,7 +68,7 @@ def test_two_columns_between_tabs_need_their_format():
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "|"])
-def test_pairs_that_look_swapped_need_their_format(delimiter, caplog):
+def test_pairs_that_look_swapped_need_a_format(delimiter, caplog):
     swapped = "sport,golf\nsport,judo\nart,film\n".replace(",", delimiter)
     with pytest.raises(ValueError, match=r"first column of the text to hold children.*'pairs'"):
         read_parents(swapped)
@@ -132,10 +132,10 @@ NAMED_ZOO = [("animal", None), ("wolf", "animal"), ("paw", "animal"), ("paw", "w
         OBO.replace("\n", "\r\n"),
         OBO.replace("\n\n", "\n"),
         OBO[OBO.index("[Term]") :],
-        OBO.replace("is_a: Z:1\n", "is_a: Z:7\n"),  # by an alternative identifier
+        OBO.replace("is_a: Z:1\n", "is_a: Z:7\n"),  # This parent is an alternative identifier.
     ],
 )
-def test_terms_of_an_ontology(text, caplog):
+def test_obo_terms_give_pairs(text, caplog):
     assert read_parents(text) == read_parents(text, "obo") == ZOO
     assert read_parents(text, names=True) == NAMED_ZOO
     assert not caplog.text
@@ -159,12 +159,12 @@ def test_terms_of_an_ontology(text, caplog):
         ("[Term]", "[Instance]", r"'\[Term\]' and its 'id:'"),
     ],
 )
-def test_wrong_ontologies(old, new, message):
+def test_wrong_ontologies_are_named(old, new, message):
     with pytest.raises(ValueError, match=message):
         tree(read_parents(OBO.replace(old, new)))
 
 
-def test_ontologies_without_obonet(monkeypatch):
+def test_ontologies_need_obonet(monkeypatch):
     monkeypatch.setitem(sys.modules, "obonet", None)
     with pytest.raises(ImportError, match=r"obonet.*tg_mlc\[data\]"):
         read_parents(OBO)
@@ -206,15 +206,15 @@ def test_wrong_lines_are_named(text, message):
         read_parents(text)
 
 
-def test_an_unknown_format():
+def test_unknown_formats_are_named():
     with pytest.raises(ValueError, match=r"'format'.*'tree'"):
         read_parents(RCV1, "tree")
 
 
 def test_damaged_files_are_named(tmp_path):
-    whole = gzip.compress(RCV1.encode() * 50)
+    compressed = gzip.compress(RCV1.encode() * 50)
     for name, content, message in [
-        ("a.gz", whole[:-20], r"a.gz' to be whole"),
+        ("a.gz", compressed[:-20], r"a.gz' to be whole"),
         ("b.gz", b"text", "b.gz' to be whole"),
         ("c.xz", lzma.compress(RCV1.encode())[:-9], "c.xz' to be whole"),
         ("d.txt", RCV1.encode() + b"\xff", "UTF-8 in line 4 of .*byte 0xff"),
@@ -228,7 +228,7 @@ def test_damaged_files_are_named(tmp_path):
 
 
 @given(data=st.data())
-def test_mutated_files_give_pairs_or_our_error(data, tmp_path_factory):
+def test_mutated_files_give_pairs_or_a_clear_error(data, tmp_path_factory):
     text = data.draw(st.sampled_from([RCV1, OBO])).encode()
     content = bytearray(gzip.compress(text, mtime=0) if data.draw(st.booleans()) else text)
     path = tmp_path_factory.mktemp("mutated") / ("x.gz" if content[:2] == b"\x1f\x8b" else "x.txt")
@@ -262,18 +262,18 @@ SKOS = """<?xml version="1.0"?>
         ("skos", True, [("animal", None), ("dog", "animal"), ("x/3", "dog")]),
     ],
 )
-def test_a_thesaurus(format, names, expected):  # noqa: A002
+def test_skos_concepts_give_pairs(format, names, expected):  # noqa: A002
     assert sorted(read_parents(SKOS, format, names), key=str) == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "match"),
+    ("old", "new", "message"),
     [
         ('broader rdf:resource="x/1"', 'broader rdf:resource="x/9"', r"holds \(got 'x/9'\)"),
         ('narrower rdf:resource="x/2"', 'broader rdf:resource="x/3"', "without cycles .*x/1"),
         ("<rdf:RDF", "<!DOCTYPE r [<!ENTITY a 'b'>]>\n<rdf:RDF", "without entities"),
     ],
 )
-def test_a_thesaurus_that_is_wrong(old, new, match):
-    with pytest.raises(ValueError, match=match):
+def test_wrong_thesauri_are_named(old, new, message):
+    with pytest.raises(ValueError, match=message):
         tree(read_parents(SKOS.replace(old, new)))

@@ -30,13 +30,13 @@ def texts_of(ax):
     ids=["complete", "edgeless", "forest", "negative", "one", "none"],
 )
 @pytest.mark.parametrize("style", ["graph", "matrix"])
-def test_every_graph_in_every_style(graph, style, tmp_path):
+def test_every_graph_is_plotted_in_every_style(graph, style, tmp_path):
     graph.plot(path=tmp_path / "new" / "graph.png", style=style)
     assert (tmp_path / "new" / "graph.png").read_bytes().startswith(PNG)
     assert len(list((tmp_path / "new").iterdir())) == 1
 
 
-def test_style_goes_by_size():
+def test_the_default_style_depends_on_size():
     assert not fully_connected(10).plot().images
     assert fully_connected(40).plot().images
     assert edgeless(61).plot().images

@@ -55,7 +55,7 @@ def test_identifiers_with_and_without_the_organism(links):
     assert graph.validate()
 
 
-def test_names_by_the_info_file(links, write):
+def test_the_info_file_maps_names_to_proteins(links, write):
     proteins = {"K562|CTCF": "CTCF", "K562|Rad21": "Rad21", "K562|p300": "EP300"}
     options = {"aliases": write("info.txt", INFO), "min_score": 300, "self_loops": False}
     graph = string_ppi(links, proteins, **options)
@@ -65,26 +65,26 @@ def test_names_by_the_info_file(links, write):
     assert weights_of(graph) == pytest.approx(expected)
 
 
-def test_aliases(links, write):
+def test_aliases_map_names_to_proteins(links, write):
     aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
     graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
     assert edges_of(graph) == both(("CTCF", "HR21"), ("CTCF", "P300"))
     only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
-    assert only_aliases.unmatched == ["CTCF"]  # five sources give it to a protein without links
+    assert only_aliases.unmatched == ["CTCF"]  # Five sources map CTCF to a protein without links.
     aliases = {"a": "9606.ENSP1", "B": "ENSP2"}
     graph = string_ppi(links, ["A", "B"], aliases=aliases, self_loops=False)
     assert edges_of(graph) == {(0, 1), (1, 0)}
 
 
-def test_labels_of_one_protein_attend_to_each_other_unless_told_otherwise(links):
+def test_labels_of_one_protein_attend_to_each_other_by_default(links):
     proteins = ["ENSP1", "ENSP1", "ENSP2", None, ""]
     graph = string_ppi(links, proteins, self_loops=False)
     assert weights_of(graph)[0, 1] == weights_of(graph)[1, 0] == 1.0
     assert {(0, 2), (1, 2), (2, 0), (2, 1), (3, 3), (4, 4)} < edges_of(graph)
     assert graph.num_edges == 8
-    apart = string_ppi(links, proteins, self_loops=False, same_protein=False)
-    assert edges_of(graph) - edges_of(apart) == {(0, 1), (1, 0)}
+    separate = string_ppi(links, proteins, self_loops=False, same_protein=False)
+    assert edges_of(graph) - edges_of(separate) == {(0, 1), (1, 0)}
 
 
 def test_unmatched_names_are_reported_and_kept(links, tmp_path, caplog):
@@ -93,7 +93,7 @@ def test_unmatched_names_are_reported_and_kept(links, tmp_path, caplog):
     assert "1 of 3 proteins" in caplog.text
     assert "Mystery" in caplog.text
     assert graph.unmatched == ["Mystery"]
-    assert string_ppi(links, ["ENSP1", "ENSP3"]).unmatched == []  # a link below the score
+    assert string_ppi(links, ["ENSP1", "ENSP3"]).unmatched == []  # The link of ENSP3 is weak.
     graph.save(tmp_path / "graph.safetensors")
     assert LabelGraph.load(tmp_path / "graph.safetensors").unmatched == ["Mystery"]
 
@@ -127,7 +127,7 @@ def test_tables_with_scores(text, options, expected, write):
         "combined_score,protein2,protein1\n700,9606.A,9606.B\n20,A,C\n",
         '"","Protein1","Protein2","combined_score"\n'
         '"1","9606.A","9606.B","700"\n"2","A","C","20"\n',
-        # R writes names of rows without a name of their column.
+        # R writes row names without a column name.
         '"protein1" "protein2" "combined_score"\n"1" "9606.A" "9606.B" 700\n"2" "A" "C" 20\n',
         "Unnamed: 0;gene_a;gene_b;score\n0;A;B;700\n1;A;C;20\n",
         "#node1\tnode2\tnode1_string_id\tnode2_string_id\tfusion\tcombined_score\n"
@@ -137,7 +137,7 @@ def test_tables_with_scores(text, options, expected, write):
         "index,x,y,combined_score\n0,A,B,700\n1,A,C,20\n",
     ],
 )
-def test_columns_go_by_their_names(text, write):
+def test_columns_are_found_by_name(text, write):
     graph = string_ppi(write("links.csv", text), ["A", "B", "C"], self_loops=False)
     assert weights_of(graph) == pytest.approx({(0, 1): 0.7, (1, 0): 0.7, (2, 2): 1.0})
 
@@ -151,13 +151,13 @@ def test_names_between_tabs_may_have_spaces(text, write):
 
 
 @pytest.mark.parametrize("score", [0.9, 1])
-def test_a_least_probability_of_scores_is_refused(links, score):
+def test_a_probability_as_min_score_is_refused(links, score):
     with pytest.raises(ValueError, match=rf"'min_score' .*got {score}\); choose {score * 1000:g}"):
         string_ppi(links, ["ENSP1", "ENSP2"], min_score=score)
     assert string_ppi(links, ["ENSP1", "ENSP2"], min_score=0, self_loops=False).num_edges == 2
 
 
-def test_tables_without_scores_have_no_least_one(write):
+def test_tables_without_scores_refuse_min_score(write):
     path = write("edges.tsv", "A\tB\n")
     for min_score in (None, 0):
         graph = string_ppi(path, ["A", "B"], min_score=min_score, self_loops=False)
@@ -168,7 +168,7 @@ def test_tables_without_scores_have_no_least_one(write):
             string_ppi(path, ["A", "B"], min_score=min_score)
 
 
-def test_scores_below_the_least_one_are_told(write, caplog):
+def test_scores_below_min_score_are_reported(write, caplog):
     path = write("edges.tsv", "A\tB\t5\nB\tC\t50\n")
     assert string_ppi(path, list("ABC")).num_edges == 3
     assert "has min_score=400, the highest score is 50" in caplog.text
@@ -213,7 +213,7 @@ def test_a_wrong_line_of_the_aliases_is_named(links, write):
 
 
 @given(data=st.data())
-def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
+def test_mutated_files_give_a_graph_or_a_clear_error(data, tmp_path_factory):
     content = bytearray(LINKS.encode())
     for _ in range(data.draw(st.integers(1, 8))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -223,7 +223,7 @@ def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
     assert message is None or "Expected" in message
 
 
-def test_memory_goes_with_the_wanted_proteins_only(tmp_path):
+def test_memory_depends_on_the_requested_proteins_only(tmp_path):
     tracemalloc = pytest.importorskip("tracemalloc")
     rng = random.Random(0)
     path = tmp_path / "links.txt"
@@ -235,7 +235,7 @@ def test_memory_goes_with_the_wanted_proteins_only(tmp_path):
     string_ppi(path, ["P1", "P2"])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < path.stat().st_size  # some blocks of lines, not the whole
+    assert peak < path.stat().st_size  # The file is read in blocks of lines.
 
 
 LOST = ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]

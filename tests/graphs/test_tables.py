@@ -16,12 +16,12 @@ from tg_mlc.graphs.tables import find_pair, open_lines, read_edges, read_table, 
         (("sport 1",), None),
     ],
 )
-def test_names_of_columns(cells, role):
+def test_column_names_give_roles(cells, role):
     assert [role_of(cell) for cell in cells] == [role] * len(cells)
 
 
 @pytest.mark.parametrize(
-    ("cells", "way"),
+    ("cells", "direction"),
     [
         (("is_a", "isA", "is a", "rdfs:subClassOf", "PART_OF", "part-of"), "up"),
         (("<http://x.org/core#broader>",), "up"),
@@ -29,8 +29,8 @@ def test_names_of_columns(cells, role):
         (("eats", "a", "", "is", "part", "island"), None),
     ],
 )
-def test_relations(cells, way):
-    assert [relation_of(cell) for cell in cells] == [way] * len(cells)
+def test_relations_give_directions(cells, direction):
+    assert [relation_of(cell) for cell in cells] == [direction] * len(cells)
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_the_first_line_gives_the_delimiter(line, spaces, cells):
     assert list(table.all_rows()) == [(1, cells), (4, cells)]
 
 
-def test_first_lines_that_name_columns_are_asked_for(caplog):
-    for reads, named in ((read_parents, "child,parent\n"), (read_edges, "source,target\n")):
-        reads("golf,sport\ntennis,sport\nsport,all\n")
+def test_headers_with_unknown_names_are_reported(caplog):
+    for reader, header in ((read_parents, "child,parent\n"), (read_edges, "source,target\n")):
+        reader("golf,sport\ntennis,sport\nsport,all\n")
         assert not caplog.text
-        reads("kind,eltern\ngolf,sport\ntennis,sport\n")
+        reader("kind,eltern\ngolf,sport\ntennis,sport\n")
         assert "Line 1 of the text has 'kind' and 'eltern', which no other line has" in caplog.text
         caplog.clear()
         with pytest.raises(ValueError, match="names of columns alone"):
-            reads(named)
+            reader(header)
 
 
-def test_ends_of_an_edge_by_the_names_of_columns():
+def test_column_names_give_the_ends_of_an_edge():
     assert find_pair(["weight", "to", "from"]) == (2, 1)
     assert find_pair(["child", "parent"]) == (1, 0)
     assert find_pair(["node1", "node2", "node1_id", "node2_id"]) == (0, 1)

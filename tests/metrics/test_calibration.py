@@ -21,7 +21,7 @@ def data():
     return y, scores
 
 
-def test_errors_are_those_of_torchmetrics_and_scikit_learn(data):
+def test_errors_equal_torchmetrics_and_scikit_learn(data):
     torchmetrics = pytest.importorskip("torchmetrics.functional.classification")
     calibration_error = torchmetrics.binary_calibration_error
     brier_score_loss = pytest.importorskip("sklearn.metrics").brier_score_loss
@@ -42,13 +42,13 @@ def test_errors_are_those_of_torchmetrics_and_scikit_learn(data):
     json.dumps(evaluation.to_dict(), allow_nan=False)
 
 
-def test_certain_probabilities_that_are_right_have_no_error():
+def test_certain_correct_probabilities_have_no_error():
     evaluation = evaluate([[0, 1], [1, NAN]], [[0.0, 1.0], [1.0, 0.5]])
     assert evaluation["ece_macro"] == evaluation["brier_macro"] == 0.0
     assert evaluation.reliability.bins == [(0.0, 0.0, 1), (1.0, 1.0, 2)]
 
 
-def test_scores_that_are_no_probabilities_have_none():
+def test_other_scores_have_no_calibration_error():
     evaluation = evaluate([[0, 1]], [[-1.0, 3.0]], 0.0)
     assert np.isnan(evaluation["ece_macro"])
     assert evaluation.to_dict()["reliability"] is None
@@ -61,38 +61,38 @@ def test_the_picture_has_a_dot_for_each_bin(data):
     picture = ElementTree.fromstring(reliability.to_svg())
     dots = picture.findall("{http://www.w3.org/2000/svg}circle")
     assert len(dots) == len(reliability.bins)
-    predicted, share, _ = reliability.bins[3]
-    where = [float(dots[3].attrib[name]) for name in ("cx", "cy")]
-    assert where == pytest.approx([20 + 200 * predicted, 220 - 200 * share], abs=0.06)
+    predicted, fraction, _ = reliability.bins[3]
+    center = [float(dots[3].attrib[name]) for name in ("cx", "cy")]
+    assert center == pytest.approx([20 + 200 * predicted, 220 - 200 * fraction], abs=0.06)
 
 
 def distorted(num_samples, seed=0):
-    """Targets, and scores that are right, too extreme, too low, curved, or of two rare labels."""
+    """Returns targets, and scores: calibrated, too extreme, too low, curved, of two rare labels."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(num_samples, 6))
-    right = z * [1, 0.3, 1, 1, 1, 1] + [0, 0, 2, 0, -3, -3]
-    right[:, 3] = np.where(z[:, 3] > 1, 3, -1)
-    y = (rng.random(z.shape) < expit(right)).astype(float)
+    true_logits = z * [1, 0.3, 1, 1, 1, 1] + [0, 0, 2, 0, -3, -3]
+    true_logits[:, 3] = np.where(z[:, 3] > 1, 3, -1)
+    y = (rng.random(z.shape) < expit(true_logits)).astype(float)
     y[rng.random(y.shape) < 0.2] = NAN
     y[:, 4:] = np.where(np.cumsum(y[:, 4:] == 1, axis=0) < MIN_OWN, y[:, 4:], NAN)
     z[:, 4:] -= 5
     return y, expit(z)
 
 
-def test_each_label_gets_the_function_that_it_needs():
-    (y, scores), (new, of_new) = distorted(3000), distorted(3000, seed=1)
+def test_each_label_gets_a_suitable_function():
+    (y, scores), (y_new, scores_new) = distorted(3000), distorted(3000, seed=1)
     calibration = Calibration.fit(y, scores)
     assert calibration.methods[:4] == ["identity", "temperature", "platt", "isotonic"]
     assert calibration.methods[4] == calibration.methods[5] != "identity"
     assert float(calibration.scale[1]) == pytest.approx(0.3, abs=0.05)
     assert float(calibration.shift[2]) == pytest.approx(2, abs=0.3)
-    actual = calibration.probabilities(torch.from_numpy(of_new)).numpy()
-    before, after = (np.array(evaluate(new, each).reliability.ece) for each in (of_new, actual))
-    assert after[0] == before[0]
-    assert (after[1:4] < 0.5 * before[1:4]).all()
+    actual = calibration.probabilities(torch.from_numpy(scores_new)).numpy()
+    raw, calibrated = (np.array(evaluate(y_new, p).reliability.ece) for p in (scores_new, actual))
+    assert calibrated[0] == raw[0]
+    assert (calibrated[1:4] < 0.5 * raw[1:4]).all()
 
 
-def test_functions_increase_and_leave_certainty_alone():
+def test_functions_increase_and_keep_0_and_1():
     calibration = Calibration.fit(*distorted(3000))
     inner = [torch.logspace(-6, 0, 500)[:-1], 1 - torch.logspace(-1, -6, 50)]
     p = torch.cat([torch.zeros(1), *inner, torch.ones(1)])
@@ -104,7 +104,7 @@ def test_functions_increase_and_leave_certainty_alone():
 
 
 @pytest.mark.parametrize("num_known", [0, 3, 2000])
-def test_scores_that_are_calibrated_stay_as_they_are(num_known):
+def test_calibrated_scores_do_not_change(num_known):
     rng = np.random.default_rng(0)
     scores = rng.random((2000, 2))
     y = (rng.random(scores.shape) < scores).astype(float)

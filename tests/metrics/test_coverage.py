@@ -17,41 +17,41 @@ def draw(num_samples, seed=0):
 
 
 def covered(y, decisions, per):
-    """The share of what applies that sets hold: of each label, or the mean over samples."""
-    positive, held = y == 1, (y == 1) & (decisions == 1)
+    """Returns the fraction of positive labels that the sets hold, per label or per sample."""
+    positive, hits = y == 1, (y == 1) & (decisions == 1)
     if per == "label":
-        return held.sum(axis=0) / positive.sum(axis=0)
-    some = positive.any(axis=1)
-    return held.sum(axis=1)[some] / positive.sum(axis=1)[some]
+        return hits.sum(axis=0) / positive.sum(axis=0)
+    has_positive = positive.any(axis=1)
+    return hits.sum(axis=1)[has_positive] / positive.sum(axis=1)[has_positive]
 
 
 @pytest.mark.parametrize("per", ["label", "sample"])
 @pytest.mark.parametrize("share", [0.8, 0.95])
-def test_sets_of_new_samples_hold_what_was_promised_and_hardly_more(per, share):
-    actual, sizes = [], []
+def test_coverage_of_new_samples_is_as_requested(per, share):
+    actual, slacks = [], []
     for seed in range(100):
         y, scores = draw(700, seed)
         conformal = ConformalThresholds(y[:200], scores[:200])
         sets = conformal.tuner(Coverage(share, per), NAMES).predict(scores[200:])
         actual.append(covered(y[200:], sets, per).mean())
-        applies = y[:200] == 1
-        known = applies.sum(axis=0).mean() if per == "label" else applies.any(axis=1).sum() / 2
-        sizes.append(1 / (known + 1))
+        positive = y[:200] == 1
+        count = positive.sum(axis=0).mean() if per == "label" else positive.any(axis=1).sum() / 2
+        slacks.append(1 / (count + 1))
     noise = 3 * np.std(actual) / 10
-    assert share - noise < np.mean(actual) < share + np.mean(sizes) + noise
+    assert share - noise < np.mean(actual) < share + np.mean(slacks) + noise
 
 
-def test_samples_have_the_threshold_of_mapie():
+def test_thresholds_per_sample_agree_with_mapie():
     risk_control = pytest.importorskip("mapie.risk_control")
     y, scores = draw(100)
-    y = np.where(np.isnan(y), 0, y)  # which MAPIE does not know
-    y[~y.any(axis=1), 0] = 1  # nor samples without labels
-    mine = ConformalThresholds(y, scores).tuner(Coverage(0.9, "sample"), NAMES).fitted()[0]
+    y = np.where(np.isnan(y), 0, y)  # MAPIE does not support unknown labels.
+    y[~y.any(axis=1), 0] = 1  # MAPIE needs a positive label in each sample.
+    threshold = ConformalThresholds(y, scores).tuner(Coverage(0.9, "sample"), NAMES).fitted()[0]
     grid = np.linspace(0.0, 1.0, 201)
     options = {"risk": "recall", "method": "crc", "target_level": 0.9, "predict_params": grid}
-    theirs = risk_control.MultiLabelClassificationController(lambda x: x, **options)
-    theirs.calibrate(scores, y)
-    assert mine - 2 * grid[1] <= theirs.best_predict_param[0] <= mine
+    controller = risk_control.MultiLabelClassificationController(lambda x: x, **options)
+    controller.calibrate(scores, y)
+    assert threshold - 2 * grid[1] <= controller.best_predict_param[0] <= threshold
 
 
 def test_ties_and_bounds_by_hand():
@@ -65,7 +65,7 @@ def test_ties_and_bounds_by_hand():
     assert conformal.tuner(Coverage(0.4, "sample"), ["a"]).fitted() == [0.4]
 
 
-def test_labels_of_few_samples_are_held_by_all_sets_and_named():
+def test_labels_with_few_samples_are_in_all_sets_and_named():
     y, scores = draw(200)
     y[:, 2] = np.where(np.cumsum(y[:, 2] == 1) > 5, NAN, y[:, 2])
     with pytest.warns(UserWarning, match=r"1 of 3 labels.*fewer than 9 .*coverage=0.9: rarely"):
@@ -86,7 +86,7 @@ def test_labels_of_few_samples_are_held_by_all_sets_and_named():
         (Coverage(0.999, "sample"), "at least 999 samples with labels"),
     ],
 )
-def test_coverages_that_cannot_be_promised_are_refused(coverage, message):
+def test_impossible_coverages_are_refused(coverage, message):
     conformal = ConformalThresholds(*draw(200))
     with pytest.raises(ValueError, match=re.escape(message)):
         conformal.tuner(coverage, NAMES)
@@ -95,12 +95,12 @@ def test_coverages_that_cannot_be_promised_are_refused(coverage, message):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"label": [3]}, {"row": [-1]}, {"score": [1.5]}, {"score": [0.1, 0.2]}]
+    "changes", [{"label": [3]}, {"row": [-1]}, {"score": [1.5]}, {"score": [0.1, 0.2]}]
 )
-def test_states_that_are_inconsistent_are_refused(wrong):
+def test_inconsistent_states_are_refused(changes):
     conformal = ConformalThresholds([[1, 0, NAN]], [[0.5, 0.2, 0.1]])
     state = conformal.state_dict()
     assert vars(ConformalThresholds.from_state(state)) == vars(conformal)
-    arrays = {name: np.array(values) for name, values in wrong.items()}
+    arrays = {name: np.array(values) for name, values in changes.items()}
     with pytest.raises(ValueError, match="the scores of label sets have to be"):
         ConformalThresholds.from_state({**state, **arrays})

@@ -29,7 +29,7 @@ def targets_and_decisions(draw):
 
 
 def mean_f1(y, p, zero_division):
-    """The mean over rows of scikit-learn's F1 of what is observed in each."""
+    """Returns the mean over rows of scikit-learn's F1 on observed entries."""
     rows = [(row, pred, ~np.isnan(row)) for row, pred in zip(y, p, strict=True)]
     options = {"zero_division": SKLEARN_ZERO_DIVISION[zero_division]}
     observed = [(row[known], pred[known]) for row, pred, known in rows if known.any()]
@@ -39,7 +39,7 @@ def mean_f1(y, p, zero_division):
 
 @settings(max_examples=60)
 @given(targets_and_decisions(), st.sampled_from([0, 1, "drop"]))
-def test_metrics_are_those_of_sklearn_on_the_observed_entries(data, zero_division):
+def test_metrics_equal_sklearn_on_observed_entries(data, zero_division):
     y, p = data
     observed = ~np.isnan(y)
     pooled = f1_score(y[observed], p[observed], zero_division=SKLEARN_ZERO_DIVISION[zero_division])
@@ -47,8 +47,8 @@ def test_metrics_are_those_of_sklearn_on_the_observed_entries(data, zero_divisio
     assert_allclose(macro_f1(y, p, zero_division=zero_division), mean_f1(y.T, p.T, zero_division))
     assert_allclose(micro_f1(y, p, zero_division=zero_division), pooled)
     rows = zip(y, p, observed, strict=True)
-    right = [(row[keep] == pred[keep]).all() for row, pred, keep in rows if keep.any()]
-    assert_allclose(subset_accuracy(y, p), np.mean(right))
+    exact = [(row[known] == pred[known]).all() for row, pred, known in rows if known.any()]
+    assert_allclose(subset_accuracy(y, p), np.mean(exact))
     assert_allclose(hamming_accuracy(y, p), accuracy_score(y[observed], p[observed]))
     for metric in METRICS.values():
         assert metric(y, p) == metric(y, np.where(observed, p, 1 - p))
@@ -65,8 +65,8 @@ def test_default_zero_division():
 def test_tensors_and_lists_are_read_like_arrays():
     y, p = [[1, NAN], [0, 1]], [[True, False], [True, True]]
     expected = micro_f1(np.array(y), np.array(p))
-    for read in (y, torch.tensor(y, dtype=torch.bfloat16), torch.tensor(y, requires_grad=True)):
-        assert micro_f1(read, p) == micro_f1(read, torch.tensor(p)) == expected
+    for targets in (y, torch.tensor(y, dtype=torch.bfloat16), torch.tensor(y, requires_grad=True)):
+        assert micro_f1(targets, p) == micro_f1(targets, torch.tensor(p)) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,6 @@ def test_tensors_and_lists_are_read_like_arrays():
         ([[NAN, NAN]], [[0, 1]], "at least one observed label"),
     ],
 )
-def test_bad_inputs(y, p, message):
+def test_bad_inputs_are_named(y, p, message):
     with pytest.raises(ValueError, match=message):
         subset_accuracy(y, p)

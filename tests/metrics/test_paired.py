@@ -18,7 +18,7 @@ def test_holms_correction(p, corrected):
     assert holm(p) == pytest.approx(corrected)
 
 
-def test_without_shared_samples_it_is_the_t_test():
+def test_differences_without_shared_samples_equal_the_t_test():
     values = [0.1, 0.3, -0.1, 0.2]
     expected = ttest_1samp(values, 0.0)
     actual = corrected_difference(values, test_share=0.0)
@@ -36,5 +36,5 @@ def test_shared_samples_widen_the_interval_by_the_formula():
 @pytest.mark.parametrize(
     ("values", "p"), [([0.1], None), ([0.1, 0.1], None), ([0.0, 0.0], 1.0), ([0.1, np.nan], None)]
 )
-def test_differences_that_no_test_can_tell_from_chance(values, p):
+def test_p_values_of_degenerate_differences(values, p):
     assert corrected_difference(values).p == p

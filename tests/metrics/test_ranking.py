@@ -41,35 +41,35 @@ SCORES = np.array([[9, 8, 1, 7], [9, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1]]) / 10
 def targets_and_scores(draw):
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=8))
     y = draw(arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, NAN])))
-    few = st.sampled_from([-3.0, 0.1, 0.5, 0.5 + 1e-12, 40.0])
-    scores = draw(arrays(np.float64, shape, elements=few | st.floats(-1e6, 1e6)))
+    few_values = st.sampled_from([-3.0, 0.1, 0.5, 0.5 + 1e-12, 40.0])
+    scores = draw(arrays(np.float64, shape, elements=few_values | st.floats(-1e6, 1e6)))
     return np.where(np.isnan(y).all(), 0.0, y), scores
 
 
 def oracle(sklearn_metric, y, scores):
     observed = ~np.isnan(y)
-    both = len(np.unique(y[observed])) == 2
-    return sklearn_metric(y[observed], scores[observed]) if both else np.nan
+    both_classes = len(np.unique(y[observed])) == 2
+    return sklearn_metric(y[observed], scores[observed]) if both_classes else np.nan
 
 
 @pytest.mark.parametrize(("sklearn_metric", "micro", "macro", "per_label"), METRICS)
 @given(data=targets_and_scores())
-def test_equal_sklearn_on_the_observed_entries(sklearn_metric, micro, macro, per_label, data):
+def test_areas_equal_sklearn_on_observed_entries(sklearn_metric, micro, macro, per_label, data):
     y, scores = data
     columns = zip(y.T, scores.T, strict=True)
     expected = np.array([oracle(sklearn_metric, *column) for column in columns])
     mean = np.nan if np.isnan(expected).all() else np.nanmean(expected)
-    for read in (scores, torch.from_numpy(np.where(np.isnan(y), 100.0, scores))):
-        assert_allclose(per_label(y, read), expected, rtol=1e-9)
-        assert_allclose(micro(y, read), oracle(sklearn_metric, y, scores), rtol=1e-9)
-        assert_allclose(macro(y, read), mean, rtol=1e-9)
+    for predictions in (scores, torch.from_numpy(np.where(np.isnan(y), 100.0, scores))):
+        assert_allclose(per_label(y, predictions), expected, rtol=1e-9)
+        assert_allclose(micro(y, predictions), oracle(sklearn_metric, y, scores), rtol=1e-9)
+        assert_allclose(macro(y, predictions), mean, rtol=1e-9)
 
 
 def test_infinite_scores_are_ordered():
     assert macro_roc_auc([[1], [0], [1]], [[np.inf], [-np.inf], [0]]) == 1.0
 
 
-def test_labels_of_few_positives_can_be_left_out():
+def test_labels_with_few_positives_can_be_skipped():
     y = [[1, 1, NAN], [0, 1, 1], [0, 0, 1], [0, 0, 0]]
     scores = [[0.1, 0.9, 0.9], [0.5, 0.2, 0.8], [0.2, 0.5, 0.7], [0.3, 0.1, 0.6]]
     first, second, third = roc_auc_per_label(y, scores)
@@ -84,23 +84,23 @@ def test_values_by_hand():
     assert ndcg_at_k(Y, SCORES, 2) == pytest.approx((1 / (1 + 1 / math.log2(3)) + 0 + 1) / 3)
 
 
-def test_ndcg_is_that_of_scikit_learn():
+def test_ndcg_equals_scikit_learn():
     random = np.random.default_rng(0)
     y, scores = random.integers(2, size=(50, 20)), random.normal(size=(50, 20))
     for k in (1, 3, 10, 40):
         assert ndcg_at_k(y, scores, k) == pytest.approx(ndcg_score(y, scores, k=k))
 
 
-def test_unknown_labels_are_left_out_of_the_first_k():
-    random, kept = np.random.default_rng(0), [0, 2, 3, 5]
+def test_unknown_labels_do_not_count_among_the_first_k():
+    random, known = np.random.default_rng(0), [0, 2, 3, 5]
     y, scores = random.integers(2, size=(9, 6)).astype(float), random.normal(size=(9, 6))
-    hidden = np.where(np.isin(np.arange(6), kept), y, NAN)
+    hidden = np.where(np.isin(np.arange(6), known), y, NAN)
     for metric, k in product((recall_at_k, ndcg_at_k, hit_rate_at_k), (2, 6)):
-        assert metric(hidden, scores, k) == metric(y[:, kept], scores[:, kept], k)
+        assert metric(hidden, scores, k) == metric(y[:, known], scores[:, known], k)
         assert math.isnan(metric(np.zeros((2, 3)), np.zeros((2, 3)), k))
 
 
-def test_equal_scores_are_taken_in_the_order_of_labels():
+def test_ties_are_ranked_in_the_order_of_labels():
     rates = [hit_rate_at_k(np.eye(4)[[label]], np.zeros((1, 4)), 2) for label in range(4)]
     assert rates == [1, 1, 0, 0]
 

@@ -31,7 +31,7 @@ def data():
 
 
 @pytest.mark.parametrize("method", ["shared", "per_label"])
-def test_values_are_those_of_the_metrics(data, method):
+def test_values_equal_the_metrics(data, method):
     y, scores = data
     tuners = tune_thresholds(y, scores, method)
     evaluation = evaluate(y, scores, tuners, NAMES)
@@ -87,7 +87,7 @@ def test_the_table_and_json_show_everything(data):
     assert restored["undefined"] == ["always", "never", "unseen"]
 
 
-def test_thresholds_of_every_kind_agree(data):
+def test_thresholds_of_every_type_agree(data):
     y, scores = data
     tuner = ThresholdTuner(grid=[0.4]).fit(y, scores)
     expected = evaluate(y, scores, 0.4)
@@ -118,7 +118,7 @@ def test_label_sets_decide_without_a_threshold(data):
         ({"zero_division": {"F1": 0}}, r"only for .* \(got \['F1'\]\)"),
     ],
 )
-def test_bad_arguments(data, arguments, message):
+def test_bad_arguments_are_named(data, arguments, message):
     with pytest.raises(ValueError, match=message):
         evaluate(*data, **arguments)
 
@@ -137,7 +137,7 @@ def test_logits_need_thresholds_of_their_own(data):
     assert evaluate(y, scores).thresholds == dict.fromkeys(DECISIONS, 0.5)
 
 
-def test_needs_no_extra():
+def test_metrics_need_no_extra():
     code = (
         "import sys\n"
         "for name in ('sklearn', 'rdkit', 'torchmetrics', 'pandas'): sys.modules[name] = None\n"
@@ -149,22 +149,22 @@ def test_needs_no_extra():
     run_python(code)
 
 
-def test_a_metric_is_one_entry_that_every_evaluation_has(data, monkeypatch):
+def test_added_metrics_are_in_every_evaluation(data, monkeypatch):
     monkeypatch.setitem(report_module.SCORE_METRICS, "toy", lambda scored: scored.scores.sum())
     evaluation = evaluate(*data)
     assert evaluation["toy"] == evaluation.to_dict()["values"]["toy"] == data[1].sum()
     assert "\ntoy " in str(evaluation)
 
 
-def test_metrics_per_label_are_those_of_an_evaluation(data):
+def test_metrics_per_label_equal_an_evaluation(data):
     y, probabilities = data
     decisions = probabilities >= 0.5
     per_label, reliability = metrics_per_label(torch.from_numpy(y), probabilities, decisions)
     evaluation = evaluate(y, probabilities)
     names = {"ROC-AUC": "roc_auc", "average precision": "average_precision"}
     names |= {"ECE": "ece", "Brier score": "brier"}
-    for name, of_all in names.items():
-        assert np.nanmean(per_label[name]) == pytest.approx(evaluation[f"{of_all}_macro"])
+    for name, metric in names.items():
+        assert np.nanmean(per_label[name]) == pytest.approx(evaluation[f"{metric}_macro"])
     assert per_label["F1"][:4].mean() == pytest.approx(evaluation["f1_macro"])
     known = np.where(np.isnan(y), NAN, probabilities)
     for name, values in {"share": y, "mean probability": known}.items():

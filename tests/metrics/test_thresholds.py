@@ -23,7 +23,7 @@ Y_TRAIN = (rng.random((4000, 4)) < FREQUENCIES).astype(float)
 def targets_and_scores(draw):
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=6))
     y = draw(arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, NAN])))
-    # Scores on grid points and between them: a score equal to the threshold counts as positive.
+    # Some scores equal a threshold, which counts as positive.
     values = st.sampled_from([0.0, 0.005, *PAPER_GRID, 0.12, 0.97, 1.0])
     scores = draw(arrays(np.float64, shape, elements=values))
     return np.where(np.isnan(y).all(), 1.0, y), scores
@@ -46,7 +46,7 @@ def test_paper_grid():
 
 
 @given(data=targets_and_scores())
-def test_finds_what_trying_every_threshold_finds(data):
+def test_fit_equals_an_exhaustive_search(data):
     y, scores = data
     for metric, function in METRICS.items():
         values = [function(y, scores >= threshold) for threshold in PAPER_GRID]
@@ -79,7 +79,7 @@ def test_the_lower_middle_of_the_longest_plateau_is_taken(y, scores, expected):
     ("zero_division", "threshold", "value"),
     [(0, 0.3, 1 / 4), (1, 0.5, 3 / 4), ("drop", 0.3, 1 / 3), ({"f1_samples": 0}, 0.3, 1 / 4)],
 )
-def test_zero_division_decides(zero_division, threshold, value):
+def test_zero_division_affects_the_threshold(zero_division, threshold, value):
     y, scores = [[0], [0], [0], [1]], [[0.4], [0.4], [0.1], [0.4]]
     tuner = ThresholdTuner("f1_samples", grid=[0.3, 0.5], zero_division=zero_division)
     assert tuner.fit(y, scores).threshold == threshold
@@ -98,7 +98,7 @@ def test_all_metrics_at_once_equal_one_by_one(method):
 
 
 @pytest.mark.parametrize("per_label", [False, True])
-def test_survives_a_weights_only_checkpoint(per_label):
+def test_tuners_survive_a_weights_only_checkpoint(per_label):
     options = {"grid": [0.2, 0.4, 0.6], "zero_division": "drop"}
     unfitted, tuner = (
         ThresholdTuner("f1_samples", per_label=per_label, **options) for _ in range(2)
@@ -112,7 +112,7 @@ def test_survives_a_weights_only_checkpoint(per_label):
     np.testing.assert_array_equal(loaded.predict(SCORES), tuner.predict(SCORES))
 
 
-def test_predict_answers_in_kind():
+def test_predict_returns_the_type_of_its_input():
     tuner = ThresholdTuner(grid=[0.5]).fit([[1, 0]], [[0.5, 0.2]])
     tensor = tuner.predict(torch.tensor([[0.5, 0.49]]))
     assert tensor.tolist() == [[1, 0]]
@@ -166,56 +166,56 @@ def test_thresholds_need_a_fit():
 
 
 def drawn(num_samples, scale, seed=0):
-    """Labels, and scores that are their probabilities, scaled by one factor for each label."""
+    """Returns random labels, and their probabilities times one factor per label."""
     random = np.random.default_rng(seed)
     probability = random.random((num_samples, len(scale))) ** 2
     return (random.random(probability.shape) < probability).astype(float), probability * scale
 
 
-def test_each_label_has_its_threshold_where_scores_differ_in_scale():
+def test_labels_get_own_thresholds_where_scores_differ_in_scale():
     y, scores = drawn(2000, np.array([1.0, 0.1, 0.5]))
     tuner = tune_thresholds(y, scores, "cross_fitted", metrics=["f1_macro"])["f1_macro"]
     assert_allclose(tuner.fitted() / tuner.fitted()[0], [1.0, 0.1, 0.5], rtol=0.3)
 
 
-def test_one_threshold_serves_all_labels_where_there_are_few_samples_of_each():
+def test_labels_with_few_samples_share_one_threshold():
     y, scores = drawn(40, np.ones(200))
     tuners = tune_thresholds(y, scores, "cross_fitted", metrics=["f1_micro"])
     assert tuners["f1_micro"].fitted().shape == (1,)
 
 
-def test_new_samples_are_decided_as_well_as_with_the_best_of_one_kind():
+def test_cross_fitted_thresholds_beat_a_shared_one_on_new_samples():
     y, scores = drawn(3000, np.array([1.0, 0.2, 0.6, 0.4]))
     new = drawn(3000, np.array([1.0, 0.2, 0.6, 0.4]), seed=1)
     tuners = [tune_thresholds(y, scores, method) for method in ("cross_fitted", "shared")]
-    actual, shared = (evaluate(*new, by_metric) for by_metric in tuners)
-    gains = {metric: actual[metric] - shared[metric] for metric in METRICS}
+    cross_fitted, shared = (evaluate(*new, by_metric) for by_metric in tuners)
+    gains = {metric: cross_fitted[metric] - shared[metric] for metric in METRICS}
     assert gains["f1_macro"] > 0.02
     assert min(gains.values()) > -0.01
 
 
 def exclusive(num_samples, seed=0):
-    """Labels of which each sample has one, and uncertain scores."""
+    """Returns targets with one label per sample, and uncertain scores."""
     random = np.random.default_rng(seed)
     y = np.eye(3)[random.integers(0, 3, num_samples)]
     return y, np.clip(0.35 + 0.2 * y + 0.1 * random.standard_normal(y.shape), 0, 1)
 
 
 @pytest.mark.parametrize("known", [1.0, 0.5, 0.0])
-def test_label_sets_decide_where_they_do_better_on_samples_that_gave_none(known):
+def test_label_sets_are_used_where_better_on_held_out_samples(known):
     (y, scores), new = exclusive(400), exclusive(1000, seed=1)
     y[int(known * len(y)) :, 0] = NAN
-    actual, without = (tune_thresholds(y, scores, method) for method in ("cross_fitted", "shared"))
-    by_sets = {metric for metric, tuner in actual.items() if isinstance(tuner, LabelSets)}
-    assert by_sets == ({"subset_accuracy", "f1_samples"} if known else set())
-    for metric in by_sets:
-        value = evaluate(*new, actual)[metric]
-        assert value > evaluate(*new, without)[metric] + 0.05
+    tuners, shared = (tune_thresholds(y, scores, method) for method in ("cross_fitted", "shared"))
+    set_metrics = {metric for metric, tuner in tuners.items() if isinstance(tuner, LabelSets)}
+    assert set_metrics == ({"subset_accuracy", "f1_samples"} if known else set())
+    for metric in set_metrics:
+        value = evaluate(*new, tuners)[metric]
+        assert value > evaluate(*new, shared)[metric] + 0.05
         if known == 1:
-            assert actual[metric].best_value == pytest.approx(value, abs=0.05)
+            assert tuners[metric].best_value == pytest.approx(value, abs=0.05)
 
 
-def test_label_sets_do_not_decide_where_hardly_any_occurs_again():
+def test_label_sets_are_not_used_where_sets_hardly_recur():
     random = np.random.default_rng(0)
     y = (random.random((60, 30)) < 0.5).astype(float)
     scores = 0.1 + 0.8 * np.where(random.random(y.shape) < 0.02, 1 - y, y)
@@ -223,7 +223,7 @@ def test_label_sets_do_not_decide_where_hardly_any_occurs_again():
 
 
 def labels_and_scores(num_samples=4000):
-    """Labels whose true log odds shrink towards their frequencies."""
+    """Returns labels, and scores whose log odds are shifted by the log frequencies."""
     y = (rng.random((num_samples, 4)) < FREQUENCIES).astype(float)
     base_scores = 3 * (2 * y - 1) + 2 * rng.standard_normal(y.shape)
     return y, 1 / (1 + np.exp(-0.5 * base_scores - np.log(FREQUENCIES)))
@@ -231,19 +231,19 @@ def labels_and_scores(num_samples=4000):
 
 def test_rare_labels_get_lower_thresholds_and_macro_f1_gains():
     (y, scores), (y_test, scores_test) = labels_and_scores(), labels_and_scores()
-    one = tune_thresholds(y, scores)
-    several = tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN)
-    assert (np.diff(several["f1_macro"].thresholds) < 0).all()
-    assert several["f1_macro"].best_value > one["f1_macro"].best_value + 0.05
-    actual, shared = (evaluate(y_test, scores_test, tuners) for tuners in (several, one))
-    assert actual["f1_macro"] > shared["f1_macro"] + 0.05
+    shared = tune_thresholds(y, scores)
+    by_frequency = tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN)
+    assert (np.diff(by_frequency["f1_macro"].thresholds) < 0).all()
+    assert by_frequency["f1_macro"].best_value > shared["f1_macro"].best_value + 0.05
+    actual, baseline = (evaluate(y_test, scores_test, tuners) for tuners in (by_frequency, shared))
+    assert actual["f1_macro"] > baseline["f1_macro"] + 0.05
 
 
 @pytest.mark.parametrize("strengths", [(0.0,), STRENGTHS])
 @pytest.mark.parametrize("steps", [None, 20])
-def test_the_value_is_that_of_the_thresholds(strengths, steps):
+def test_best_value_is_the_value_at_the_thresholds(strengths, steps):
     y, scores = labels_and_scores(500)
-    if steps:  # Votes of a few trees lie on the very thresholds that are tried.
+    if steps:  # Votes of a few trees coincide with candidate thresholds.
         scores = np.round(scores * steps) / steps
     tuners = tune_thresholds(y, scores, "frequency", y_train=Y_TRAIN, strengths=strengths)
     for name, tuner in tuners.items():
@@ -265,18 +265,18 @@ def test_ties_keep_the_weakest_strength():
 
 def test_unknown_labels_count_neither_as_frequency_nor_as_error():
     y, scores = labels_and_scores(500)
-    holes = np.where(rng.random(Y_TRAIN.shape) < 0.5, np.nan, Y_TRAIN)
-    reference = np.where(np.isnan(holes), 0.0, holes)
-    assert not np.array_equal(np.nanmean(holes, axis=0), reference.mean(axis=0))
-    tuners = tune_thresholds(y, scores, "frequency", y_train=holes, strengths=(0.5,))
+    y_train = np.where(rng.random(Y_TRAIN.shape) < 0.5, np.nan, Y_TRAIN)
+    reference = np.where(np.isnan(y_train), 0.0, y_train)
+    assert not np.array_equal(np.nanmean(y_train, axis=0), reference.mean(axis=0))
+    tuners = tune_thresholds(y, scores, "frequency", y_train=y_train, strengths=(0.5,))
     thresholds = tuners["f1_macro"].thresholds
     odds = np.log(thresholds / (1 - thresholds))
-    frequencies = (np.nansum(holes, axis=0) + 1) / ((~np.isnan(holes)).sum(axis=0) + 2)
+    frequencies = (np.nansum(y_train, axis=0) + 1) / ((~np.isnan(y_train)).sum(axis=0) + 2)
     assert_allclose(np.diff(odds), 0.5 * np.diff(np.log(frequencies)))
 
 
 def rare(num_samples, scale, seed=0):
-    """Rare labels whose positives have the highest scores, on a scale of its own for each label."""
+    """Returns rare labels, and scores that are higher for positives, with one scale per label."""
     random = np.random.default_rng(seed)
     y = (random.random((num_samples, len(scale))) < 0.02).astype(float)
     return y, np.clip(0.3 * y + random.random(y.shape) * 0.4, 0, 1) * scale
@@ -290,7 +290,7 @@ def test_labels_are_predicted_as_often_as_they_occur():
     assert tuner.best_value == pytest.approx(evaluate(y, scores, tuner)["f1_macro"])
 
 
-def test_a_positive_whose_score_held_out_is_low_does_not_lower_the_threshold():
+def test_one_positive_with_a_low_score_does_not_lower_the_threshold():
     y, scores = np.zeros((9, 2)), np.full((9, 2), 0.1)
     y[:3, 0], scores[:3, 0] = 1, 0.9
     y[8, 1], scores[:, 1] = 1, np.linspace(0.2, 0.02, 9)
@@ -305,15 +305,15 @@ def test_labels_without_positives_are_not_predicted():
 
 
 @pytest.mark.parametrize("method", ["shared", "per_label", "frequency", "rank", "cross_fitted"])
-def test_unknown_labels_are_left_out_and_logits_refused_by_every_method(method):
+def test_every_method_ignores_unknown_labels_and_refuses_logits(method):
     y, scores = drawn(500, np.ones(3))
     y[::2, 0] = NAN
     tuners = tune_thresholds(y, scores, method)
     for metric, tuner in tune_thresholds(y, np.where(np.isnan(y), 0.99, scores), method).items():
         if not isinstance(tuner, LabelSets):  # Label sets read the scores of other labels.
             assert (tuner.fitted() == tuners[metric].fitted()).all()
-    again = ThresholdTuner().load_state_dict(tuners["f1_macro"].state_dict())
+    loaded = ThresholdTuner().load_state_dict(tuners["f1_macro"].state_dict())
     expected = tuners["f1_macro"].predict(scores)
-    np.testing.assert_array_equal(again.predict(torch.from_numpy(scores)), expected)
+    np.testing.assert_array_equal(loaded.predict(torch.from_numpy(scores)), expected)
     with pytest.raises(ValueError, match="Expected probabilities"):
         tune_thresholds(y, scores * 10 - 5, method)

@@ -45,12 +45,12 @@ LOOSE = {"atol": 1e-4, "rtol": 1e-3}
 
 
 def on(device, value):
-    """A copy on a device; of a network, too."""
+    """Returns the value on a device. Networks are copied first."""
     return (copy.deepcopy(value) if isinstance(value, nn.Module) else value).to(device)
 
 
 def results(model, call, device):
-    """The output and the gradients of all parameters that it depends on, on the CPU."""
+    """Returns the output and its gradients for all used parameters, moved to the CPU."""
     model = on(device, model)
     out = call(model, device)
     weight = torch.linspace(-1, 1, out.numel()).view_as(out).to(device)
@@ -62,14 +62,14 @@ def results(model, call, device):
 def check_equal(model, call):
     actual, expected = (results(model, call, device) for device in ("cuda", "cpu"))
     assert len(actual) == len(expected) > 1
-    for one, other in zip(actual, expected, strict=True):
-        assert_close(one, other, **LOOSE)
+    for on_gpu, on_cpu in zip(actual, expected, strict=True):
+        assert_close(on_gpu, on_cpu, **LOOSE)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("backend", [*available_backends(), "auto"])
-def test_every_backend_gives_what_the_oracle_gives(backend, name, with_bias):
+def test_every_backend_equals_the_reference(backend, name, with_bias):
     pattern, generator = PATTERNS[name].to("cuda"), torch.Generator().manual_seed(0)
     sizes = [(pattern.num_queries, 2, 16), (pattern.num_keys, 2, 16), (pattern.num_keys, 2, 24)]
     sizes += [(pattern.bias_size, 2)] if with_bias else []
@@ -88,8 +88,8 @@ def test_every_backend_gives_what_the_oracle_gives(backend, name, with_bias):
         return [out.detach(), *torch.autograd.grad(out, leaves, weight)]
 
     results = run(backend, torch.float32), run("reference", torch.float64)
-    for one, other in zip(*results, strict=True):
-        assert_close(one.double(), other, atol=2e-5, rtol=1e-4)
+    for tensor, reference in zip(*results, strict=True):
+        assert_close(tensor.double(), reference, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -116,7 +116,7 @@ def test_lanet():
     check_equal(lanet(), lambda model, device: model(on(device, data)))
 
 
-def test_given_labels():
+def test_residual_messages():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, NUM_LABELS, generator=generator)
     y = (torch.rand(50, NUM_LABELS, generator=generator) < logits.sigmoid()).float()
@@ -127,7 +127,7 @@ def test_given_labels():
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_compiled(graph):
+def test_compiled_modules_equal_eager_modules(graph):
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda()
     x, _ = ragged([5, 1, 7, 12], 32)
     starts = ptr([5, 1, 7, 12]).cuda()
@@ -136,23 +136,23 @@ def test_compiled(graph):
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_replayed_as_a_cuda_graph(graph):
+def test_replayed_cuda_graphs_equal_eager_modules(graph):
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4).cuda().eval()
     x, starts = torch.randn(24, 32, device="cuda"), ptr([5, 1, 6, 12]).cuda()
-    stream, recorded = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream, cuda_graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     with torch.no_grad():
         with torch.cuda.stream(stream):
             labels(x, ptr=starts, max_num_nodes=12)
         torch.cuda.synchronize()
-        with torch.cuda.graph(recorded, stream=stream):
+        with torch.cuda.graph(cuda_graph, stream=stream):
             out = labels(x, ptr=starts, max_num_nodes=12)
         x += 1
-        recorded.replay()
+        cuda_graph.replay()
         assert_close(out, labels(x, ptr=starts), **LOOSE)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_in_bfloat16(graph):
+def test_bfloat16_is_close_to_float32(graph):
     data = on("cuda", Batch.from_data_list(molecules(20)))
     model = LaMP(MoleculeEncoder(32), graph).cuda().eval()
     exact = model(data)
@@ -175,15 +175,15 @@ def test_training_saving_and_loading(model, precision, tmp_path):
     options |= {"accelerator": "gpu", "precision": precision}
     result = fit(make_module(model), data, tmp_path / "run", **options).training
     assert result.best_value is not None
-    assert result.best_value > 0.8  # the area under the curve of validation samples
+    assert result.best_value > 0.8  # This is the ROC AUC on validation samples.
     result.model.save(tmp_path / "model")
     samples = [dataset[i] for i in range(10)]
-    loaded = [tg_mlc.load(tmp_path / "model", model, device=name) for name in ("cuda", "cpu")]
-    actual = [each.probabilities(samples) for each in loaded]
+    predictors = [tg_mlc.load(tmp_path / "model", model, device=name) for name in ("cuda", "cpu")]
+    actual = [predictor.probabilities(samples) for predictor in predictors]
     assert_allclose(actual[0], actual[1], atol=1e-4)
 
 
-def test_estimator():
+def test_estimators_predict_the_same_on_gpu_and_cpu():
     pytest.importorskip("lightning")
     pytest.importorskip("sklearn")
     from tg_mlc.sklearn import LaMPClassifier
@@ -196,7 +196,7 @@ def test_estimator():
     assert_allclose(model.set_params(device="cpu").predict_proba(x), on_gpu, atol=1e-4)
 
 
-def test_the_default():
+def test_auto_models_predict_the_same_on_gpu_and_cpu():
     pytest.importorskip("lightning")
     pytest.importorskip("sklearn")
     from tg_mlc.data import from_arrays

@@ -26,18 +26,18 @@ GIVEN = {"sizes": sizes_of_samples, "seed": seeds, **EDGES}
 
 @settings(max_examples=20)
 @given(**GIVEN)
-def test_samples_do_not_meet(sizes, num_labels, num_edges, seed):
+def test_samples_of_a_batch_are_independent(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
-    together = labels(x, batch, batch_size=len(sizes))
-    one_by_one = [labels(x[batch == i]) for i in range(len(sizes))]
-    assert together.isfinite().all()
-    assert_close(together, torch.cat(one_by_one), **CLOSE)
+    batched = labels(x, batch, batch_size=len(sizes))
+    single = [labels(x[batch == i]) for i in range(len(sizes))]
+    assert batched.isfinite().all()
+    assert_close(batched, torch.cat(single), **CLOSE)
 
 
 @settings(max_examples=20)
 @given(**GIVEN)
-def test_every_way_to_say_it_is_the_same(sizes, num_labels, num_edges, seed):
+def test_equivalent_arguments_give_the_same_states(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
     expected = labels(x, batch, batch_size=len(sizes))
@@ -55,9 +55,9 @@ def test_every_way_to_say_it_is_the_same(sizes, num_labels, num_edges, seed):
 
 @settings(max_examples=20)
 @given(**GIVEN)
-def test_components_are_a_set(sizes, num_labels, num_edges, seed):
+def test_the_order_of_components_does_not_matter(sizes, num_labels, num_edges, seed):
     labels = layer(num_labels, num_edges, seed)
     x, batch = ragged(sizes, 8, seed, torch.float64)
-    order = torch.argsort(batch + torch.rand(batch.numel()) * 0.9)  # shuffles within samples
+    order = torch.argsort(batch + torch.rand(batch.numel()) * 0.9)  # Samples stay in order.
     expected = labels(x, batch, batch_size=len(sizes))
     assert_close(labels(x[order], batch, batch_size=len(sizes)), expected, **CLOSE)

@@ -1,4 +1,4 @@
-"""Properties of whole models, whatever their weights."""
+"""Properties of whole models with any weights."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def lamp(graph, num_feature_layers=2, **kwargs):
 
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_a_batch_gives_what_its_samples_give_one_by_one(num_feature_layers, graph):
+def test_a_batch_equals_its_single_samples(num_feature_layers, graph):
     model, data = lamp(graph, num_feature_layers), molecules(64)
     logits = model(Batch.from_data_list(data))
     assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
@@ -55,8 +55,8 @@ def test_permuted_labels_give_permuted_logits(num_feature_layers, graph):
 
 def permuted_nodes(data, seed):
     perm = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(seed))
-    place = torch.empty_like(perm).scatter_(0, perm, torch.arange(perm.numel()))
-    edges = {"edge_index": place[data.edge_index], "edge_attr": data.edge_attr}
+    new_index = torch.empty_like(perm).scatter_(0, perm, torch.arange(perm.numel()))
+    edges = {"edge_index": new_index[data.edge_index], "edge_attr": data.edge_attr}
     return Data(x=data.x[perm], num_nodes=perm.numel(), **edges)
 
 
@@ -70,7 +70,7 @@ def test_the_order_of_atoms_and_of_words_in_bags_does_not_matter(num_feature_lay
     assert_close(bags(Data(x=words.flip(0))), bags(Data(x=words)), **LOOSE)
 
 
-def test_labels_without_sources_are_fine():
+def test_labels_without_sources_have_finite_gradients():
     graph = LabelGraph(torch.zeros(2, 0, dtype=torch.long), num_nodes=NUM_LABELS)
     for model in (lamp(graph), lamp(PRIOR)):
         logits = model(Batch.from_data_list(molecules(4)))
@@ -82,11 +82,11 @@ def test_labels_without_sources_are_fine():
 def test_messages_go_along_the_label_graph_only():
     model = lamp(LabelGraph(torch.tensor([[0, 1], [1, 2]]), num_nodes=NUM_LABELS), num_steps=1)
     data = Batch.from_data_list(molecules(4))
-    before = model(data)
+    logits = model(data)
     with torch.no_grad():
         model.labels.embedding.weight[0] += 1
     # A message moves by one edge in one step.
-    assert (model(data) != before).any(dim=0).tolist() == [True, True, *[False] * 5]
+    assert (model(data) != logits).any(dim=0).tolist() == [True, True, *[False] * 5]
 
 
 def test_labels_never_write_to_atoms():
