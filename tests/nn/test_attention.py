@@ -55,7 +55,7 @@ def randomised(conv):
 @pytest.mark.parametrize("mlp_channels", [None, 5])
 @pytest.mark.parametrize("scale", [None, 8**-0.5])
 @pytest.mark.parametrize("structured", [False, True])
-def test_the_block_is_the_equation(mlp_channels, scale, structured):
+def test_the_block_equals_the_equations(mlp_channels, scale, structured):
     conv = randomised(AttentionConv(8, heads=2, mlp_channels=mlp_channels, scale=scale)).double()
     x = torch.randn(4, 8, dtype=torch.float64)
     out = conv(x, Edges(EDGE_INDEX, 4, 4) if structured else EDGE_INDEX)
@@ -73,10 +73,10 @@ def test_bipartite():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_attending_to_projected_sources_is_the_block(norm):
+def test_attending_to_projected_sources_equals_the_block(norm):
     conv = AttentionConv(8, heads=2, norm=norm, value_channels=3, bias=True)
     u, x = torch.randn(6, 8), torch.randn(2, 4, 8)
-    key, value = (each.view(2, 4, 2, -1) for each in conv.project(x.flatten(end_dim=1)))
+    key, value = (states.view(2, 4, 2, -1) for states in conv.project(x.flatten(end_dim=1)))
     mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
     expected = conv((x[mask], u), Blocks(torch.tensor([0, 3, 6]), torch.tensor([0, 4, 6])))
     assert_close(conv.attend(u, key, value, mask), expected)
@@ -103,9 +103,9 @@ def test_lazy_sizes():
 
 def test_reset_parameters():
     conv = randomised(AttentionConv(8, heads=2, bias=True, edge_dim=3))
-    before = {name: p.clone() for name, p in conv.named_parameters()}
+    original = {name: p.clone() for name, p in conv.named_parameters()}
     conv.reset_parameters()
-    assert all(not torch.equal(p, before[name]) for name, p in conv.named_parameters())
+    assert all(not torch.equal(p, original[name]) for name, p in conv.named_parameters())
     assert (conv.mlp_norm.weight == 1).all()
     assert (conv.lin_query.bias == 0).all()
 
@@ -133,7 +133,7 @@ def test_pre_and_post_norm():
     with torch.no_grad():
         pre.mlp[2].weight.zero_()
         pre.mlp[2].bias.zero_()
-    # With pre-norm, what attention adds depends on the state's direction only.
+    # With pre-norm, attention adds the same to states that are scaled and shifted.
     moved = 3 * x + 1
     assert_close(pre(x, EDGE_INDEX) - x, pre(moved, EDGE_INDEX) - moved, atol=1e-3, rtol=0)
     assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3
@@ -143,12 +143,12 @@ def test_pre_and_post_norm():
     "edges", [EDGE_INDEX, Edges(EDGE_INDEX, 4, 4)], ids=["edge_index", "pattern"]
 )
 @pytest.mark.parametrize(
-    "kinds", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
+    "rates", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
 )
-def test_dropout(edges, kinds):
-    conv = AttentionConv(8, heads=2, **kinds)
+def test_dropout_is_random_in_training_only(edges, rates):
+    conv = AttentionConv(8, heads=2, **rates)
     x = torch.randn(4, 8)
-    assert torch.equal(conv(x, edges), conv(x, edges)) is not any(p > 0 for p in kinds.values())
+    assert torch.equal(conv(x, edges), conv(x, edges)) is not any(p > 0 for p in rates.values())
     conv.eval()
     assert torch.equal(conv(x, edges), conv(x, edges))
 
@@ -175,16 +175,16 @@ def test_attention_weights_sum_to_one():
     x = torch.randn(4, 8)
     pattern = Edges(EDGE_INDEX, 4, 4)
     _, (edge_index, weights) = conv(x, EDGE_INDEX, return_attention_weights=True)
-    _, (given, same) = conv(x, pattern, return_attention_weights=True)
+    _, (returned, pattern_weights) = conv(x, pattern, return_attention_weights=True)
     assert edge_index is EDGE_INDEX
-    assert given is pattern
-    assert_close(same, weights)
+    assert returned is pattern
+    assert_close(pattern_weights, weights)
     total = torch.zeros(4, 2).index_add(0, EDGE_INDEX[1], weights)
     assert_close(total, torch.tensor([1.0, 1.0, 1.0, 0.0]).unsqueeze(-1).expand(-1, 2))
     assert conv._alpha is None
 
 
-def test_num_copies():
+def test_num_copies_repeats_the_targets():
     conv = AttentionConv((5, 8), heads=2)
     (x, _), u = ragged([2, 3], 5), torch.randn(4, 8)
     blocks = Blocks(torch.tensor([0, 4, 8]), torch.tensor([0, 2, 5]))

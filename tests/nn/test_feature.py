@@ -8,7 +8,7 @@ from tg_mlc.nn.feature import FeatureStates
 from tg_mlc.ops import Blocks, to_dense_weights
 
 
-def test_complete_within_each_sample():
+def test_components_attend_to_all_components_of_their_sample():
     features = FeatureMessagePassing(8, num_layers=3, heads=2)
     assert str(features) == "FeatureMessagePassing(8, num_layers=3)"
     x, batch = ragged([3, 1, 4], 8)
@@ -35,9 +35,9 @@ def test_bonds():
 def test_layers_share_no_weights():
     features = FeatureMessagePassing(8, num_layers=2, heads=2)
     assert not torch.equal(features.convs[0].lin_query.weight, features.convs[1].lin_query.weight)
-    before = features.convs[1].lin_query.weight.clone()
+    original = features.convs[1].lin_query.weight.clone()
     features.reset_parameters()
-    assert not torch.equal(features.convs[1].lin_query.weight, before)
+    assert not torch.equal(features.convs[1].lin_query.weight, original)
 
 
 def test_attention_weights():

@@ -10,7 +10,7 @@ from tg_mlc.ops.runtime import has_onednn, onednn_linear, prefers_onednn
 @pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_linear_map(bias, transposed):
+def test_onednn_computes_a_linear_map(bias, transposed):
     x, weight = (torch.randn(size) for size in ((70, 33), (20, 33)))
     x, weight = (value.t().contiguous().t() if transposed else value for value in (x, weight))
     b = torch.randn(20) if bias else None

@@ -53,9 +53,9 @@ def explain(model, algorithm, edge_index):
     options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
     options["node_mask_type"] = "attributes" if isinstance(algorithm, GNNExplainer) else None
     explainer = Explainer(model, algorithm, **options)
-    before = model(X, edge_index, batch=BATCH)
+    expected = model(X, edge_index, batch=BATCH)
     explanation = explainer(X, edge_index, batch=BATCH)
-    assert torch.equal(model(X, edge_index, batch=BATCH), before)
+    assert torch.equal(model(X, edge_index, batch=BATCH), expected)
     assert explanation.validate(raise_on_error=True)
     return explanation
 
@@ -108,7 +108,7 @@ def test_edge_masks_reach_a_class_derived_from_one_in_use():
     assert not torch.allclose(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
 
 
-def test_a_derived_class_may_have_a_propagate_of_its_own():
+def test_a_derived_class_may_override_propagate():
     class Derived(AttentionConv):
         def propagate(self, edge_index: Tensor, size: Any = None, **kwargs: Any) -> Tensor:
             return torch.zeros_like(kwargs["value"])
@@ -118,7 +118,7 @@ def test_a_derived_class_may_have_a_propagate_of_its_own():
 
 
 @pytest.mark.parametrize("algorithm", [GNNExplainer(epochs=3), AttentionExplainer()])
-def test_label_layers_with_other_edges_can_be_left_out(algorithm):
+def test_label_layers_with_other_edges_can_be_excluded(algorithm):
     model = Net(GATConv(8, 8), TO_LABELS)
     for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
         conv.explain = False

@@ -22,7 +22,7 @@ def chosen(pattern=SHARED):
 
 @pytest.fixture(autouse=True)
 def _as_before():
-    """Whatever a test sets holds within its blocks alone."""
+    """Checks that every test leaves the choice of backends as it was."""
     before = chosen()
     yield
     assert chosen() == before not in ("reference", "scatter")
@@ -40,7 +40,7 @@ def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_withi
         assert chosen() == "reference"
 
 
-def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile():
+def test_leaving_a_block_restores_the_backend_that_was_set_on_entry():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     with reference:
         assert chosen() == "reference"
@@ -66,15 +66,15 @@ def test_set_backend_holds_until_it_is_set_anew():
         tg_mlc.set_backend("auto")
 
 
-def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch):
-    taken = []
+def test_a_checkpoint_is_recomputed_in_another_thread_with_the_same_backend(monkeypatch):
+    names = []
     for name in ("dense", "scatter"):
         backend = registry.BACKENDS[name]
-        watched = replace(
+        recorded = replace(
             backend,
-            run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call),
+            run=lambda call, backend=backend: names.append(backend.name) or backend.run(call),
         )
-        monkeypatch.setitem(registry.BACKENDS, name, watched)
+        monkeypatch.setitem(registry.BACKENDS, name, recorded)
     query = torch.randn(10, 2, 4, requires_grad=True)
     with tg_mlc.set_backend("scatter"):
         out = checkpoint(
@@ -83,7 +83,7 @@ def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(m
         backward = Thread(target=out.sum().backward)
         backward.start()
         backward.join()
-    assert taken == ["scatter", "scatter"]
+    assert names == ["scatter", "scatter"]
     assert query.grad is not None
 
 
@@ -100,7 +100,7 @@ def attend(query):
     return graph_attention(query, query, query, SHARED)
 
 
-def test_compiled_models_notice():
+def test_compiled_models_notice_a_change_of_backends():
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
     compiled = torch.compile(attend, fullgraph=FULL_GRAPH, backend="aot_eager")
