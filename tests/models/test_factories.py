@@ -118,9 +118,9 @@ def started(y, x, **kwargs):
     torch.manual_seed(0)
     options = {"num_steps": 2, "num_feature_layers": 0, **kwargs}
     model = LaMP(BagEncoder(15, 16), fully_connected(4), **options)
-    before = model.labels.embedding.weight.detach().clone()
+    initial = model.labels.embedding.weight.detach().clone()
     start_from_documents(model, x, y)
-    return model, before
+    return model, initial
 
 
 def test_labels_start_near_the_words_of_their_documents(topics):

@@ -20,7 +20,7 @@ GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 @pytest.mark.parametrize(
     "graph", [edgeless(5), fully_connected(5), GRAPH], ids=["edgeless", "complete", "prior"]
 )
-def test_molecules(num_feature_layers, graph):
+def test_lamp_takes_molecules(num_feature_layers, graph):
     model = LaMP(MoleculeEncoder(8), graph, num_feature_layers=num_feature_layers, heads=2)
     logits = model(batch(6))
     assert logits.size() == (6, 5)
@@ -52,7 +52,7 @@ def test_lamp_takes_words_sequences_and_vectors(encoder, x, num_feature_layers):
     assert model(Batch.from_data_list(data)).size() == (3, 5)
 
 
-def test_intermediate_readouts():
+def test_lamp_returns_intermediate_logits():
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=3).eval()
     data = batch(4)
     output = model(data, return_intermediate=True)
@@ -62,7 +62,7 @@ def test_intermediate_readouts():
     assert len(output.attention) == len(output.feature_attention) == 0
 
 
-def test_attention():
+def test_lamp_returns_attention_weights():
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=2, num_feature_layers=3).eval()
     data = batch(4)
     output = model(data, return_attention_weights=True)
@@ -175,6 +175,6 @@ HEAD, EDGE_DIM, NONE = {"head": 2}, {"edge_dim": 3}, {"num_feature_layers": 0}
         (MoleculeEncoder(8), {**EDGE_DIM, **NONE}, TypeError, "(got edge_dim)"),
     ],
 )
-def test_errors(encoder, options, error, message):
+def test_invalid_arguments_are_refused(encoder, options, error, message):
     with pytest.raises(error, match=message.replace("(", r"\(").replace(")", r"\)")):
         LaMP(encoder, GRAPH, **options)

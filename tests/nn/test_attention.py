@@ -62,7 +62,7 @@ def test_the_block_equals_the_equations(mlp_channels, scale, structured):
     assert_allclose(out.detach().numpy(), restated(conv, x, x, EDGE_INDEX), rtol=1e-10, atol=1e-10)
 
 
-def test_bipartite():
+def test_source_and_target_states_may_have_other_sizes():
     conv = randomised(AttentionConv((5, 8), heads=4)).double()
     assert str(conv) == "AttentionConv((5, 8), heads=4)"
     x, u = torch.randn(3, 5, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
@@ -83,7 +83,7 @@ def test_attending_to_projected_sources_equals_the_block(norm):
     assert_close(conv.attend(u[:3], key[:1], value[:1]), expected[:3])
 
 
-def test_target_to_source():
+def test_target_to_source_equals_flipped_edges():
     conv = AttentionConv((5, 8), heads=2)
     flipped = AttentionConv((5, 8), heads=2, flow="target_to_source")
     flipped.load_state_dict(conv.state_dict())
@@ -91,7 +91,7 @@ def test_target_to_source():
     assert_close(flipped(x, EDGE_INDEX.flip(0)), conv(x, EDGE_INDEX))
 
 
-def test_lazy_sizes():
+def test_lazy_sizes_come_from_the_first_call():
     conv = AttentionConv((-1, 8), heads=2)
     assert str(conv) == "AttentionConv((-1, 8), heads=2)"
     assert conv((torch.randn(3, 5), torch.randn(4, 8)), EDGE_INDEX).size() == (4, 8)
@@ -101,7 +101,7 @@ def test_lazy_sizes():
     assert structured(states, Edges(EDGE_INDEX, 4, 3)).size() == (4, 8)
 
 
-def test_reset_parameters():
+def test_reset_parameters_draws_new_values():
     conv = randomised(AttentionConv(8, heads=2, bias=True, edge_dim=3))
     original = {name: p.clone() for name, p in conv.named_parameters()}
     conv.reset_parameters()
@@ -110,7 +110,7 @@ def test_reset_parameters():
     assert (conv.lin_query.bias == 0).all()
 
 
-def test_bias_and_sizes():
+def test_parameters_follow_the_options():
     plain, biased = AttentionConv(8, heads=2), AttentionConv(8, heads=2, mlp_channels=20, bias=True)
     assert str(plain) == "AttentionConv(8, heads=2)"
     added = dict(biased.named_parameters()).keys() - dict(plain.named_parameters()).keys()
@@ -123,7 +123,7 @@ def test_bias_and_sizes():
     assert_close(conv(x, Edges(EDGE_INDEX, 4, 4)), conv(x, EDGE_INDEX))
 
 
-def test_pre_and_post_norm():
+def test_post_norm_normalises_outputs_and_pre_norm_inputs():
     x = torch.randn(4, 8)
     post, pre = AttentionConv(8, heads=2), AttentionConv(8, heads=2, norm="pre")
     out = post(x, EDGE_INDEX)
@@ -134,8 +134,8 @@ def test_pre_and_post_norm():
         pre.mlp[2].weight.zero_()
         pre.mlp[2].bias.zero_()
     # With pre-norm, attention adds the same to states that are scaled and shifted.
-    moved = 3 * x + 1
-    assert_close(pre(x, EDGE_INDEX) - x, pre(moved, EDGE_INDEX) - moved, atol=1e-3, rtol=0)
+    rescaled = 3 * x + 1
+    assert_close(pre(x, EDGE_INDEX) - x, pre(rescaled, EDGE_INDEX) - rescaled, atol=1e-3, rtol=0)
     assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3
 
 
@@ -153,7 +153,7 @@ def test_dropout_is_random_in_training_only(edges, rates):
     assert torch.equal(conv(x, edges), conv(x, edges))
 
 
-def test_edge_attr():
+def test_edge_features_change_the_target_of_their_edge():
     conv = AttentionConv(8, heads=2, edge_dim=3)
     x, edge_attr = torch.randn(4, 8), torch.randn(5, 3)
     out = conv(x, EDGE_INDEX, edge_attr)
@@ -194,7 +194,7 @@ def test_num_copies_repeats_the_targets():
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_gradcheck(structured):
+def test_gradients_equal_finite_differences(structured):
     conv = randomised(AttentionConv((2, 4), heads=2)).double()
     edges = Edges(EDGE_INDEX, 4, 3) if structured else EDGE_INDEX
     x = [torch.randn(size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 4))]
@@ -226,7 +226,7 @@ def test_gradcheck(structured):
     ],
     ids=str,
 )
-def test_errors(options, error, message):
+def test_invalid_options_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         AttentionConv(**{"channels": 8, **options})
 

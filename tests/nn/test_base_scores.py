@@ -96,7 +96,7 @@ def test_shared_logits_learn_what_scores_mean_beside_an_offset():
     y = torch.bernoulli(torch.sigmoid(logits), generator=generator)
     y[::7, 1] = torch.nan
     shared = SharedLogits(num_scores=2)
-    shared.start_from_scores(scores, y, offset)  # without the offset, the error would be above 1
+    shared.start_from_scores(scores, y, offset)  # Without it, the error would be over 1.
     with torch.no_grad():
         error = shared(scores) + offset - logits
     assert error.square().mean().sqrt() < 0.25

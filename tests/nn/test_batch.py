@@ -34,7 +34,7 @@ def test_batch_and_ptr_give_the_same_pointers():
         ({"ptr": torch.tensor([0, 2, 5]), "max_num_nodes": 2}, ValueError, "'max_num_nodes' to be"),
     ],
 )
-def test_errors(arguments, error, message):
+def test_invalid_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         to_ptr(**{"x": X, "batch": None, "ptr": None, "batch_size": None, **arguments})
 

@@ -58,7 +58,7 @@ def test_given_labels_are_sent_along_the_graph_only(graph):
     negative, positive = (model(bags(values)) for values in given)
     reached = [graph is fully_connected, True, graph is fully_connected]
     assert (negative[0] != without[0]).tolist() == (positive[0] != negative[0]).tolist() == reached
-    assert torch.equal(positive[1], without[1])  # other samples are unaffected
+    assert torch.equal(positive[1], without[1])  # Other samples are unaffected.
 
 
 def test_label_message_passing_takes_given_labels_as_base_scores():

@@ -186,7 +186,7 @@ def readout(**options):
         (lambda: LabelGraph(num_nodes=2, parent_index=NO_NODE), ValueError, "'parent_index'"),
     ],
 )
-def test_errors(make, error, match):
+def test_invalid_arguments_are_refused(make, error, match):
     with pytest.raises(error, match=match):
         make()
 

@@ -23,7 +23,7 @@ def layer(label_graph=None, **options):
     return LabelMessagePassing(8, label_graph, **{"heads": 2, **options})
 
 
-def test_label_message_passing():
+def test_states_have_a_row_for_each_sample_and_label():
     labels = LabelMessagePassing((6, 8), path_graph(5), num_steps=3, heads=2)
     assert str(labels) == "LabelMessagePassing(8, num_labels=5, num_steps=3)"
     assert str(labels.feature_to_label[0]) == "FeatureToLabelConv((6, 8), heads=2)"
@@ -82,7 +82,7 @@ def test_missing_edges_are_masked():
     assert_close(states.intermediate[0], conv.feed_forward(hidden))
 
 
-def test_attention_weights():
+def test_attention_weights_sum_to_one():
     labels = layer()
     states = labels(X, BATCH, return_attention_weights=True)
     assert isinstance(states, LabelStates)
@@ -131,7 +131,7 @@ def test_edges_lead_to_labels_of_the_same_sample():
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
 
 
-def test_samples_without_components():
+def test_samples_may_have_no_components():
     labels = layer()
     x, batch = ragged([3, 0, 2], 8)
     x.requires_grad_()
@@ -264,7 +264,7 @@ def test_a_batch_may_have_no_samples(backend, return_attention_weights):
     assert labels(x, batch, batch_size=0, edge_index=no_edges).shape == (0, 5, 8)
 
 
-def test_reset_parameters():
+def test_reset_parameters_draws_new_values():
     labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")
     assert labels.embedding.weight.std().item() == pytest.approx(1, rel=0.05)
     with torch.no_grad():
@@ -290,7 +290,7 @@ def test_reset_parameters():
         (lambda: layer()(X, BATCH, max_num_nodes=3), ValueError, "'max_num_nodes' to be at least"),
     ],
 )
-def test_errors(make, error, message):
+def test_invalid_arguments_are_refused(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()
 

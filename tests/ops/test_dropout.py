@@ -1,4 +1,4 @@
-"""Dropout: its rate, its independence, its gradients, its seeds."""
+"""Tests of the rate, the independence, the gradients and the seeds of dropout."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def _way(request, monkeypatch):
 
 
 @pytest.mark.parametrize("p", [0.0001, 0.1, 0.5, 0.9])
-def test_rate_and_mean(p):
+def test_dropout_has_the_given_rate_and_keeps_the_mean(p):
     x = torch.ones(1000, 1003)
     out = dropout(x, p)
     rate = (out == 0).double().mean()
@@ -26,7 +26,7 @@ def test_rate_and_mean(p):
     assert out.unique().numel() == 2
 
 
-def test_neighbours_are_independent():
+def test_neighbouring_values_are_dropped_independently():
     keep = (dropout(torch.ones(400_000), 0.5) > 0).double() - 0.5
     for distance in (1, 2, 3, 4, 8, 64, 4096):
         assert abs(float((keep[distance:] * keep[:-distance]).mean()) * 4) < 5 / 400_000**0.5

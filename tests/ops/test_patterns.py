@@ -134,6 +134,6 @@ GOOD = ptr([1, 2])
         (lambda: Shared(Data(num_nodes=4), 2), ValueError, "'edge_index' or 'adj_t'"),
     ],
 )
-def test_errors(make, error, message):
+def test_invalid_arguments_are_refused(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()

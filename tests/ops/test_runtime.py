@@ -19,7 +19,7 @@ def test_onednn_computes_a_linear_map(bias, transposed):
     torch.testing.assert_close(actual.double(), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_only_large_products_take_onednn_and_it_can_be_switched_off(monkeypatch):
+def test_only_large_products_take_onednn_unless_onednn_is_disabled(monkeypatch):
     monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
     weight = torch.ones(64, 64)
     assert [prefers_onednn(num_rows, weight) for num_rows in (511, 512)] == [False, True]

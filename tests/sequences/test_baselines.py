@@ -23,7 +23,7 @@ def data():
 
 
 def predictions(baseline, data, targets=None):
-    """The scores of targets, of the test ones by default."""
+    """Returns the scores of targets, by default of those of the test part."""
     dataset, split = data
     fitted = baseline.fit(dataset, split.train)
     return fitted.predict_proba(dataset, split.test if targets is None else targets)
@@ -44,7 +44,7 @@ def test_targets_are_predicted_one_by_one_and_without_their_own_labels(data, mak
     np.testing.assert_allclose(fitted.predict_proba(dataset, last), scores[last], rtol=1e-5)
 
 
-def test_frequencies(data):
+def test_frequencies_are_those_of_training(data):
     dataset, split = data
     expected = dataset.y.toarray()[split.train].mean(axis=0)
     scores, last = predictions(GlobalFrequency(), data), predictions(LastSet(), data)
@@ -53,7 +53,7 @@ def test_frequencies(data):
     np.testing.assert_allclose(last, expected, rtol=1e-6)
 
 
-def test_personal_frequencies(data):
+def test_personal_frequencies_decay_and_back_off_to_global_frequencies(data):
     dataset, split = data
     baseline = PersonalFrequency(decay=0.8, backoff=2.0)
     for target, scores in zip(split.test.tolist(), predictions(baseline, data), strict=True):

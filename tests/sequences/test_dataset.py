@@ -32,7 +32,7 @@ def read(rows):
     return from_events(pd.DataFrame(rows, columns=columns), **{**COLUMNS, "amount": amount})
 
 
-def test_window_of_a_small_history():
+def test_memory_features_of_a_small_history():
     rows = [("a", 1, "x", 2.0), ("a", 4, "y", -1.0), ("a", 4, "x", 0.5)]
     rows += [("a", 9, "y", 3.0), ("b", 2, "x", 1.0)]
     dataset = make(read(rows), window_size=2)

@@ -125,7 +125,7 @@ def test_weights_are_similarities_and_no_entity_is_its_own_neighbour():
 
 @pytest.mark.parametrize(("index", "ridge"), list(enumerate(RIDGES)))
 def test_scores_equal_a_ridge_regression_on_all_other_labels_and_folds(index, ridge):
-    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # the last one is new
+    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # Entity 9 is new.
     scores = layer(SHARE, entity)[..., 2 + index]
     x, share = layer._scale(OTHERS), layer._scale(SHARE)
     for row, fold in enumerate(entity % NUM_FOLDS):

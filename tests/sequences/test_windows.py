@@ -41,7 +41,7 @@ def test_absent_labels_may_be_marked():
 def test_events_are_in_the_order_of_time():
     data = batch()
     event, ptr = events_of(occurrences(data, WINDOW_SIZE), data.num_graphs, WINDOW_SIZE)
-    assert ptr.tolist()[:2] == [0, 0]  # the first sample has no history
+    assert ptr.tolist()[:2] == [0, 0]  # The first sample has no history.
     keys = list(zip(data.sample.tolist(), (-data.position).tolist(), strict=True))
     pairs = sorted(set(keys))
     assert [pairs[e] for e in event.tolist()] == keys

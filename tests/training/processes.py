@@ -1,4 +1,4 @@
-"""Trainings that each of several processes runs: ``processes.py FOLDER BATCH_SIZE OPTIONS``."""
+"""Trains in one of several processes: ``processes.py FOLDER BATCH_SIZE OPTIONS``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_the_order_of_samples_depends_on_seed_and_epoch_alone():
 
     assert order(0, 1) == order(0, 1)
     assert sorted(order(3, 2)[0]) == list(range(20))
-    # A sum of seed and epoch would give two of these the same order.
+    # With a sum of seed and epoch, two of these orders would be equal.
     assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
 
 

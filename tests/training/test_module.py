@@ -166,7 +166,7 @@ def test_warmup_rises_to_one_and_decay_falls_to_zero():
     ("precision", "dtype"),
     [("64-true", torch.float64), ("bf16-true", torch.bfloat16), ("bf16-mixed", torch.float32)],
 )
-def test_precision_is_that_of_weights_and_not_of_scores(precision, dtype, data, split, tmp_path):
+def test_precision_sets_the_dtype_of_weights_not_of_scores(precision, dtype, data, split, tmp_path):
     module = MultiLabelModule(GINE(), LABELS)
     result = train(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision)
     assert {weight.dtype for weight in module.parameters()} == {dtype}

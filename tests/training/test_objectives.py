@@ -65,7 +65,7 @@ class Energies(nn.Module):
         return {"energy": self.gnn(batch)}
 
 
-def test_models_without_logits_are_trained_saved_and_predict(tmp_path, data, batch):
+def test_models_without_logits_can_be_trained_saved_and_loaded(tmp_path, data, batch):
     module = make_module(Energies, objective=Ranks(0.5))
     result = train(module, data, tmp_path, max_epochs=30, patience=None)
     loader = data.test_dataloader()
@@ -185,7 +185,7 @@ def test_labels_that_are_given_stay_given():
     torch.manual_seed(0)
     batch = batch_of(torch.tensor([[1.0, 0.0, 1.0]]).repeat(200, 1))
     batch.given = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
-    masked = without_given(lamp(given_labels=True), batch)  # as modules do in training
+    masked = without_given(lamp(given_labels=True), batch)  # Modules do this in training.
     torch.testing.assert_close(reveal(masked, 0.0).given, batch.given, equal_nan=True)
     revealed = reveal(masked, 0.9)
     assert revealed.given[:, 2].eq(1.0).all()

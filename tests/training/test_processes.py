@@ -51,7 +51,7 @@ def test_two_processes_train_as_one_with_the_same_steps(launcher, tmp_path):
 @pytest.mark.parametrize("num_samples", [1, 2, 7, 16, 17, 33])
 @pytest.mark.parametrize("num_processes", [2, 3])
 def test_batches_of_processes_together_equal_those_of_one_process(num_samples, num_processes):
-    alone = list(EpochSampler(num_samples, 0))
+    order = list(EpochSampler(num_samples, 0))
     ranks = []
     for rank in range(num_processes):
         sampler = EpochSampler(num_samples, 0, batch_size=4, process=(rank, num_processes))
@@ -63,7 +63,7 @@ def test_batches_of_processes_together_equal_those_of_one_process(num_samples, n
     for step in range(len(ranks[0][0])):
         indices = [index for _, own in ranks for batch in own[step : step + 1] for index in batch]
         size = 4 * num_processes
-        assert sorted(indices) == sorted(alone[step * size : (step + 1) * size])
+        assert sorted(indices) == sorted(order[step * size : (step + 1) * size])
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ EDGES = {
 
 
 @pytest.mark.filterwarnings("ignore:There exist node types")
-def test_hetero_conv():
+def test_hetero_conv_takes_the_layer():
     convs = {
         ("word", "in", "label"): AttentionConv((-1, 8), heads=2),
         ("label", "to", "label"): AttentionConv(8, heads=2),
@@ -260,7 +260,7 @@ class Homogeneous(nn.Module):
 
 
 @pytest.mark.skipif(not FULL_GRAPH, reason="PyTorch 2.6 does not trace annotations that are texts")
-def test_to_hetero():
+def test_to_hetero_takes_the_layer():
     edges = {**EDGES, ("label", "of", "word"): EDGES["word", "in", "label"].flip(0)}
     x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
     out = to_hetero(Homogeneous(), (list(x), list(edges)))(x, edges)

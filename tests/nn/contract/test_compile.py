@@ -93,7 +93,7 @@ def test_a_layer_compiles_with_inductor():
     check(labels(path_graph(5)), "inductor", "batch", BATCHES[:2])
 
 
-def test_dropout_and_pre_norm():
+def test_compiled_dropout_is_random():
     model = labels(fully_connected(5), dropout=0.5, norm="pre")
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     x, batch = ragged([3, 2], 8)

@@ -43,7 +43,7 @@ def test_a_deep_copy_is_independent_of_the_model():
 
 @pytest.mark.parametrize("assign", [False, True])
 @pytest.mark.parametrize("tied", [True, False])
-def test_state_dict(tied, assign):
+def test_a_state_dict_restores_the_outputs(tied, assign):
     model, other = Model(tied=tied), Model(tied=tied).to("meta").to_empty(device="cpu")
     other.load_state_dict(through_a_file(model.state_dict()), assign=assign)
     assert torch.equal(other(X), model(X))
@@ -53,7 +53,7 @@ def test_state_dict(tied, assign):
         assert bool((other(X) == other.readout.bias).all()) is tied
 
 
-def test_state_dict_of_lazy_modules():
+def test_a_state_dict_restores_lazy_modules():
     lazy, other = Model(in_channels=-1), Model(in_channels=-1)
     lazy(X)
     other.load_state_dict(through_a_file(lazy.state_dict()))
@@ -79,7 +79,7 @@ def test_whole_modules_can_be_saved():
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_dtypes(dtype, edge_index):
+def test_other_dtypes_give_close_outputs(dtype, edge_index):
     model = Model()
     expected = model(X, edge_index)
     out = model.to(dtype)(X.to(dtype), edge_index)
@@ -89,7 +89,7 @@ def test_dtypes(dtype, edge_index):
 
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
-def test_autocast(edge_index):
+def test_autocast_gives_close_outputs_and_float32_gradients(edge_index):
     model = Model()
     expected = model(X, edge_index)
     with torch.autocast("cpu", torch.bfloat16):

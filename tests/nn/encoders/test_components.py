@@ -30,7 +30,7 @@ def documents(*words):
     return Batch.from_data_list(samples)
 
 
-def test_ptr_of():
+def test_ptr_of_gives_the_pointers_of_samples():
     data = [Data(x=torch.zeros(n, 2)) for n in (3, 0, 2, 0)]
     assert ptr_of(data[0]).tolist() == [0, 3]
     batch = Batch.from_data_list(data)
@@ -53,7 +53,7 @@ def test_each_known_label_is_a_component_of_its_sample():
         assert torch.equal(out.x, torch.cat([plain.x, encoder.embedding.weight[rows]]))
 
 
-def test_messages_are_those_of_feature_message_passing_along_the_bonds():
+def test_a_message_encoder_equals_feature_message_passing_along_the_bonds():
     encoder = MessageEncoder(MoleculeEncoder(16), 2, heads=2).eval()
     batch = Batch.from_data_list(molecules(4))
     assert isinstance(encoder.features, FeatureMessagePassing)

@@ -40,7 +40,7 @@ def test_the_encoder_equals_the_equation(lengths, kernel_size, pool):
     assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
 
 
-def test_equal_ragged_and_empty_samples_and_columns_of_letters():
+def test_samples_may_be_equal_ragged_or_empty_and_columns_of_letters():
     encoder, batch = DNAEncoder(8, 7, 4), batch_of(10, 10, 10)
     equal, ragged = encoder(batch), encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
     assert_close(equal.x, ragged.x)

@@ -35,7 +35,7 @@ def test_a_component_sends_to_its_own_label_only():
     model = LaMP(NodeEncoder(8, 16), edgeless(4), num_feature_layers=0, num_steps=2).eval()
     batch = Batch.from_data_list([dataset[0], dataset[1]])
     original = model(batch)
-    batch.x[4 + 2] += 1.0  # the third component of the second sample
+    batch.x[4 + 2] += 1.0  # This is the third component of the second sample.
     assert (model(batch) != original).nonzero().tolist() == [[1, 2]]
 
 
@@ -48,7 +48,7 @@ def test_feature_message_passing_keeps_the_labels_of_components():
     assert_close(weights, torch.ones_like(weights))
 
 
-def test_molecules():
+def test_atoms_are_components_and_bonds_are_edges():
     pytest.importorskip("rdkit", reason="molecules need RDKit")
     from torch_geometric.utils import from_smiles
 

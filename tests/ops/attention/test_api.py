@@ -19,7 +19,7 @@ from tg_mlc.ops import (
 SMALL = Shared(random_edges(10, 10, 5, seed=0), 1)
 
 
-def test_available_backends():
+def test_all_backends_are_available():
     assert set(available_backends()) >= {"reference", "scatter", "dense", "csr", "blocks", "triton"}
 
 
@@ -33,7 +33,7 @@ def test_available_backends():
     ],
     ids=["blocks", "small", "large", "edges"],
 )
-def test_explain_choice(pattern, choice):
+def test_explain_choice_names_the_backend(pattern, choice):
     assert explain_choice(*tensors(pattern), pattern).startswith(choice)
 
 
@@ -56,7 +56,7 @@ def test_choices_that_numba_would_change_mention_numba(monkeypatch):
         assert choice.endswith("costs less than its edges" + ending)
 
 
-def test_scale():
+def test_the_default_scale_depends_on_the_channels():
     pattern = Blocks(ptr([2]), ptr([3]))
     states = tensors(pattern)
     default = graph_attention(*states, pattern)
@@ -85,7 +85,7 @@ def test_a_boolean_bias_is_a_mask(size):
         ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
     ],
 )
-def test_errors(options, error, message):
+def test_invalid_arguments_are_refused(options, error, message):
     pattern = Blocks(ptr([2]), ptr([3]))
     states = dict(zip(("query", "key", "value"), tensors(pattern), strict=True))
     with pytest.raises(error, match=re.escape(message)):

@@ -28,7 +28,7 @@ def _as_before():
     assert chosen() == before not in ("reference", "scatter")
 
 
-def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_within_itself():
+def test_blocks_of_set_backend_may_be_nested_and_entered_again():
     reference = tg_mlc.set_backend("reference")
     with reference:
         with tg_mlc.set_backend("scatter"):
@@ -49,7 +49,7 @@ def test_leaving_a_block_restores_the_backend_that_was_set_on_entry():
         pass
 
 
-def test_blocks_may_be_left_in_any_order_as_those_of_threads_are():
+def test_blocks_may_be_left_in_any_order():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     reference.__enter__()
     scatter.__enter__()
@@ -58,7 +58,7 @@ def test_blocks_may_be_left_in_any_order_as_those_of_threads_are():
     scatter.__exit__()
 
 
-def test_set_backend_holds_until_it_is_set_anew():
+def test_set_backend_holds_until_the_next_call():
     tg_mlc.set_backend("reference")
     try:
         assert chosen() == "reference"
@@ -126,7 +126,7 @@ def test_a_compiled_model_may_set_its_backend():
     assert_close(compiled(query), by_scatter(query))
 
 
-def test_errors():
+def test_invalid_backends_and_attributes_are_refused():
     with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of .* \(got 'fastest'\)"):
         tg_mlc.set_backend("fastest")
     with pytest.raises(ValueError, match=r"Expected backends or 'auto'"):

@@ -1,4 +1,4 @@
-"""The kernels for CPUs where threads share rows: hubs, portions, slices of larger tensors."""
+"""The kernels for CPUs are right for hubs, whose rows threads share, and for slices of tensors."""
 
 import multiprocessing
 
@@ -130,7 +130,7 @@ def test_nan_stays_nan(degree):
 
 
 @pytest.mark.parametrize(("num_queries", "num_keys", "channels"), [(7, 3, 5), (2, 9, 5), (5, 6, 0)])
-def test_bipartite_and_without_channels_in_queries(num_queries, num_keys, channels):
+def test_graphs_may_be_bipartite_and_queries_empty(num_queries, num_keys, channels):
     pattern, actual = random_edges(num_queries, num_keys, 10, seed=0), []
     query = torch.randn(num_queries, 2, channels, dtype=torch.float64)
     key = torch.randn(num_keys, 2, channels, dtype=torch.float64)
@@ -171,7 +171,7 @@ def test_results_are_the_same_bits_every_time():
 
 
 def test_no_memory_is_read_before_it_is_written():
-    torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+    torch.use_deterministic_algorithms(True)  # This fills new memory with NaN.
     try:
         check_against_the_oracle(Shared(random_edges(20, 20, 50, seed=3), 2))
     finally:

@@ -63,7 +63,7 @@ PATTERNS = {
     "no-sample": Shared(random_edges(3, 3, 4, seed=0), 0),
     "blocks": Blocks(ptr([1, 2, 0]), ptr([2, 0, 1])),
 }
-#: Heads, their channels for keys, and for values.
+#: Numbers of heads, of channels of keys, and of channels of values.
 SIZES = [(1, 4, 4), (3, 6, 5), (2, 1, 3), (1, 20, 1)]
 
 
@@ -169,7 +169,7 @@ def test_other_strides_are_copied(device):
     check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
 
 
-def test_offsets_beyond_32_bits(device):
+def test_offsets_may_exceed_32_bits(device):
     """On a CPU, the pages between the rows are never touched, so they take no memory."""
     pattern = Edges(torch.tensor([[0, 4, 4], [0, 0, 4]], device=device), 5, 5)
     *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)

@@ -1,4 +1,4 @@
-"""Kernels of narrow heads: exact at every width and size, with dropout, on any threads."""
+"""Kernels of narrow heads are right for every width and size, with dropout and threads."""
 
 import pytest
 import torch
@@ -42,7 +42,7 @@ def test_the_kernels_equal_the_oracle(channels, value_channels, threads, monkeyp
     expected_grads = [*torch.autograd.grad(expected, exact, grad.double())]
     assert_close(actual, expected_grads, rtol=1e-4, atol=1e-5)
     assert calls == [1]
-    assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
+    assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # no neighbours
 
 
 @pytest.mark.parametrize("scale", [0.25, 3.0])
@@ -65,7 +65,7 @@ def test_gradients_use_the_same_dropped_weights_as_the_output(scale):
     assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_rate_of_dropout_and_seeds():
+def test_dropout_has_the_given_rate_and_follows_the_seed():
     pattern = Blocks(torch.tensor([0, 400]), torch.tensor([0, 32]))
     value = torch.eye(32).unsqueeze(1)
     zero = torch.zeros(400, 1, 8), torch.zeros(32, 1, 8)
