@@ -31,22 +31,22 @@ def test_a_model_is_built_again_without_samples(build, kind):
     blueprint = blueprint_of(model)
     assert blueprint.builder == build.__name__
     assert blueprint.options == {"channels": 8}
-    again = blueprint.build(fully_connected(3)).eval()
-    again.load_state_dict(model.state_dict())
-    assert blueprint_of(again) == blueprint
+    rebuilt = blueprint.build(fully_connected(3)).eval()
+    rebuilt.load_state_dict(model.state_dict())
+    assert blueprint_of(rebuilt) == blueprint
     batch = next(iter(DataLoader(dataset, 30)))
-    assert_close(again(batch), model(batch), rtol=0, atol=0)
+    assert_close(rebuilt(batch), model(batch), rtol=0, atol=0)
 
 
 def test_a_model_of_sequences_of_labels_is_built_again():
     model = papers.mped_autoregressive(INPUTS["bag"], None, False, channels=8)
     blueprint = blueprint_of(model)
     assert blueprint.options == {"node_messages": False, "channels": 8}
-    again = blueprint.build(None)
-    again.load_state_dict(model.state_dict())
+    rebuilt = blueprint.build(None)
+    rebuilt.load_state_dict(model.state_dict())
     batch = next(iter(DataLoader(INPUTS["bag"], 30)))
     expected = model.eval().search(batch)
-    assert_close(again.eval().search(batch), expected, rtol=0, atol=0)
+    assert_close(rebuilt.eval().search(batch), expected, rtol=0, atol=0)
     # The label graph may be missing.
     assert blueprint_of(papers.mped_autoregressive(INPUTS["bag"], channels=8)).options == {
         "channels": 8
@@ -57,9 +57,9 @@ def test_skipped_words_and_numbers_of_numpy_are_stored():
     options = {"channels": 8, "min_df": 20, "frequency_strength": np.float64(0.5)}
     model = table_lamp(INPUTS["bag"], fully_connected(3), **options).eval()
     assert type(blueprint_of(model).options["frequency_strength"]) is float
-    again = blueprint_of(model).build(fully_connected(3))
-    again.load_state_dict(model.state_dict())
-    assert_close(again.encoder.kept, model.encoder.kept)
+    rebuilt = blueprint_of(model).build(fully_connected(3))
+    rebuilt.load_state_dict(model.state_dict())
+    assert_close(rebuilt.encoder.kept, model.encoder.kept)
 
 
 def test_samples_are_described_by_sizes_alone():
@@ -69,7 +69,7 @@ def test_samples_are_described_by_sizes_alone():
     assert describe_samples(INPUTS["vector"]) == expected
 
 
-def test_one_name_is_that_of_one_builder_and_is_known():
+def test_names_of_builders_are_unique_and_known():
     def table_lamp(train, label_graph):
         return SimpleNamespace()
 

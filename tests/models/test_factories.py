@@ -47,29 +47,29 @@ def test_table_lamp_starts_from_frequencies(dataset, node_messages):
     assert_close(model.readout.bias.sigmoid(), frequency)
 
 
-def test_table_lamp_starts_with_what_the_scores_of_its_samples_mean(dataset, prepared):
+def test_table_lamp_fits_its_score_skip_to_its_samples(dataset, prepared):
     train = prepared[dataset.official_split().train]
     options = {"channels": 8, "score_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
     expected = SharedLogits(2)
-    plain = {name: value.clone() for name, value in expected.state_dict().items()}
+    initial_state = {name: value.clone() for name, value in expected.state_dict().items()}
     expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
     assert_close(model.score_skip.state_dict(), expected.state_dict())
-    silent = table_lamp(train, fully_connected(4), **options).eval()
+    second = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
-    expected = silent.score_skip(batch.base_scores) + silent.readout.bias
-    assert_close(silent(batch), expected)
-    # Samples with unknown labels tell only the sizes of layers.
+    expected = second.score_skip(batch.base_scores) + second.readout.bias
+    assert_close(second(batch), expected)
+    # Samples with unknown labels determine only the sizes of layers.
     unknown = copy(train)
     unknown._data = copy(train._data)
     unknown._data.y = torch.full_like(train._data.y, torch.nan)
-    unaware = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
-    assert_close(unaware.score_skip.state_dict(), plain)
-    unaware.load_state_dict(model.state_dict())
+    of_unknown = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
+    assert_close(of_unknown.score_skip.state_dict(), initial_state)
+    of_unknown.load_state_dict(model.state_dict())
 
 
 @pytest.mark.parametrize("kind", ["bibtex", "yeast"])
-def test_lamp_as_published_stands_alone(kind, prepared):
+def test_lamp_as_published_ignores_base_scores(kind, prepared):
     recipe = RECIPES[kind].as_published()
     assert recipe.model != RECIPES[kind].model
     assert recipe.module["weight_decay"] == RECIPES[kind].module["weight_decay"]
@@ -80,11 +80,11 @@ def test_lamp_as_published_stands_alone(kind, prepared):
     logits = model.eval()(batch)
     batch.base_scores = torch.zeros_like(batch.base_scores)
     assert torch.equal(model(batch), logits)
-    assert logits.std() > 0.1  # messages have something to say from the start
+    assert logits.std() > 0.1  # Messages contribute from the start.
 
 
-def test_rare_words_are_left_out_of_new_documents_too():
-    # the last three are in one document each
+def test_rare_words_are_skipped_in_new_documents_too():
+    # Each of the last three words is in one document.
     words = np.hstack([WORDS, np.eye(200, 3, dtype=np.float32)])
     train = ArrayDataset(Records(sp.csr_array(words), Y, list("abcd")).to_samples())
     model = table_lamp(train, fully_connected(4), channels=8, latent=True, min_df=2).eval()
@@ -94,13 +94,13 @@ def test_rare_words_are_left_out_of_new_documents_too():
     batch.x = torch.cat([batch.x, torch.tensor([31])])
     batch.ptr = torch.tensor([0, batch.x.numel()])
     assert_close(model(batch), expected)
-    # As a saved model is built anew: from a sample with unknown labels, which has few of the words.
+    # A saved model is built again from a sample with unknown labels and few of the words.
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
     torch.manual_seed(1)
-    again = table_lamp(unknown, fully_connected(4), channels=8, latent=True, min_df=2).eval()
-    again.load_state_dict(model.state_dict())
-    assert_close(again(batch), expected)
+    rebuilt = table_lamp(unknown, fully_connected(4), channels=8, latent=True, min_df=2).eval()
+    rebuilt.load_state_dict(model.state_dict())
+    assert_close(rebuilt(batch), expected)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def topics():
     rng = np.random.default_rng(0)
     topic = np.arange(60) % 3
     words = rng.random((60, 15)) < np.where(np.arange(15) // 5 == topic[:, None], 0.6, 0.1)
-    # no document has the last label
+    # No document has the last label.
     y = torch.nn.functional.one_hot(torch.from_numpy(topic), 4).float()
     return sp.csr_array(words.astype(np.float32)), y
 
@@ -118,24 +118,24 @@ def started(y, x, **kwargs):
     torch.manual_seed(0)
     options = {"num_steps": 2, "num_feature_layers": 0, **kwargs}
     model = LaMP(BagEncoder(15, 16), fully_connected(4), **options)
-    before = model.labels.embedding.weight.detach().clone()
+    initial = model.labels.embedding.weight.detach().clone()
     start_from_documents(model, x, y)
-    return model, before
+    return model, initial
 
 
 def test_labels_start_near_the_words_of_their_documents(topics):
     x, y = topics
-    model, before = started(y, x)
+    model, initial = started(y, x)
     words, labels = model.encoder.embedding.weight, model.labels.embedding.weight
-    likeness = (labels[:3] @ words.T).view(3, 3, 5).mean(dim=2)
-    assert likeness.argmax(dim=1).tolist() == [0, 1, 2]
+    similarity = (labels[:3] @ words.T).view(3, 3, 5).mean(dim=2)
+    assert similarity.argmax(dim=1).tolist() == [0, 1, 2]
     assert_close(labels[:3].norm(dim=1), torch.full((3,), 4.0))
-    assert labels[3].equal(before[3])
+    assert labels[3].equal(initial[3])
     for conv in model.labels.feature_to_label:
         assert conv.lin_key.weight.equal(conv.lin_query.weight)
         assert conv.lin_key.weight is not conv.lin_query.weight
-    tied, before = started(y, x, tied=True)
-    assert tied.labels.embedding.weight.equal(before)
+    tied, initial = started(y, x, tied=True)
+    assert tied.labels.embedding.weight.equal(initial)
     unknown = torch.where(torch.arange(60).view(-1, 1) % 2 == 0, torch.nan, y)
     starts = [
         started(labels, x)[0].labels.embedding.weight for labels in (unknown, unknown.nan_to_num())
@@ -168,7 +168,7 @@ def test_atoms_alone_start_from_the_frequencies():
 
 
 @pytest.mark.parametrize(("node_messages", "atoms"), [(True, True), (False, True), (True, False)])
-def test_vectors_beside_the_atoms(node_messages, atoms):
+def test_molecule_lamp_takes_vectors_beside_or_without_atoms(node_messages, atoms):
     data = molecules(Fingerprint("morgan", 64), Fingerprint("maccs"), MoleculeDescriptors())
     options = {"atoms": atoms, "channels": 16, "num_components": 2}
     model = molecule_lamp(data, GRAPH, node_messages, **options).eval()
@@ -176,9 +176,9 @@ def test_vectors_beside_the_atoms(node_messages, atoms):
     components = model.encoder(batch(data))
     num_atoms = sum(d.num_nodes for d in data) if atoms else 0
     assert components.x.size(0) == num_atoms + 6 * 3 * 2
-    together = model(batch(data))
+    logits = model(batch(data))
     one_by_one = torch.cat([model(d) for d in data])
-    assert_close(together, one_by_one, atol=1e-5, rtol=1e-5)
+    assert_close(logits, one_by_one, atol=1e-5, rtol=1e-5)
 
 
 def test_linear_path_starts_from_zero_and_learns():
@@ -192,7 +192,7 @@ def test_linear_path_starts_from_zero_and_learns():
     assert not any("encoders" in name for name, _ in path.named_parameters())
 
 
-def test_evidence_is_where_training_starts():
+def test_molecule_lamp_starts_from_base_scores():
     plain = molecules(Fingerprint("morgan", 64))
     data = with_attribute(plain, "base_scores", torch.linspace(-1, 1, 6 * 3 * 2).view(6, 3, 2))
     model = molecule_lamp(data, GRAPH, channels=16).eval()
@@ -215,6 +215,6 @@ def test_evidence_is_where_training_starts():
         (lambda: molecule_lamp(molecules(), GRAPH, "fmp"), r"'node_messages' .*'fmp'"),
     ],
 )
-def test_refusals(call, message):
+def test_invalid_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()

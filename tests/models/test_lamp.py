@@ -20,7 +20,7 @@ GRAPH = LabelGraph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), num_nodes=5)
 @pytest.mark.parametrize(
     "graph", [edgeless(5), fully_connected(5), GRAPH], ids=["edgeless", "complete", "prior"]
 )
-def test_molecules(num_feature_layers, graph):
+def test_lamp_takes_molecules(num_feature_layers, graph):
     model = LaMP(MoleculeEncoder(8), graph, num_feature_layers=num_feature_layers, heads=2)
     logits = model(batch(6))
     assert logits.size() == (6, 5)
@@ -46,13 +46,13 @@ def test_one_sample_is_a_batch_of_one():
     ids=["bag", "sequence", "vector"],
 )
 @pytest.mark.parametrize("num_feature_layers", [0, 2])
-def test_other_inputs(encoder, x, num_feature_layers):
+def test_lamp_takes_words_sequences_and_vectors(encoder, x, num_feature_layers):
     model = LaMP(copy.deepcopy(encoder), GRAPH, num_feature_layers=num_feature_layers, heads=2)
     data = [Data(x=x(n)) for n in (3, 1, 5)]
     assert model(Batch.from_data_list(data)).size() == (3, 5)
 
 
-def test_intermediate_readouts():
+def test_lamp_returns_intermediate_logits():
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=3).eval()
     data = batch(4)
     output = model(data, return_intermediate=True)
@@ -62,7 +62,7 @@ def test_intermediate_readouts():
     assert len(output.attention) == len(output.feature_attention) == 0
 
 
-def test_attention():
+def test_lamp_returns_attention_weights():
     model = LaMP(MoleculeEncoder(8), GRAPH, heads=2, num_steps=2, num_feature_layers=3).eval()
     data = batch(4)
     output = model(data, return_attention_weights=True)
@@ -77,10 +77,10 @@ def test_attention():
         assert among_atoms.size() == (data.num_edges, 2)
 
 
-def test_options():
-    block = {"heads": 4, "dropout": 0.3, "mlp_channels": 5, "norm": "pre"}
-    some = {"label_kwargs": {"heads": 2}, "feature_kwargs": {"heads": 1, "dropout": 0.2}}
-    model = LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=3, **some, **block)
+def test_options_reach_every_block():
+    defaults = {"heads": 4, "dropout": 0.3, "mlp_channels": 5, "norm": "pre"}
+    overrides = {"label_kwargs": {"heads": 2}, "feature_kwargs": {"heads": 1, "dropout": 0.2}}
+    model = LaMP(MoleculeEncoder(8), GRAPH, num_feature_layers=3, **overrides, **defaults)
     assert [conv.heads for conv in model.labels.label_to_label] == [2, 2]
     assert [conv.heads for conv in model.labels.feature_to_label] == [4, 4]
     assert [(conv.heads, conv.dropout) for conv in model.features.convs] == [(1, 0.2)] * 3
@@ -98,9 +98,9 @@ def test_options():
 
 def test_a_linear_path_adds_to_the_logits():
     model, data = LaMP(MoleculeEncoder(8), GRAPH, heads=2).eval(), batch(4)
-    before = model(data)
+    logits = model(data)
     model.linear_path = Constant()
-    assert_close(model(data), before + torch.arange(5.0))
+    assert_close(model(data), logits + torch.arange(5.0))
 
 
 class Constant(torch.nn.Module):
@@ -109,7 +109,7 @@ class Constant(torch.nn.Module):
 
 
 class OfTensors(torch.nn.Module):
-    """Explainers hand over tensors."""
+    """A model that takes tensors, as explainers pass them."""
 
     def __init__(self, model, data):
         super().__init__()
@@ -131,7 +131,7 @@ class States(torch.nn.Module):
         return self.components
 
 
-def test_its_bonds_can_be_explained():
+def test_bonds_can_be_explained():
     data = batch(4)
     x = torch.randn(data.num_nodes, 8)
     model = LaMP(States(x, data.ptr, data.edge_index), GRAPH, heads=2)
@@ -143,7 +143,7 @@ def test_its_bonds_can_be_explained():
     assert (explanation.edge_mask > 0).all()
 
 
-def test_it_learns():
+def test_lamp_learns():
     data = batch(16)
     y = torch.randint(2, (16, 5)).float()
     model = LaMP(MoleculeEncoder(16), GRAPH, heads=2, dropout=0.0)
@@ -175,6 +175,6 @@ HEAD, EDGE_DIM, NONE = {"head": 2}, {"edge_dim": 3}, {"num_feature_layers": 0}
         (MoleculeEncoder(8), {**EDGE_DIM, **NONE}, TypeError, "(got edge_dim)"),
     ],
 )
-def test_errors(encoder, options, error, message):
+def test_invalid_arguments_are_refused(encoder, options, error, message):
     with pytest.raises(error, match=message.replace("(", r"\(").replace(")", r"\)")):
         LaMP(encoder, GRAPH, **options)

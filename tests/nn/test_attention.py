@@ -55,14 +55,14 @@ def randomised(conv):
 @pytest.mark.parametrize("mlp_channels", [None, 5])
 @pytest.mark.parametrize("scale", [None, 8**-0.5])
 @pytest.mark.parametrize("structured", [False, True])
-def test_the_block_is_the_equation(mlp_channels, scale, structured):
+def test_the_block_equals_the_equations(mlp_channels, scale, structured):
     conv = randomised(AttentionConv(8, heads=2, mlp_channels=mlp_channels, scale=scale)).double()
     x = torch.randn(4, 8, dtype=torch.float64)
     out = conv(x, Edges(EDGE_INDEX, 4, 4) if structured else EDGE_INDEX)
     assert_allclose(out.detach().numpy(), restated(conv, x, x, EDGE_INDEX), rtol=1e-10, atol=1e-10)
 
 
-def test_bipartite():
+def test_source_and_target_states_may_have_other_sizes():
     conv = randomised(AttentionConv((5, 8), heads=4)).double()
     assert str(conv) == "AttentionConv((5, 8), heads=4)"
     x, u = torch.randn(3, 5, dtype=torch.float64), torch.randn(4, 8, dtype=torch.float64)
@@ -73,17 +73,17 @@ def test_bipartite():
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_attending_to_projected_sources_is_the_block(norm):
+def test_attending_to_projected_sources_equals_the_block(norm):
     conv = AttentionConv(8, heads=2, norm=norm, value_channels=3, bias=True)
     u, x = torch.randn(6, 8), torch.randn(2, 4, 8)
-    key, value = (each.view(2, 4, 2, -1) for each in conv.project(x.flatten(end_dim=1)))
+    key, value = (states.view(2, 4, 2, -1) for states in conv.project(x.flatten(end_dim=1)))
     mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
     expected = conv((x[mask], u), Blocks(torch.tensor([0, 3, 6]), torch.tensor([0, 4, 6])))
     assert_close(conv.attend(u, key, value, mask), expected)
     assert_close(conv.attend(u[:3], key[:1], value[:1]), expected[:3])
 
 
-def test_target_to_source():
+def test_target_to_source_equals_flipped_edges():
     conv = AttentionConv((5, 8), heads=2)
     flipped = AttentionConv((5, 8), heads=2, flow="target_to_source")
     flipped.load_state_dict(conv.state_dict())
@@ -91,7 +91,7 @@ def test_target_to_source():
     assert_close(flipped(x, EDGE_INDEX.flip(0)), conv(x, EDGE_INDEX))
 
 
-def test_lazy_sizes():
+def test_lazy_sizes_come_from_the_first_call():
     conv = AttentionConv((-1, 8), heads=2)
     assert str(conv) == "AttentionConv((-1, 8), heads=2)"
     assert conv((torch.randn(3, 5), torch.randn(4, 8)), EDGE_INDEX).size() == (4, 8)
@@ -101,16 +101,16 @@ def test_lazy_sizes():
     assert structured(states, Edges(EDGE_INDEX, 4, 3)).size() == (4, 8)
 
 
-def test_reset_parameters():
+def test_reset_parameters_draws_new_values():
     conv = randomised(AttentionConv(8, heads=2, bias=True, edge_dim=3))
-    before = {name: p.clone() for name, p in conv.named_parameters()}
+    original = {name: p.clone() for name, p in conv.named_parameters()}
     conv.reset_parameters()
-    assert all(not torch.equal(p, before[name]) for name, p in conv.named_parameters())
+    assert all(not torch.equal(p, original[name]) for name, p in conv.named_parameters())
     assert (conv.mlp_norm.weight == 1).all()
     assert (conv.lin_query.bias == 0).all()
 
 
-def test_bias_and_sizes():
+def test_parameters_follow_the_options():
     plain, biased = AttentionConv(8, heads=2), AttentionConv(8, heads=2, mlp_channels=20, bias=True)
     assert str(plain) == "AttentionConv(8, heads=2)"
     added = dict(biased.named_parameters()).keys() - dict(plain.named_parameters()).keys()
@@ -123,7 +123,7 @@ def test_bias_and_sizes():
     assert_close(conv(x, Edges(EDGE_INDEX, 4, 4)), conv(x, EDGE_INDEX))
 
 
-def test_pre_and_post_norm():
+def test_post_norm_normalises_outputs_and_pre_norm_inputs():
     x = torch.randn(4, 8)
     post, pre = AttentionConv(8, heads=2), AttentionConv(8, heads=2, norm="pre")
     out = post(x, EDGE_INDEX)
@@ -133,9 +133,9 @@ def test_pre_and_post_norm():
     with torch.no_grad():
         pre.mlp[2].weight.zero_()
         pre.mlp[2].bias.zero_()
-    # With pre-norm, what attention adds depends on the state's direction only.
-    moved = 3 * x + 1
-    assert_close(pre(x, EDGE_INDEX) - x, pre(moved, EDGE_INDEX) - moved, atol=1e-3, rtol=0)
+    # With pre-norm, attention adds the same to states that are scaled and shifted.
+    rescaled = 3 * x + 1
+    assert_close(pre(x, EDGE_INDEX) - x, pre(rescaled, EDGE_INDEX) - rescaled, atol=1e-3, rtol=0)
     assert_close(pre(x, EDGE_INDEX)[3], x[3])  # nothing reaches node 3
 
 
@@ -143,17 +143,17 @@ def test_pre_and_post_norm():
     "edges", [EDGE_INDEX, Edges(EDGE_INDEX, 4, 4)], ids=["edge_index", "pattern"]
 )
 @pytest.mark.parametrize(
-    "kinds", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
+    "rates", [{"dropout": 0.5}, {"attention_dropout": 0.5}, {"dropout": 0, "attention_dropout": 0}]
 )
-def test_dropout(edges, kinds):
-    conv = AttentionConv(8, heads=2, **kinds)
+def test_dropout_is_random_in_training_only(edges, rates):
+    conv = AttentionConv(8, heads=2, **rates)
     x = torch.randn(4, 8)
-    assert torch.equal(conv(x, edges), conv(x, edges)) is not any(p > 0 for p in kinds.values())
+    assert torch.equal(conv(x, edges), conv(x, edges)) is not any(p > 0 for p in rates.values())
     conv.eval()
     assert torch.equal(conv(x, edges), conv(x, edges))
 
 
-def test_edge_attr():
+def test_edge_features_change_the_target_of_their_edge():
     conv = AttentionConv(8, heads=2, edge_dim=3)
     x, edge_attr = torch.randn(4, 8), torch.randn(5, 3)
     out = conv(x, EDGE_INDEX, edge_attr)
@@ -175,16 +175,16 @@ def test_attention_weights_sum_to_one():
     x = torch.randn(4, 8)
     pattern = Edges(EDGE_INDEX, 4, 4)
     _, (edge_index, weights) = conv(x, EDGE_INDEX, return_attention_weights=True)
-    _, (given, same) = conv(x, pattern, return_attention_weights=True)
+    _, (returned, pattern_weights) = conv(x, pattern, return_attention_weights=True)
     assert edge_index is EDGE_INDEX
-    assert given is pattern
-    assert_close(same, weights)
+    assert returned is pattern
+    assert_close(pattern_weights, weights)
     total = torch.zeros(4, 2).index_add(0, EDGE_INDEX[1], weights)
     assert_close(total, torch.tensor([1.0, 1.0, 1.0, 0.0]).unsqueeze(-1).expand(-1, 2))
     assert conv._alpha is None
 
 
-def test_num_copies():
+def test_num_copies_repeats_the_targets():
     conv = AttentionConv((5, 8), heads=2)
     (x, _), u = ragged([2, 3], 5), torch.randn(4, 8)
     blocks = Blocks(torch.tensor([0, 4, 8]), torch.tensor([0, 2, 5]))
@@ -194,7 +194,7 @@ def test_num_copies():
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_gradcheck(structured):
+def test_gradients_equal_finite_differences(structured):
     conv = randomised(AttentionConv((2, 4), heads=2)).double()
     edges = Edges(EDGE_INDEX, 4, 3) if structured else EDGE_INDEX
     x = [torch.randn(size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 4))]
@@ -226,7 +226,7 @@ def test_gradcheck(structured):
     ],
     ids=str,
 )
-def test_errors(options, error, message):
+def test_invalid_options_are_refused(options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         AttentionConv(**{"channels": 8, **options})
 

@@ -27,12 +27,12 @@ def model_of(graph, base_scores=None):
 def test_messages_follow_the_graph_only(graph, num_scores):
     model = model_of(graph, BaseScores(num_scores))
     scores = torch.zeros(3, 3) if num_scores == 1 else torch.zeros(3, 3, num_scores)
-    before = model(bags(base_scores=scores.split(1)))
+    logits = model(bags(base_scores=scores.split(1)))
     scores.view(3, 3, -1)[0, 1, -1] = 2.0
-    after = model(bags(base_scores=scores.split(1)))
+    changed = model(bags(base_scores=scores.split(1)))
     reached = [graph is fully_connected, True, graph is fully_connected]
     # Other samples are unaffected.
-    assert (before != after).tolist() == [reached, [False] * 3, [False] * 3]
+    assert (logits != changed).tolist() == [reached, [False] * 3, [False] * 3]
 
 
 def test_base_scores_may_skip_to_the_logits():
@@ -43,7 +43,7 @@ def test_base_scores_may_skip_to_the_logits():
     assert_close(with_skip, model(batch) + shared(scores))
 
 
-def test_base_scores_of_a_wrong_shape_are_named():
+def test_base_scores_of_a_wrong_shape_are_refused():
     x, ptr = torch.randn(4, 8), torch.tensor([0, 2, 4])
     with pytest.raises(ValueError, match=r"'base_scores' of shape \[2, 3, 8\]"):
         model_of(fully_connected).labels(x, ptr=ptr, base_scores=torch.zeros(2, 3))
@@ -52,10 +52,10 @@ def test_base_scores_of_a_wrong_shape_are_named():
 
 
 @pytest.mark.parametrize("key", ["base_scores", "opinions"])
-def test_scores_are_those_that_samples_bring_along(key):
-    known = torch.randn(3, 3)
+def test_base_scores_are_read_from_samples(key):
+    scores = torch.randn(3, 3)
     base_scores = BaseScores(key=key)
-    assert torch.equal(base_scores(bags(**{key: known.split(1)})), known)
+    assert torch.equal(base_scores(bags(**{key: scores.split(1)})), scores)
     with pytest.raises(ValueError, match=f"samples with the attribute '{key}'.*preprocessor"):
         base_scores(bags())
 
@@ -73,10 +73,10 @@ def test_scores_become_states():
 def test_every_classifier_has_steps_of_its_own():
     encoder = ScoreEncoder(6, num_scores=2)
     scores = torch.randn(2, 3, 2)
-    alone = [ScoreEncoder(6), ScoreEncoder(6)]
-    for i, part in enumerate(alone):
+    encoders = [ScoreEncoder(6), ScoreEncoder(6)]
+    for i, part in enumerate(encoders):
         part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
-    assert_close(encoder(scores), alone[0](scores[..., 0]) + alone[1](scores[..., 1]))
+    assert_close(encoder(scores), encoders[0](scores[..., 0]) + encoders[1](scores[..., 1]))
 
 
 def test_shared_logits_rise_from_zero_with_the_scores_and_are_the_same_for_all_labels():
@@ -92,18 +92,18 @@ def test_shared_logits_learn_what_scores_mean_beside_an_offset():
     generator = torch.Generator().manual_seed(0)
     scores = torch.rand(4000, 3, 2, generator=generator) * 2 - 1
     offset = torch.tensor([-2.0, 0.0, 2.0])
-    logits = 3 * scores[..., 0] + offset  # the second classifier knows nothing
+    logits = 3 * scores[..., 0] + offset  # The second classifier has random scores.
     y = torch.bernoulli(torch.sigmoid(logits), generator=generator)
     y[::7, 1] = torch.nan
     shared = SharedLogits(num_scores=2)
-    shared.start_from_scores(scores, y, offset)  # without the offset, the error would be above 1
+    shared.start_from_scores(scores, y, offset)  # Without it, the error would be over 1.
     with torch.no_grad():
         error = shared(scores) + offset - logits
     assert error.square().mean().sqrt() < 0.25
     assert all(parameter.grad is None for parameter in shared.parameters())
 
 
-def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_time(monkeypatch):
+def test_shared_logits_are_fitted_to_the_same_subset_of_many_pairs_every_time(monkeypatch):
     monkeypatch.setattr("tg_mlc.nn.base_scores.MAX_PAIRS", 500)
     scores, y = torch.randn(1000, 4), torch.randint(2, (1000, 4)).float()
     first, second, other = SharedLogits(), SharedLogits(), SharedLogits()
@@ -124,15 +124,15 @@ def test_shared_logits_of_many_pairs_are_fitted_to_the_same_share_of_them_every_
         (torch.zeros(2, 3, 2), torch.zeros(2, 3), "scores of 1 classifiers"),
     ],
 )
-def test_shared_logits_refuse_what_they_cannot_learn_from(scores, y, message):
+def test_shared_logits_refuse_invalid_scores_and_labels(scores, y, message):
     shared = SharedLogits()
-    before = {name: value.clone() for name, value in shared.state_dict().items()}
+    original = {name: value.clone() for name, value in shared.state_dict().items()}
     with pytest.raises(ValueError, match=message):
         shared.start_from_scores(scores, y)
-    assert_close(shared.state_dict(), before, rtol=0, atol=0)
+    assert_close(shared.state_dict(), original, rtol=0, atol=0)
 
 
-def test_shared_logits_take_other_types():
+def test_shared_logits_take_other_dtypes():
     scores, y = torch.randn(50, 4), torch.randint(2, (50, 4))
     plain, other = SharedLogits(), SharedLogits()
     plain.start_from_scores(scores, y.float())

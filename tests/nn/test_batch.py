@@ -9,7 +9,7 @@ from tg_mlc.nn._batch import check_components, to_ptr
 X = torch.zeros(5, 2)
 
 
-def test_batch_and_ptr_say_the_same():
+def test_batch_and_ptr_give_the_same_pointers():
     ptr = torch.tensor([0, 2, 2, 5])
     assert to_ptr(X, None, ptr, None) is to_ptr(X, None, ptr, None, 3) is ptr
     assert torch.equal(to_ptr(X, torch.tensor([0, 0, 2, 2, 2]), None, None), ptr)
@@ -19,7 +19,7 @@ def test_batch_and_ptr_say_the_same():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("arguments", "error", "message"),
     [
         ({"batch": torch.zeros(5).long(), "ptr": torch.tensor([0, 5])}, ValueError, "got both"),
         ({"batch": torch.tensor([0, 1, 0, 1, 1])}, ValueError, "'batch' in ascending order from 0"),
@@ -34,12 +34,12 @@ def test_batch_and_ptr_say_the_same():
         ({"ptr": torch.tensor([0, 2, 5]), "max_num_nodes": 2}, ValueError, "'max_num_nodes' to be"),
     ],
 )
-def test_errors(given, error, message):
+def test_invalid_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
-        to_ptr(**{"x": X, "batch": None, "ptr": None, "batch_size": None, **given})
+        to_ptr(**{"x": X, "batch": None, "ptr": None, "batch_size": None, **arguments})
 
 
-def test_states_of_components():
+def test_invalid_states_of_components_are_refused():
     check_components(X)
     for x, error, message in (
         (torch.zeros(2, 5, 3), ValueError, r"'x' of shape \[N, channels\].*\(got \[2, 5, 3\]\)"),

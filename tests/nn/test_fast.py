@@ -1,4 +1,4 @@
-"""The fast ways of a block equal PyTorch's operators, and step aside where these are wanted."""
+"""A block's fast paths equal PyTorch's operators, and are not taken where these are needed."""
 
 from functools import partial
 from importlib.util import find_spec
@@ -25,7 +25,7 @@ NUM_LABELS = 9
 
 @pytest.fixture
 def folded(monkeypatch):
-    """Sees whether projections are folded."""
+    """Records each call that folds projections."""
     calls = []
 
     def spy(states, *args, **kwargs):
@@ -68,13 +68,13 @@ def folded_gradients(conv, x, u, pattern, num_copies):
     ],
     ids=["plain", "bias", "sizes of heads"],
 )
-def test_folding_is_the_equation(sizes, num_copies, options, folded, monkeypatch):
+def test_folding_equals_the_reference_backend(sizes, num_copies, options, folded, monkeypatch):
     monkeypatch.setattr(_plan, "folding_ratio", lambda *args, **kwargs: 2.0)
-    conv, given = conv_of(**options), inputs(sizes, num_copies)
-    actual = folded_gradients(conv, *given, num_copies)
+    conv, arguments = conv_of(**options), inputs(sizes, num_copies)
+    actual = folded_gradients(conv, *arguments, num_copies)
     assert folded
     with tg_mlc.set_backend("reference"):
-        assert_close(actual, folded_gradients(conv, *given, num_copies))
+        assert_close(actual, folded_gradients(conv, *arguments, num_copies))
     assert len(folded) == 1
 
 
@@ -86,7 +86,7 @@ def test_few_keys_are_folded_and_many_are_not(folded):
         assert len(folded) == expected
 
 
-def test_dropped_weights_scale_the_others(folded):
+def test_dropout_keeps_the_mean_of_folded_states(folded):
     conv = conv_of(attention_dropout=0.5, dropout=0.0)
     x, u, pattern = inputs([2] * 4)
     with torch.no_grad():
@@ -99,7 +99,7 @@ def test_dropped_weights_scale_the_others(folded):
     assert_close(states.mean(dim=0), expected, atol=float(5 * error), rtol=0)
 
 
-def test_second_derivatives(folded):
+def test_folding_has_second_derivatives(folded):
     conv, (x, u, pattern) = conv_of(), inputs([2, 1])
 
     def message(x, u):
@@ -110,25 +110,25 @@ def test_second_derivatives(folded):
 
 
 @pytest.mark.parametrize(
-    "way", ["argument", "set_backend", "weights", "hook", "parametrised", "ragged"]
+    "case", ["argument", "set_backend", "weights", "hook", "parametrised", "ragged"]
 )
-def test_nothing_is_folded_where_somebody_looks_or_numbers_of_queries_differ(way, folded):
-    conv = conv_of(backend="blocks" if way == "argument" else "auto")
+def test_nothing_is_folded_where_steps_are_observed_or_blocks_are_ragged(case, folded):
+    conv = conv_of(backend="blocks" if case == "argument" else "auto")
     x, u, pattern = inputs([2] * 4)
-    seen = []
-    if way == "hook":
-        conv.lin_query.register_forward_hook(lambda module, given, out: seen.append(out))
-    if way == "parametrised":
+    outputs = []
+    if case == "hook":
+        conv.lin_query.register_forward_hook(lambda module, args, out: outputs.append(out))
+    if case == "parametrised":
         spectral_norm(conv.lin_out)
-    if way == "ragged":
+    if case == "ragged":
         x, u, pattern = x[:4], u[:20], Blocks(torch.tensor([0, 12, 20]), torch.tensor([0, 2, 4]))
-    if way == "set_backend":
+    if case == "set_backend":
         with tg_mlc.set_backend("dense"):
             conv((x, u), pattern)
     else:
-        conv((x, u), pattern, return_attention_weights=way == "weights")
+        conv((x, u), pattern, return_attention_weights=case == "weights")
     assert not folded
-    assert len(seen) == (way == "hook")
+    assert len(outputs) == (case == "hook")
 
 
 @pytest.fixture
@@ -148,12 +148,12 @@ def projected(x, layer):
 
 
 @with_onednn
-def test_whoever_looks_into_a_layer_sees_it_called():
-    layer, seen = Linear(4, 4), []
-    layer.register_forward_hook(lambda *_: seen.append(True))
+def test_hooks_of_a_layer_are_called():
+    layer, calls = Linear(4, 4), []
+    layer.register_forward_hook(lambda *_: calls.append(True))
     with torch.no_grad():
         projected(torch.ones(3, 4), layer)
-        assert seen
+        assert calls
 
 
 @with_onednn
@@ -185,14 +185,14 @@ def test_only_needed_gradients_are_computed():
 
 
 @with_onednn
-def test_gradients_can_be_differentiated_and_taken_several_at_once():
+def test_gradients_can_be_differentiated_and_batched():
     layer, x, directions = Linear(6, 5), torch.randn(7, 6, requires_grad=True), torch.randn(3, 7, 5)
     actual = []
     for out in (projected(x, layer), layer(x)):
-        (of_x,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
-        twice = torch.autograd.grad(of_x.square().sum(), (x, layer.weight), retain_graph=True)
-        several = torch.autograd.grad(out, (x, layer.weight), directions, is_grads_batched=True)
-        actual.append([*twice, *several])
+        (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+        second = torch.autograd.grad(gradient.square().sum(), (x, layer.weight), retain_graph=True)
+        batched = torch.autograd.grad(out, (x, layer.weight), directions, is_grads_batched=True)
+        actual.append([*second, *batched])
     assert_close(*actual, atol=1e-5, rtol=1e-5)
 
 
@@ -207,7 +207,7 @@ def test_double_precision_and_autocast_are_left_to_pytorch():
 
 
 @with_onednn
-def test_sizes_may_be_taken_from_the_first_input():
+def test_sizes_of_layers_may_come_from_the_first_input():
     conv = AttentionConv((-1, 16), heads=2).eval()
     with torch.no_grad():
         out = conv((torch.randn(5, 3), torch.randn(4, 16)), torch.tensor([[0, 1], [2, 3]]))
@@ -216,7 +216,7 @@ def test_sizes_may_be_taken_from_the_first_input():
 
 @with_onednn
 @pytest.mark.parametrize("training", [False, True])
-def test_it_compiles(training):
+def test_a_block_compiles(training):
     conv, x = AttentionConv(16, heads=2).eval(), torch.randn(50, 16)
     ptr = torch.tensor([0, 20, 50])
     edges = Blocks(ptr, ptr.clone(), max_queries=30, max_keys=30)
@@ -271,16 +271,16 @@ def test_branches_equal_the_steps_one_by_one(kind, channels, copies, threads, mo
 
 @needs_numba
 @pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_gradients_after_dropout_are_those_that_can_be_differentiated_again(kind):
+def test_fused_gradients_under_dropout_equal_differentiable_gradients(kind):
     layers, norm = make_layers(kind, 16), make_norm(16)
     x = torch.randn(60, 16, requires_grad=True)
     tensors = [x, *layers.parameters(), *norm.parameters()]
     out = normalised_branch(x, x, layers, norm, 0.4, training=True)
     assert type(out.grad_fn).__name__ == "_BranchBackward"
-    once = torch.autograd.grad(out.square().sum(), tensors, retain_graph=True)
-    again = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
-    assert_close(once, again, rtol=1e-3, atol=1e-4)
-    assert torch.autograd.grad(again[0].square().sum(), x)[0].abs().sum() > 0
+    fused = torch.autograd.grad(out.square().sum(), tensors, retain_graph=True)
+    differentiable = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
+    assert_close(fused, differentiable, rtol=1e-3, atol=1e-4)
+    assert torch.autograd.grad(differentiable[0].square().sum(), x)[0].abs().sum() > 0
 
 
 @needs_numba
@@ -290,7 +290,7 @@ def test_dropout_keeps_the_mean_and_follows_the_seed():
     zero, x = torch.zeros(500, 64), torch.randn(500, 64)
     torch.manual_seed(1)
     first = normalised_branch(zero, x, layers, norm, 0.3, training=True)
-    dropped = first == first.mode(dim=1, keepdim=True).values  # what was zero before the norm
+    dropped = first == first.mode(dim=1, keepdim=True).values  # Dropped states of a row are equal.
     assert float(dropped.double().mean()) == pytest.approx(0.3, abs=0.02)
     torch.manual_seed(1)
     assert torch.equal(first, normalised_branch(zero, x, layers, norm, 0.3, training=True))
@@ -299,7 +299,7 @@ def test_dropout_keeps_the_mean_and_follows_the_seed():
 
 
 @needs_numba
-def test_steps_aside_for_listeners_other_types_and_other_derivatives():
+def test_branches_are_not_fused_for_hooks_other_dtypes_and_forward_mode():
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(5, 8, requires_grad=True)
 
     def is_fused(x):
@@ -309,11 +309,11 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives():
     assert is_fused(x)
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_fused(x)
-    seen = []
+    outputs = []
     assert isinstance(layers, nn.Sequential)
-    handle = layers[0].register_forward_hook(lambda *args: seen.append(args[2]))
+    handle = layers[0].register_forward_hook(lambda *args: outputs.append(args[2]))
     assert not is_fused(x)
-    assert len(seen) == 1
+    assert len(outputs) == 1
     handle.remove()
     branch = partial(normalised_branch, x, layers=layers, norm=norm, p=0.0, training=True)
     _, tangent = torch.func.jvp(branch, (x,), (x,))
@@ -324,13 +324,13 @@ def test_steps_aside_for_listeners_other_types_and_other_derivatives():
 
 @needs_numba
 @pytest.mark.parametrize("shape", [(0, 8), (2, 3, 8)])
-def test_states_of_any_shape(shape):
+def test_branches_take_states_of_any_shape(shape):
     layers, norm, x = make_layers("mlp", 8), make_norm(8), torch.randn(shape)
     assert_close(normalised_branch(x, x, layers, norm, 0.0, training=True), norm(x + layers(x)))
 
 
 @needs_numba
-def test_several_gradients_of_a_branch_at_once():
+def test_gradients_of_a_branch_can_be_batched():
     x, residual = torch.randn(6, 8, requires_grad=True), torch.randn(6, 8)
     layers, norm = Linear(8, 8), nn.LayerNorm(8)
     out = normalised_branch(residual, x, layers, norm, 0.0, training=True)
@@ -342,15 +342,15 @@ def test_several_gradients_of_a_branch_at_once():
 
 @needs_numba
 def test_hooks_on_all_modules_see_the_layers():
-    seen = []
+    module_types = []
     register = torch.nn.modules.module.register_module_forward_hook
-    handle = register(lambda module, *_: seen.append(type(module)))
+    handle = register(lambda module, *_: module_types.append(type(module)))
     try:
         x, residual = torch.randn(2, 6, 8)
         normalised_branch(residual, x, Linear(8, 8), nn.LayerNorm(8), 0.0, False)
     finally:
         handle.remove()
-    assert {Linear, nn.LayerNorm} <= set(seen)
+    assert {Linear, nn.LayerNorm} <= set(module_types)
 
 
 @with_onednn

@@ -8,7 +8,7 @@ from tg_mlc.nn.feature import FeatureStates
 from tg_mlc.ops import Blocks, to_dense_weights
 
 
-def test_complete_within_each_sample():
+def test_components_attend_to_all_components_of_their_sample():
     features = FeatureMessagePassing(8, num_layers=3, heads=2)
     assert str(features) == "FeatureMessagePassing(8, num_layers=3)"
     x, batch = ragged([3, 1, 4], 8)
@@ -22,7 +22,7 @@ def test_complete_within_each_sample():
     assert features(x[:0], batch[:0], batch_size=2).size() == (0, 8)
 
 
-def test_bonds():
+def test_features_of_bonds_change_their_targets():
     features = FeatureMessagePassing(8, num_layers=1, heads=2, edge_dim=3)
     x, batch = ragged([3, 2], 8)
     edge_index, edge_attr = torch.tensor([[0, 1, 3], [1, 2, 4]]), torch.randn(3, 3)
@@ -35,12 +35,12 @@ def test_bonds():
 def test_layers_share_no_weights():
     features = FeatureMessagePassing(8, num_layers=2, heads=2)
     assert not torch.equal(features.convs[0].lin_query.weight, features.convs[1].lin_query.weight)
-    before = features.convs[1].lin_query.weight.clone()
+    original = features.convs[1].lin_query.weight.clone()
     features.reset_parameters()
-    assert not torch.equal(features.convs[1].lin_query.weight, before)
+    assert not torch.equal(features.convs[1].lin_query.weight, original)
 
 
-def test_attention_weights():
+def test_attention_weights_sum_to_one():
     features = FeatureMessagePassing(8, num_layers=2, heads=2)
     x, batch = ragged([3, 1], 8)
     states = features(x, batch, return_attention_weights=True)
@@ -52,7 +52,7 @@ def test_attention_weights():
         assert_close(sums, torch.tensor([[[1.0, 1.0, 1.0]] * 2, [[1.0, 0.0, 0.0]] * 2]))
 
 
-def test_errors():
+def test_invalid_options_are_refused():
     with pytest.raises(TypeError, match=r"attention_dropout, .*, value_channels \(got flow\)"):
         FeatureMessagePassing(8, flow="target_to_source")
     with pytest.raises(ValueError, match="'num_layers' to be a whole number of at least 1"):

@@ -19,7 +19,7 @@ def bags(given=None):
     return Batch.from_data_list(samples)
 
 
-def test_states_are_those_of_what_is_known_and_unknown_stays_at_zero():
+def test_known_labels_have_states_and_unknown_labels_stay_at_zero():
     layer = GivenLabels(4)
     states = layer(torch.tensor([[0.0, 1.0, NAN], [1.0, NAN, 0.0]]))
     negative, positive, zero = states[0]
@@ -37,7 +37,7 @@ def test_states_are_those_of_what_is_known_and_unknown_stays_at_zero():
 @pytest.mark.parametrize(
     ("graph", "options"), [(edgeless, {}), (fully_connected, {"label_messages": False})]
 )
-def test_known_labels_without_neighbours_are_warned_of(graph, options):
+def test_given_labels_without_neighbours_raise_a_warning(graph, options):
     with pytest.warns(UserWarning, match=r"changes no other prediction.*GivenComponents\(encoder"):
         LaMP(BagEncoder(5, 8), graph(3), given_labels=True, **options)
 
@@ -50,7 +50,7 @@ def test_known_components_reach_labels_without_neighbours():
 
 @pytest.mark.filterwarnings("ignore:.*changes no other prediction")
 @pytest.mark.parametrize("graph", [edgeless, fully_connected])
-def test_what_is_known_goes_along_the_graph_only(graph):
+def test_given_labels_are_sent_along_the_graph_only(graph):
     model = LaMP(BagEncoder(5, 8), graph(3), num_feature_layers=0, given_labels=True).eval()
     without = model(bags())
     assert torch.equal(model(bags(torch.full((2, 3), NAN))), without)
@@ -58,17 +58,17 @@ def test_what_is_known_goes_along_the_graph_only(graph):
     negative, positive = (model(bags(values)) for values in given)
     reached = [graph is fully_connected, True, graph is fully_connected]
     assert (negative[0] != without[0]).tolist() == (positive[0] != negative[0]).tolist() == reached
-    assert torch.equal(positive[1], without[1])  # other samples are unaffected
+    assert torch.equal(positive[1], without[1])  # Other samples are unaffected.
 
 
-def test_a_layer_of_ones_own_model_takes_them_as_evidence():
+def test_label_message_passing_takes_given_labels_as_base_scores():
     labels, given = LabelMessagePassing(8, fully_connected(3)).eval(), GivenLabels(8)
     x, batch = torch.randn(4, 8), torch.tensor([0, 0, 1, 1])
     states = labels(x, batch, base_scores=given(torch.tensor([[1.0, NAN, NAN], [NAN] * 3])))
     assert (states != labels(x, batch)).flatten(1).any(dim=1).tolist() == [True, False]
 
 
-def test_known_labels_add_to_evidence():
+def test_given_labels_add_to_base_scores():
     base_scores = nn.Module()
     base_scores.forward = lambda data: data.rated
     options = {"num_feature_layers": 0, "base_scores": base_scores, "given_labels": True}
@@ -84,12 +84,12 @@ def test_known_labels_add_to_evidence():
     assert (model(batch)[0] != both[0]).all()
 
 
-def test_models_without_them_have_the_same_weights_as_ever():
+def test_given_labels_add_only_an_embedding_to_the_weights():
     plain = LaMP(BagEncoder(5, 8), fully_connected(3))
-    taking = LaMP(BagEncoder(5, 8), fully_connected(3), given_labels=True)
-    added = taking.state_dict().keys() - plain.state_dict().keys()
+    with_given = LaMP(BagEncoder(5, 8), fully_connected(3), given_labels=True)
+    added = with_given.state_dict().keys() - plain.state_dict().keys()
     assert added == {"given_labels.embedding.weight"}
-    assert takes_given_labels(taking)
+    assert takes_given_labels(with_given)
     assert takes_given_labels(nn.Sequential(GivenLabels(2)))
     assert not takes_given_labels(plain)
     assert given_in(plain, bags()) is None

@@ -19,18 +19,18 @@ def labels(number=300):
 def test_neighbours_are_weighted_by_given_labels_and_base_logits():
     y = torch.tensor([[1.0, 1, 0], [1, 0, 1], [0, torch.nan, 1]])
     b = torch.tensor([[2.0, 0, -1], [0, 1, 0], [-1, 0, 2]])
-    part = LabelNeighbours(fully_connected(3)).start_from_samples(b, y).sharpen(4.0, 2.0)
+    layer = LabelNeighbours(fully_connected(3)).start_from_samples(b, y).sharpen(4.0, 2.0)
     own, given = torch.tensor([[1.0, 1, 0]]), torch.tensor([[1.0, torch.nan, torch.nan]])
     mean, labels = y.nanmean(dim=0), torch.where(y.isnan(), b.sigmoid(), y)
-    likeness = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
+    similarity = torch.cosine_similarity(own - b.mean(dim=0), b - b.mean(dim=0))
     # Samples have the same value of the given label, or the opposite one.
-    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * likeness).softmax(dim=0)
+    weight = (4 * torch.tensor([1.0, 1, -1]) + 2 * similarity).softmax(dim=0)
     expected = (0.98 * weight @ labels + 0.02 * mean).logit()
-    assert_close(part(own, given)[0, 1:], expected[1:])
-    assert part(own, given)[0, 0] == own[0, 0]
+    assert_close(layer(own, given)[0, 1:], expected[1:])
+    assert layer(own, given)[0, 0] == own[0, 0]
 
 
-def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
+def test_the_autoencoder_equals_a_ridge_regression_on_the_other_labels():
     y = labels()
     y[::7, 2] = torch.nan
     part = LabelAutoencoder(fully_connected(6)).start_from_labels(y).damp(0.2)
@@ -46,8 +46,8 @@ def test_the_autoencoder_is_a_ridge_regression_on_the_other_labels():
 
 @needs_export
 def test_an_autoencoder_is_exported_for_any_number_of_samples():
-    part = LabelAutoencoder(fully_connected(6)).start_from_labels(labels()).damp(0.2)
+    layer = LabelAutoencoder(fully_connected(6)).start_from_labels(labels()).damp(0.2)
     b = torch.randn(5, 6)
     given = torch.where(torch.rand(5, 6) < 0.5, torch.rand(5, 6).round(), torch.nan)
-    program = torch.export.export(part, (b, given), dynamic_shapes=({0: Dim.DYNAMIC},) * 2)
-    assert_close(program.module()(b[:3], given[:3]), part(b[:3], given[:3]))
+    program = torch.export.export(layer, (b, given), dynamic_shapes=({0: Dim.DYNAMIC},) * 2)
+    assert_close(program.module()(b[:3], given[:3]), layer(b[:3], given[:3]))

@@ -10,7 +10,7 @@ from tg_mlc.graphs import LabelGraph, edgeless, fully_connected, tree
 from tg_mlc.nn import CoherentHead, LabelHead, LabelMessagePassing
 
 
-def test_tied():
+def test_a_tied_head_shares_the_embedding():
     labels = LabelMessagePassing(8, path_graph(5))
     readout = LabelHead(labels, tied=True)
     assert str(readout) == "LabelHead(8, num_labels=5, tied=True)"
@@ -19,12 +19,12 @@ def test_tied():
     expected = torch.stack([u[:, i] @ labels.embedding.weight[i] for i in range(5)], dim=1)
     assert_close(readout(u), expected)
     assert readout(u[0]).size() == (5,)
-    before = labels.embedding.weight.clone()
+    original = labels.embedding.weight.clone()
     readout.reset_parameters()
-    assert not torch.equal(labels.embedding.weight, before)
+    assert not torch.equal(labels.embedding.weight, original)
 
 
-def test_untied_with_bias():
+def test_an_untied_head_has_its_own_weights_and_a_bias():
     labels = LabelMessagePassing(8, path_graph(5))
     readout = LabelHead(labels, bias=True)
     assert str(readout) == "LabelHead(8, num_labels=5, tied=False)"
@@ -32,9 +32,9 @@ def test_untied_with_bias():
     with torch.no_grad():
         readout.bias.copy_(torch.arange(5.0))
     assert_close(readout(torch.zeros(3, 5, 8)), torch.arange(5.0).expand(3, -1))
-    before = readout.weight.clone()
+    original = readout.weight.clone()
     readout.reset_parameters()
-    assert not torch.equal(readout.weight, before)
+    assert not torch.equal(readout.weight, original)
     assert (readout.bias == 0).all()
 
 
@@ -45,7 +45,7 @@ def test_logits_start_around_zero_unless_tied():
     readout = LabelHead(labels)
     for u in (*states.intermediate, states.states):
         logits = readout(u)
-        # Labels differ from the start, and none is likelier than others without a reason.
+        # Logits differ between labels from the start, but no label is likelier by much.
         assert logits.mean().abs() < 0.5
         assert 0.5 < logits.std() < 2
     tied = LabelHead(labels, tied=True)
@@ -54,7 +54,7 @@ def test_logits_start_around_zero_unless_tied():
     assert tied(first).mean() > 3
 
 
-def test_it_can_start_from_frequencies():
+def test_a_head_can_start_from_frequencies():
     labels, nan = LabelMessagePassing(8, path_graph(3), num_steps=1), float("nan")
     readout, odds = LabelHead(labels, bias=True), torch.tensor([1 / 3, 0.25, 0.5]).logit()
     y = torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]])
@@ -81,13 +81,13 @@ class Tied(torch.nn.Module):
     ],
     ids=["replace", "to", "to_empty", "assign"],
 )
-def test_tied_to_whatever_embedding_the_labels_have(change):
+def test_a_tied_head_follows_changes_of_the_embedding(change):
     model = Tied()
-    before = model.labels.embedding.weight.data
+    original = model.labels.embedding.weight.data
     change(model)
     assert model.readout.weight is model.labels.embedding.weight
-    assert model.readout.weight.data is not before
-    assert sum(part is model.labels for part in model.modules()) == 1
+    assert model.readout.weight.data is not original
+    assert sum(module is model.labels for module in model.modules()) == 1
 
 
 NO_NODE = torch.tensor([[0], [2]])
@@ -101,12 +101,12 @@ GRAPHS = {
 
 def dense(scores, graph):
     """The definition in the paper: a maximum over a matrix of all labels, for every sample."""
-    below = torch.eye(graph.num_labels, dtype=torch.bool)
+    descendants = torch.eye(graph.num_labels, dtype=torch.bool)
     for _ in range(graph.num_labels):
-        below[graph.parent_index[0]] |= below[graph.parent_index[1]]
+        descendants[graph.parent_index[0]] |= descendants[graph.parent_index[1]]
         for parent, child in graph.parent_index.t().tolist():
-            below[parent] |= below[child]
-    return torch.where(below, scores.unsqueeze(1), -torch.inf).amax(-1)
+            descendants[parent] |= descendants[child]
+    return torch.where(descendants, scores.unsqueeze(1), -torch.inf).amax(-1)
 
 
 def dense_loss(p, y, graph):
@@ -132,21 +132,21 @@ def test_outputs_and_gradients_equal_the_dense_definition(name):
         (head.loss(logits, y), dense_loss(logits.sigmoid(), y, graph)),
     ]:
         assert_close(actual, expected)
-        (here,) = torch.autograd.grad(actual, logits)
-        (there,) = torch.autograd.grad(expected, logits)
-        assert_close(here, there)
+        (actual_grad,) = torch.autograd.grad(actual, logits)
+        (expected_grad,) = torch.autograd.grad(expected, logits)
+        assert_close(actual_grad, expected_grad)
 
 
 def test_equal_scores_share_the_gradient_as_in_the_dense_definition():
     graph = GRAPHS["two parents"]
-    ours, theirs = (torch.ones(2, 5, requires_grad=True) for _ in range(2))
+    scores, dense_scores = (torch.ones(2, 5, requires_grad=True) for _ in range(2))
     weight = torch.arange(10.0).view(2, 5)
-    (CoherentHead(graph)(ours) * weight).sum().backward()
-    (dense(theirs, graph) * weight).sum().backward()
-    assert_close(ours.grad, theirs.grad)
+    (CoherentHead(graph)(scores) * weight).sum().backward()
+    (dense(dense_scores, graph) * weight).sum().backward()
+    assert_close(scores.grad, dense_scores.grad)
 
 
-def test_unknown_labels_are_no_terms():
+def test_unknown_labels_add_nothing_to_the_loss():
     graph = TREE
     logits, y = samples(graph)
     y[:, 4] = torch.nan
@@ -154,7 +154,7 @@ def test_unknown_labels_are_no_terms():
     head.loss(logits, y).backward()
     assert logits.grad.isfinite().all()
     assert head.loss(logits, torch.full_like(y, torch.nan)) == 0
-    y[y == 1] = torch.nan  # 4 may yet be the largest below others
+    y[y == 1] = torch.nan  # Label 4 may still be the largest of descendants.
     assert head.loss(logits, y).isfinite()
 
 
@@ -186,7 +186,7 @@ def readout(**options):
         (lambda: LabelGraph(num_nodes=2, parent_index=NO_NODE), ValueError, "'parent_index'"),
     ],
 )
-def test_errors(make, error, match):
+def test_invalid_arguments_are_refused(make, error, match):
     with pytest.raises(error, match=match):
         make()
 
@@ -194,20 +194,20 @@ def test_errors(make, error, match):
 def test_time_grows_with_the_closure_and_not_with_all_pairs():
     num_labels = 3000
     graph = tree([(child, (child - 1) // 4) for child in range(1, num_labels)])
-    head, scores, least = CoherentHead(graph), torch.rand(4, num_labels), [torch.inf, torch.inf]
-    below = torch.eye(num_labels, dtype=torch.bool)
-    below[head.pairs[0], head.pairs[1]] = True
+    head, scores, seconds = CoherentHead(graph), torch.rand(4, num_labels), [torch.inf, torch.inf]
+    is_descendant = torch.eye(num_labels, dtype=torch.bool)
+    is_descendant[head.pairs[0], head.pairs[1]] = True
     for _ in range(2):
-        ways = (lambda: head(scores), lambda: (scores.unsqueeze(1) * below).amax(-1))
-        for i, run in enumerate(ways):
+        functions = (lambda: head(scores), lambda: (scores.unsqueeze(1) * is_descendant).amax(-1))
+        for i, function in enumerate(functions):
             start = time.perf_counter()
-            actual = run()
-            least[i] = min(least[i], time.perf_counter() - start)
+            actual = function()
+            seconds[i] = min(seconds[i], time.perf_counter() - start)
             assert actual[0, 0] == scores[0].max()
-    assert 10 * least[0] < least[1]
+    assert 10 * seconds[0] < seconds[1]
 
 
-def test_state_dicts_hold_no_pairs_and_it_compiles():
+def test_a_coherent_head_has_an_empty_state_dict_and_compiles():
     head = CoherentHead(TREE)
     assert not head.state_dict()
     scores = torch.rand(3, 6)

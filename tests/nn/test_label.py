@@ -23,7 +23,7 @@ def layer(label_graph=None, **options):
     return LabelMessagePassing(8, label_graph, **{"heads": 2, **options})
 
 
-def test_label_message_passing():
+def test_states_have_a_row_for_each_sample_and_label():
     labels = LabelMessagePassing((6, 8), path_graph(5), num_steps=3, heads=2)
     assert str(labels) == "LabelMessagePassing(8, num_labels=5, num_steps=3)"
     assert str(labels.feature_to_label[0]) == "FeatureToLabelConv((6, 8), heads=2)"
@@ -34,7 +34,7 @@ def test_label_message_passing():
     assert states.isfinite().all()
 
 
-def test_a_step_is_its_two_blocks():
+def test_a_step_applies_its_two_blocks():
     labels = layer()
     states, intermediate, _ = labels(X, BATCH, return_intermediate=True)
 
@@ -62,7 +62,7 @@ def test_without_label_messages_there_are_no_blocks_among_labels():
     assert len(labels.label_to_label) == 0
 
 
-def test_some_edges_are_a_mask():
+def test_missing_edges_are_masked():
     labels = LabelMessagePassing(8, path_graph(5), num_steps=1, heads=2)
     edge_index = complete_edges(BATCH, 5)
     edge_index = edge_index[:, torch.rand(edge_index.size(1)) < 0.5]
@@ -82,34 +82,34 @@ def test_some_edges_are_a_mask():
     assert_close(states.intermediate[0], conv.feed_forward(hidden))
 
 
-def test_attention_weights():
+def test_attention_weights_sum_to_one():
     labels = layer()
     states = labels(X, BATCH, return_attention_weights=True)
     assert isinstance(states, LabelStates)
     assert len(states.intermediate) == 3
     assert_close(states.states, labels(X, BATCH))
     assert len(states.attention) == 2
-    for (blocks, to_label), among in states.attention:
+    for (blocks, to_label), label_to_label in states.attention:
         dense = to_dense_weights(blocks, to_label)
         assert (dense > 0).sum(dim=-1)[:, 0, 0].tolist() == [3, 1, 4]
         assert_close(dense.sum(dim=-1), torch.ones(3, 2, 5))
-        shared, weights = among
+        shared, weights = label_to_label
         assert weights.size() == (3, labels.label_graph.num_edges, 2)
         edge_index, flat = shared.to_edge_list(weights)
         total = torch.zeros(15, 2).index_add(0, edge_index[1], flat).view(3, 5, 2)
         assert_close(total[:, :4], torch.ones(3, 4, 2))
-        assert (total[:, 4] == 0).all()  # the label that no label sends to
+        assert (total[:, 4] == 0).all()  # No label sends to the last label.
 
 
-def test_edges_pointers_and_batches_say_the_same():
+def test_edges_pointers_and_batches_give_the_same_states():
     labels = layer()
     edge_index = complete_edges(BATCH, 5)
     structured = labels(X, BATCH, return_attention_weights=True).attention
     explicit = labels(X, BATCH, edge_index=edge_index, return_attention_weights=True).attention
-    for (mine, _), (other, _) in zip(explicit, structured, strict=True):
-        pairs = map(tuple, other[0].to_edge_index().t().tolist())
-        expected = dict(zip(pairs, other[1], strict=True))
-        for edge, weight in zip(mine[0].t().tolist(), mine[1], strict=True):
+    for (explicit_step, _), (structured_step, _) in zip(explicit, structured, strict=True):
+        pairs = map(tuple, structured_step[0].to_edge_index().t().tolist())
+        expected = dict(zip(pairs, structured_step[1], strict=True))
+        for edge, weight in zip(explicit_step[0].t().tolist(), explicit_step[1], strict=True):
             assert_close(weight, expected[tuple(edge)])
     states = labels(X, BATCH)
     shuffled = edge_index[:, torch.randperm(edge_index.size(1))]
@@ -119,19 +119,19 @@ def test_edges_pointers_and_batches_say_the_same():
     assert_close(labels(X[:3]), states[:1])
 
 
-def test_edges_name_labels_of_their_own_sample():
+def test_edges_lead_to_labels_of_the_same_sample():
     labels = layer(edgeless(5))
     edge_index = torch.tensor([[0, 4], [1, 1]])
-    before = labels(X, BATCH, edge_index=edge_index)
+    original = labels(X, BATCH, edge_index=edge_index)
     changed = labels(X.index_fill(0, torch.tensor(4), 1.0), BATCH, edge_index=edge_index)
-    assert (before != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
+    assert (original != changed).any(dim=-1).nonzero().tolist() == [[2, 1]]
     with pytest.raises(ValueError, match=r"target indices .* to lie in \[0, 5\) \(got values from"):
         labels(X, BATCH, edge_index=torch.tensor([[0, 4], [0, 5]]))
     with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
 
 
-def test_samples_without_components():
+def test_samples_may_have_no_components():
     labels = layer()
     x, batch = ragged([3, 0, 2], 8)
     x.requires_grad_()
@@ -254,17 +254,17 @@ def test_options_reach_every_block():
 
 @pytest.mark.parametrize("backend", ["auto", "dense", "reference"])
 @pytest.mark.parametrize("return_attention_weights", [True, False])
-def test_no_samples(backend, return_attention_weights):
+def test_a_batch_may_have_no_samples(backend, return_attention_weights):
     labels = LabelMessagePassing(8, path_graph(5), heads=2, backend=backend)
     x, batch = torch.randn(0, 8), torch.zeros(0, dtype=torch.long)
     options = {"batch_size": 0, "return_attention_weights": return_attention_weights}
     out = labels(x, batch, **options)
     assert (out.states if return_attention_weights else out).shape == (0, 5, 8)
-    none = torch.zeros(2, 0, dtype=torch.long)
-    assert labels(x, batch, batch_size=0, edge_index=none).shape == (0, 5, 8)
+    no_edges = torch.zeros(2, 0, dtype=torch.long)
+    assert labels(x, batch, batch_size=0, edge_index=no_edges).shape == (0, 5, 8)
 
 
-def test_reset_parameters():
+def test_reset_parameters_draws_new_values():
     labels = LabelMessagePassing(256, path_graph(50), num_steps=1, norm="pre")
     assert labels.embedding.weight.std().item() == pytest.approx(1, rel=0.05)
     with torch.no_grad():
@@ -290,7 +290,7 @@ def test_reset_parameters():
         (lambda: layer()(X, BATCH, max_num_nodes=3), ValueError, "'max_num_nodes' to be at least"),
     ],
 )
-def test_errors(make, error, message):
+def test_invalid_arguments_are_refused(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()
 
@@ -316,8 +316,8 @@ def test_checkpointing_changes_nothing(dropout, name):
     assert_close(results[1], results[0])
 
 
-def test_checkpointing_keeps_less():
-    kept = []
+def test_checkpointing_saves_less_for_the_backward_pass():
+    num_saved = []
     for checkpointing in (False, True):
         labels = LabelMessagePassing(8, path_graph(4), heads=2, checkpointing=checkpointing)
         x, batch = ragged([3, 2], 8)
@@ -325,8 +325,8 @@ def test_checkpointing_keeps_less():
         hooks = torch.autograd.graph.saved_tensors_hooks
         with hooks(lambda t, sizes=sizes: sizes.append(t.numel()) or t, lambda t: t):
             labels(x, batch)
-        kept.append(sum(sizes))
-    assert kept[1] < kept[0] / 4
+        num_saved.append(sum(sizes))
+    assert num_saved[1] < num_saved[0] / 4
 
 
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])

@@ -22,7 +22,7 @@ STATES = torch.randn(4, 8)
 
 
 def nodes_by_seed(actual, num_nodes, num_seeds, hop):
-    """The nodes of one hop of every seed, of a module without known labels."""
+    """Returns the nodes of one hop for every seed of a module without known labels."""
     row, seed = actual.components
     start = 0 if hop == 0 else num_seeds + (hop - 1) * num_nodes
     size = num_seeds if hop == 0 else num_nodes
@@ -52,30 +52,30 @@ def test_components_are_the_seed_and_its_neighbours_by_hop(seeds, by_hop):
 
 def test_repeated_edges_and_self_loops_add_nothing():
     layer, x = NeighbourComponents(8), torch.randn(4, 8)
-    more = torch.cat([EDGES, EDGES, torch.arange(4).expand(2, 4)], dim=1)
-    assert torch.equal(layer(x, more, 4).components, layer(x, EDGES, 4).components)
+    repeated = torch.cat([EDGES, EDGES, torch.arange(4).expand(2, 4)], dim=1)
+    assert torch.equal(layer(x, repeated, 4).components, layer(x, EDGES, 4).components)
 
 
-def test_label_messages_of_shared_components_are_those_of_copies():
+def test_label_messages_of_shared_components_equal_those_of_copies():
     components, labels = NeighbourComponents(8), LabelMessagePassing(8, path_graph(5), heads=2)
     x, pairs = components(torch.randn(4, 8), EDGES, 3)
     copies, batch = x[pairs[0]], pairs[1]
     expected = labels(copies, batch)
     assert_close(labels(x, components=pairs), expected)
     assert_close(labels(x, components=pairs.flip(1), batch_size=3), expected)
-    more = labels(x, components=pairs, batch_size=4, return_attention_weights=True)
-    assert_close(more.states[:3], expected)
-    pattern, weights = more.attention[0].feature_to_label
+    larger = labels(x, components=pairs, batch_size=4, return_attention_weights=True)
+    assert_close(larger.states[:3], expected)
+    pattern, weights = larger.attention[0].feature_to_label
     total = torch.zeros(20, 2).index_add(0, pattern.to_edge_index()[1], weights)
     assert_close(total[:15], torch.ones(15, 2))
-    assert (total[15:] == 0).all()  # the sample without components
+    assert (total[15:] == 0).all()  # The last sample has no components.
 
 
-@pytest.mark.parametrize("other", ["batch", "ptr", "edge_index"])
-def test_components_stand_instead_of_a_batch(other):
+@pytest.mark.parametrize("argument", ["batch", "ptr", "edge_index"])
+def test_components_and_a_batch_exclude_each_other(argument):
     labels, pairs = LabelMessagePassing(8, path_graph(5)), torch.tensor([[0, 1], [0, 1]])
     with pytest.raises(ValueError, match=r"either 'components' or 'batch'"):
-        labels(torch.randn(2, 8), components=pairs, **{other: pairs[0]})
+        labels(torch.randn(2, 8), components=pairs, **{argument: pairs[0]})
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_components_stand_instead_of_a_batch(other):
         (torch.tensor([0, 1]), r"'components' of shape \[2, M\]"),
     ],
 )
-def test_wrong_pairs_are_refused(components, message):
+def test_invalid_components_are_refused(components, message):
     labels = LabelMessagePassing(8, path_graph(5))
     with pytest.raises(ValueError, match=message):
         labels(torch.randn(2, 8), components=components, batch_size=2)
@@ -101,13 +101,13 @@ def test_states_are_made_once_for_each_node_and_hop():
         assert actual.components.size(1) <= seeds + edges.size(1)
 
 
-@pytest.mark.parametrize("other", [0, 1], ids=["its own", "those of another seed"])
-def test_labels_of_seeds_are_never_read(other):
+@pytest.mark.parametrize("index", [0, 1], ids=["its own", "those of another seed"])
+def test_labels_of_seeds_are_never_read(index):
     layer, x = NeighbourComponents(8, num_hops=2, num_labels=3), torch.randn(4, 8)
     known = (torch.rand(4, 3) > 0.3).float()
     actual = layer(x, EDGES, 2, known)
     changed = known.clone()
-    changed[other] = 1.0 - changed[other]
+    changed[index] = 1.0 - changed[index]
     for left, right in zip(actual, layer(x, EDGES, 2, changed), strict=True):
         assert torch.equal(left, right)
     unknown = known.clone()
@@ -149,7 +149,7 @@ def test_known_labels_of_neighbours_are_components():
         ({}, {"edge_index": EDGES + 4}, r"source indices of 'edge_index'"),
     ],
 )
-def test_wrong_arguments_are_refused(options, call, message):
+def test_invalid_arguments_are_refused(options, call, message):
     call = {"x": torch.randn(4, 8), "edge_index": EDGES, "seeds": 2, **call}
     with pytest.raises(ValueError, match=message):
         NeighbourComponents(8, **options)(**call)
@@ -173,7 +173,7 @@ class Net(torch.nn.Module):
 
 @pytest.fixture
 def graph():
-    """A ring of sixty nodes with labels that their neighbours tell."""
+    """A ring of sixty nodes whose labels mostly equal those of their neighbours."""
     ring = torch.arange(60)
     forth = torch.stack([ring, (ring + 1) % 60])
     edges = torch.cat([forth, forth.flip(0)], dim=1)
@@ -185,7 +185,7 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph):
     net = Net()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(60):
-        seeds = torch.randperm(60)[:20]  # the others' labels are known
+        seeds = torch.randperm(60)[:20]  # The labels of all other nodes are known.
         optimizer.zero_grad()
         bce = torch.nn.functional.binary_cross_entropy_with_logits
         bce(net(graph, seeds), graph.y[seeds]).backward()
@@ -193,11 +193,11 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph):
     net.eval()
     seeds = torch.arange(0, 60, 4)
     with torch.no_grad():
-        right = ((net(graph, seeds) > 0).float() == graph.y[seeds]).float().mean()
+        accuracy = ((net(graph, seeds) > 0).float() == graph.y[seeds]).float().mean()
         graph.known = None
-        alone = ((net(graph, seeds) > 0).float() == graph.y[seeds]).float().mean()
-    assert right > 0.9
-    assert right > alone
+        without_known = ((net(graph, seeds) > 0).float() == graph.y[seeds]).float().mean()
+    assert accuracy > 0.9
+    assert accuracy > without_known
 
 
 @needs_torch_sparse
@@ -205,7 +205,7 @@ def test_full_batch_learns_from_known_labels_of_neighbours(graph):
 @pytest.mark.parametrize("num_hops", [1, 2])
 def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(graph, num_hops):
     net, seeds = Net(num_hops).eval(), torch.arange(0, 60, 7)
-    graph.known[seeds] = torch.nan  # what differs is which seeds one batch masks
+    graph.known[seeds] = torch.nan  # A batch masks only its own seeds.
     loader = NeighborLoader(graph, [-1] * (num_hops + 1), input_nodes=seeds, batch_size=4)
     with torch.no_grad():
         actual = torch.cat([net(batch, batch.batch_size) for batch in loader])
@@ -213,7 +213,7 @@ def test_batches_of_a_neighbor_loader_give_what_the_full_graph_gives(graph, num_
 
 
 @needs_torch_sparse
-def test_clusters(graph):
+def test_clusters_give_logits_for_their_seeds(graph):
     graph.train_mask = torch.arange(60) % 2 == 0
     try:
         clusters = ClusterData(graph, num_parts=3, log=False)
@@ -241,6 +241,6 @@ def test_components_by_metapath_of_a_hetero_graph():
     row, seed = pairs
     # Author 0 itself, paper 0, author 1, and the known labels of author 1.
     assert row[seed == 0].tolist() == [0, 2 + 0, 5 + 1, 9 + 1]
-    assert row[seed == 1].tolist() == [1]  # without papers
+    assert row[seed == 1].tolist() == [1]  # Author 3 has no papers.
     labels = LabelMessagePassing(8, edgeless(3), heads=2)
     assert LabelHead(labels)(labels(x, components=pairs)).shape == (2, 3)

@@ -1,4 +1,4 @@
-"""A block plans once for each shape of call, again after a change, and says what it took."""
+"""A block plans once for inputs of one shape, again after a change, and explains its choice."""
 
 import copy
 import pickle
@@ -19,7 +19,7 @@ X = torch.randn(5, 8)
 
 @pytest.fixture
 def decided(monkeypatch):
-    """Sees every plan that is made."""
+    """Records every plan."""
     calls = []
     decide = _plan._decide
 
@@ -63,7 +63,7 @@ def test_a_plan_holds_until_something_changes(change, decided):
     assert len(decided) == 3
 
 
-def test_other_circumstances_have_other_plans(decided):
+def test_backends_dtypes_and_modes_have_their_own_plans(decided):
     conv, edges = AttentionConv(8, heads=2), Edges(EDGE_INDEX, 5, 5)
     conv(X, edges)
     with tg_mlc.set_backend("scatter"):
@@ -76,12 +76,12 @@ def test_other_circumstances_have_other_plans(decided):
     conv.float()(X, edges)
     assert len(decided) == 4
     torch.func.jvp(lambda x: conv(x, edges), (X,), (X,))
-    assert len(decided) == 5  # such plans are not kept
+    assert len(decided) == 5  # Plans under forward mode are not kept.
     torch.func.jvp(lambda x: conv(x, edges), (X,), (X,))
     assert len(decided) == 6
 
 
-def test_few_plans_are_kept():
+def test_the_number_of_plans_is_limited():
     conv = AttentionConv(8, heads=2)
     for size in range(1, _plan.MAX_PLANS + 9):
         ptr = torch.tensor([0, size])
@@ -89,7 +89,7 @@ def test_few_plans_are_kept():
     assert len(conv._plans) <= _plan.MAX_PLANS
 
 
-def test_what_was_taken_is_told():
+def test_a_layer_explains_its_last_choice():
     conv = AttentionConv(8, heads=2)
     with pytest.raises(RuntimeError, match="a call of the layer before"):
         conv.explain_choice()
@@ -115,12 +115,12 @@ def test_plans_can_be_copied_and_pickled():
         assert copied.explain_choice() == conv.explain_choice()
 
 
-def test_states_that_a_pattern_does_not_describe():
+def test_states_that_do_not_fit_the_pattern_are_refused():
     with pytest.raises(ValueError, match=r"as Edges\(.*\) says \(got 5 and 5\)"):
         AttentionConv(8, heads=2)(X, Edges(EDGE_INDEX, 6, 5))
 
 
-def test_layers_of_other_sizes_are_not_fused():
+def test_layers_whose_sizes_do_not_fit_are_not_fused():
     pytest.importorskip("numba", reason="Numba is not installed")
     assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
     two = nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8))

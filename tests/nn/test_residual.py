@@ -15,7 +15,7 @@ NAN = torch.nan
 
 
 def planted(num_samples=400, num_labels=6, seed=0):
-    """Base logits, and targets: the second copies the first, the third is its opposite."""
+    """Base logits and targets. The second label copies the first, the third is its opposite."""
     generator = torch.Generator().manual_seed(seed)
     b = torch.randn(num_samples, num_labels, generator=generator)
     y = (torch.rand(b.shape, generator=generator) < b.sigmoid()).float()
@@ -82,11 +82,11 @@ def test_edges_restrict_messages():
 
 def test_sums_along_edges_equal_matrix_products(monkeypatch):
     b, y = planted()
-    drawn = torch.rand(y.shape, generator=torch.Generator().manual_seed(1))
-    given = torch.where(drawn < 0.5, y, NAN)
+    uniform = torch.rand(y.shape, generator=torch.Generator().manual_seed(1))
+    given = torch.where(uniform < 0.5, y, NAN)
     actual = []
-    for share in (0.0, 2.0):
-        monkeypatch.setattr(residual, "DENSE", share)
+    for density in (0.0, 2.0):
+        monkeypatch.setattr(residual, "DENSE", density)
         model = fitted()
         z = model(b, given)
         z.sum().backward()
@@ -95,7 +95,7 @@ def test_sums_along_edges_equal_matrix_products(monkeypatch):
         assert_close(dense, sparse, rtol=1e-4, atol=1e-4)
 
 
-def test_unknown_targets_are_left_out():
+def test_unknown_targets_are_skipped():
     b, y = planted()
     rows = torch.rand(len(y), generator=torch.Generator().manual_seed(1)) < 0.5
     model = ResidualMessages(fully_connected(6)).start_from_residuals(b[rows], y[rows])
@@ -109,8 +109,8 @@ def test_training_starts_from_the_closed_form():
     b, y = planted()
     given = y.clone()
     given[:, 1:] = NAN
-    closed, model = fitted(), fitted(channels=8, dropout=0.0)
-    assert_close(model(b, given), closed(b, given))
+    closed_form, model = fitted(), fitted(channels=8, dropout=0.0)
+    assert_close(model(b, given), closed_form(b, given))
     assert model.penalty() == 0
     model(b, given)[:, 1].sum().backward()
     assert all(weight.grad.isfinite().all() for weight in model.parameters())
@@ -123,9 +123,9 @@ def test_training_starts_from_the_closed_form():
 def test_copies_and_saved_weights_predict_alike():
     b, y = planted()
     model = fitted(channels=8).eval()
-    again = ResidualMessages(fully_connected(6), channels=8).eval()
-    again.load_state_dict(model.state_dict())
-    for other in (copy.deepcopy(model), again):
+    loaded = ResidualMessages(fully_connected(6), channels=8).eval()
+    loaded.load_state_dict(model.state_dict())
+    for other in (copy.deepcopy(model), loaded):
         assert torch.equal(other(b, y.masked_fill(b > 0, NAN)), model(b, y.masked_fill(b > 0, NAN)))
 
 
@@ -138,15 +138,15 @@ def test_copies_and_saved_weights_predict_alike():
         (lambda: ResidualMessages(fully_connected(6), channels=-1), "'channels'"),
     ],
 )
-def test_refuses_other_shapes(call, message):
+def test_invalid_shapes_and_options_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 def test_conjugate_gradients_solve_systems_and_stay_finite_where_there_is_no_solution():
     matrix = torch.tensor([[2.0, 0.5], [0.5, 1.0]])
-    right = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
-    assert_close(conjugate_gradients(lambda x: x @ matrix, right, 4), right @ matrix.inverse())
+    rhs = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
+    assert_close(conjugate_gradients(lambda x: x @ matrix, rhs, 4), rhs @ matrix.inverse())
     indefinite = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     solution = conjugate_gradients(lambda x: x @ indefinite, torch.tensor([[1.0, -1.0]]), 8)
     assert solution.isfinite().all()
@@ -156,7 +156,7 @@ def test_conjugate_gradients_solve_systems_and_stay_finite_where_there_is_no_sol
 @pytest.mark.parametrize(
     "graph", [fully_connected(3), LabelGraph(torch.arange(40).view(2, 20), num_nodes=40)]
 )
-def test_they_are_exported_for_any_number_of_samples(graph):
+def test_residual_messages_are_exported_for_any_number_of_samples(graph):
     messages = ResidualMessages(graph, channels=8).eval()
     with torch.no_grad():
         messages.attention.readout.normal_()

@@ -32,8 +32,8 @@ def test_ancestors_and_edges_among_candidates_are_added():
     pairs = {(source, target) for source, target in edges if source != target}
     assert pairs == {(0, 1), (1, 3), (0, 2), (2, 5)}
     assert (actual.sample[actual.edge_index[0]] == actual.sample[actual.edge_index[1]]).all()
-    without = Shortlister(fully_connected(7))(torch.tensor([[3, 5]]))
-    assert (without.label.tolist(), without.edge_index.size(1)) == ([3, 5], 4)
+    complete = Shortlister(fully_connected(7))(torch.tensor([[3, 5]]))
+    assert (complete.label.tolist(), complete.edge_index.size(1)) == ([3, 5], 4)
 
 
 def model(graph, **options):
@@ -49,31 +49,31 @@ def batch(num_labels, num_samples=3):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_all_labels_as_candidates_give_what_no_shortlist_gives(name):
+def test_a_shortlist_of_all_labels_gives_the_logits_without_shortlist(name):
     network, data = model(GRAPHS[name], num_steps=2), batch(7)
     shortlist = Shortlister(GRAPHS[name])(torch.arange(7).repeat(3, 1))
     assert_close(network(data, shortlist=shortlist).view(3, 7), network(data))
 
 
-def test_a_shortlist_gives_what_the_graph_among_its_labels_gives():
+def test_a_shortlist_gives_the_logits_of_a_model_of_its_labels():
     network, data = model(TREE), batch(7, 1)
     shortlist = Shortlister(TREE)(torch.tensor([[4]]))
     assert shortlist.label.tolist() == [0, 1, 4]
-    alone = model(LabelGraph(shortlist.edge_index, num_nodes=3))
+    submodel = model(LabelGraph(shortlist.edge_index, num_nodes=3))
     state = network.state_dict()
     rows = {"labels.embedding.weight", "readout.own_weight", "readout.bias"}
-    picked = {key: value[shortlist.label] if key in rows else value for key, value in state.items()}
-    extra = {key: value for key, value in alone.state_dict().items() if "extra" in key}
-    alone.load_state_dict({**picked, **extra})
+    subset = {key: value[shortlist.label] if key in rows else value for key, value in state.items()}
+    extra = {key: value for key, value in submodel.state_dict().items() if "extra" in key}
+    submodel.load_state_dict({**subset, **extra})
     data.base_scores = data.base_scores[:, shortlist.label]
-    assert_close(network(batch(7, 1), shortlist=shortlist), alone(data)[0])
+    assert_close(network(batch(7, 1), shortlist=shortlist), submodel(data)[0])
 
 
 def test_gradients_reach_the_labels_of_the_shortlist_alone():
     network = model(TREE).train()
     network(batch(7), shortlist=Shortlister(TREE)(torch.tensor([[4], [4], [1]]))).sum().backward()
-    moved = network.labels.embedding.weight.grad.abs().sum(dim=1) > 0
-    assert moved.tolist() == [True, True, False, False, True, False, False]
+    has_gradient = network.labels.embedding.weight.grad.abs().sum(dim=1) > 0
+    assert has_gradient.tolist() == [True, True, False, False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_gradients_reach_the_labels_of_the_shortlist_alone():
         (lambda s: model(TREE)(batch(7), shortlist=s, return_intermediate=True), "only logits"),
     ],
 )
-def test_what_does_not_fit_is_named(call, match):
+def test_invalid_shortlists_and_options_are_refused(call, match):
     shortlist = Shortlister(TREE)(torch.tensor([[4], [4], [1]]))
     with pytest.raises(ValueError, match=match):
         call(shortlist)
@@ -95,13 +95,13 @@ def test_time_does_not_grow_with_the_number_of_labels():
     for num_labels in (1000, 50_000):
         graph = tree([(child, (child - 1) // 8) for child in range(1, num_labels)])
         labels = LabelMessagePassing(16, graph, num_steps=1).eval()
-        make, head, x = Shortlister(graph), LabelHead(labels), torch.randn(8, 16)
-        taken = []
+        shortlister, head, x = Shortlister(graph), LabelHead(labels), torch.randn(8, 16)
+        times = []
         for _ in range(5):
             start = time.perf_counter()
             with torch.inference_mode():
-                shortlist = make(torch.randint(num_labels, (1, 50)))
+                shortlist = shortlister(torch.randint(num_labels, (1, 50)))
                 head(labels(x, shortlist=shortlist), shortlist.label)
-            taken.append(time.perf_counter() - start)
-        seconds.append(min(taken))
+            times.append(time.perf_counter() - start)
+        seconds.append(min(times))
     assert seconds[1] < 5 * seconds[0]

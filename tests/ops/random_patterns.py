@@ -1,4 +1,4 @@
-"""Random patterns, for the tests of every room."""
+"""Random patterns for tests."""
 
 import torch
 from hypothesis import strategies as st

@@ -33,7 +33,7 @@ def test_csr_groups_the_canonical_edges_by_query_and_patterns_move(pattern):
     assert torch.equal(pattern.to("cpu").to_edge_index(), pattern.to_edge_index())
 
 
-def test_a_list_of_edges():
+def test_properties_of_a_list_of_edges():
     edge_index = torch.tensor([[2, 0, 1], [1, 0, 0]])
     pattern = Edges(edge_index, num_queries=3, num_keys=3)
     assert str(pattern) == "Edges(num_queries=3, num_keys=3, num_edges=3)"
@@ -50,10 +50,10 @@ def test_a_list_of_edges():
     assert not repeated.is_complete
 
 
-def test_edges_by_key_from_compressed_rows_and_from_an_edge_index():
+def test_edges_are_grouped_by_key_and_made_from_compressed_rows_or_an_edge_index():
     edges = Edges(torch.tensor([[1, 0, 1, 2], [2, 1, 0, 1]]), 3, 4)
     by_key = edges.csc()
-    assert [form.tolist() for form in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
+    assert [part.tolist() for part in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
     assert edges.csr().key[by_key.order].tolist() == [0, 1, 1, 2]
 
     edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), 4, 4)
@@ -67,18 +67,18 @@ def test_edges_by_key_from_compressed_rows_and_from_an_edge_index():
     assert torch.equal(edges.edge_index, edge_index.as_tensor())
 
 
-def test_masks_are_made_once():
+def test_masks_are_computed_once():
     some = Edges(torch.tensor([[0, 1], [1, 2]]), 3, 2).prepare()
     assert some.isolated().tolist() == [True, False, False]
     assert some.finite_mask().tolist() == [[True, True], [True, False], [False, True]]
     assert some.finite_mask() is some.finite_mask()
-    all_hear = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
-    assert all_hear.finite_mask() is all_hear.mask()
-    moved = all_hear.to("meta")
+    no_isolated = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
+    assert no_isolated.finite_mask() is no_isolated.mask()
+    moved = no_isolated.to("meta")
     assert moved.csr().key.device == moved.mask().device == torch.device("meta")
 
 
-def test_blocks_of_several_sizes():
+def test_properties_of_blocks_of_several_sizes():
     pattern = Blocks(ptr([2, 1, 1]), ptr([1, 0, 2]))
     assert str(pattern) == "Blocks(num_samples=3, num_queries=4, num_keys=3)"
     assert (pattern.num_samples, pattern.num_edges) == (3, 4)
@@ -86,7 +86,7 @@ def test_blocks_of_several_sizes():
     assert pattern.to_edge_index().tolist() == [[0, 0, 1, 2], [0, 1, 3, 3]]
 
 
-def test_a_graph_that_samples_share():
+def test_properties_of_a_graph_that_samples_share():
     pattern = Shared(torch.tensor([[1, 0, 0], [0, 1, 0]]), num_samples=2, num_nodes=2)
     assert str(pattern) == "Shared(Edges(num_queries=2, num_keys=2, num_edges=3), num_samples=2)"
     assert (pattern.num_edges, pattern.density) == (6, 0.75)
@@ -134,6 +134,6 @@ GOOD = ptr([1, 2])
         (lambda: Shared(Data(num_nodes=4), 2), ValueError, "'edge_index' or 'adj_t'"),
     ],
 )
-def test_errors(make, error, message):
+def test_invalid_arguments_are_refused(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()

@@ -10,7 +10,7 @@ from tg_mlc.ops.runtime import has_onednn, onednn_linear, prefers_onednn
 @pytest.mark.skipif(not has_onednn(), reason="PyTorch has been built without oneDNN")
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_a_linear_map(bias, transposed):
+def test_onednn_computes_a_linear_map(bias, transposed):
     x, weight = (torch.randn(size) for size in ((70, 33), (20, 33)))
     x, weight = (value.t().contiguous().t() if transposed else value for value in (x, weight))
     b = torch.randn(20) if bias else None
@@ -19,7 +19,7 @@ def test_a_linear_map(bias, transposed):
     torch.testing.assert_close(actual.double(), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_only_large_products_take_onednn_and_it_can_be_switched_off(monkeypatch):
+def test_only_large_products_take_onednn_unless_onednn_is_disabled(monkeypatch):
     monkeypatch.setattr(runtime, "_onednn_is_faster", lambda: True)
     weight = torch.ones(64, 64)
     assert [prefers_onednn(num_rows, weight) for num_rows in (511, 512)] == [False, True]

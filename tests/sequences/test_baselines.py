@@ -23,7 +23,7 @@ def data():
 
 
 def predictions(baseline, data, targets=None):
-    """The scores of targets, of the test ones by default."""
+    """Returns the scores of targets, by default of those of the test part."""
     dataset, split = data
     fitted = baseline.fit(dataset, split.train)
     return fitted.predict_proba(dataset, split.test if targets is None else targets)
@@ -44,7 +44,7 @@ def test_targets_are_predicted_one_by_one_and_without_their_own_labels(data, mak
     np.testing.assert_allclose(fitted.predict_proba(dataset, last), scores[last], rtol=1e-5)
 
 
-def test_frequencies(data):
+def test_frequencies_are_those_of_training(data):
     dataset, split = data
     expected = dataset.y.toarray()[split.train].mean(axis=0)
     scores, last = predictions(GlobalFrequency(), data), predictions(LastSet(), data)
@@ -53,7 +53,7 @@ def test_frequencies(data):
     np.testing.assert_allclose(last, expected, rtol=1e-6)
 
 
-def test_personal_frequencies(data):
+def test_personal_frequencies_decay_and_back_off_to_global_frequencies(data):
     dataset, split = data
     baseline = PersonalFrequency(decay=0.8, backoff=2.0)
     for target, scores in zip(split.test.tolist(), predictions(baseline, data), strict=True):
@@ -63,10 +63,10 @@ def test_personal_frequencies(data):
         np.testing.assert_allclose(scores, expected, rtol=1e-6)
 
 
-def test_groups_of_a_history(data):
+def test_groups_of_a_history_are_weighted(data):
     dataset, split = data
-    alone = TIFUKNN(group_size=3, within_decay=0.9, group_decay=0.5, alpha=1.0)
-    for target, scores in zip(split.test.tolist(), predictions(alone, data), strict=True):
+    baseline = TIFUKNN(group_size=3, within_decay=0.9, group_decay=0.5, alpha=1.0)
+    for target, scores in zip(split.test.tolist(), predictions(baseline, data), strict=True):
         past = before(dataset, target)[::-1]
         groups = [past[start : start + 3] for start in range(0, len(past), 3)]
         within = [0.9 ** np.arange(len(group)) / len(group) for group in groups]
@@ -87,16 +87,16 @@ def test_neighbours_are_histories_of_training(data):
     np.testing.assert_allclose(nearest, own, rtol=1e-6)
 
 
-def test_logistic_regression_is_that_of_scikit_learn(data):
+def test_logistic_history_equals_the_regression_of_scikit_learn(data):
     dataset, split = data
     train, test = split.train.numpy(), split.test.numpy()
-    ours = LogisticHistory(window_size=2, decay=1.0, weight_decay=0.5, max_iter=200)
+    baseline = LogisticHistory(window_size=2, decay=1.0, weight_decay=0.5, max_iter=200)
     x = []
     for past in (past_events(dataset, targets, window_size=2) for targets in (train, test)):
         x.append(np.sqrt((past @ dataset.y).toarray() / np.maximum(past.sum(axis=1), 1)[:, None]))
-    theirs = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000)
-    expected = theirs.fit(x[0], dataset.y[train].toarray()[:, 0]).predict_proba(x[1])[:, 1]
-    np.testing.assert_allclose(predictions(ours, data)[:, 0], expected, atol=1e-3)
+    regression = LogisticRegression(C=2.0, tol=1e-8, max_iter=1000)
+    expected = regression.fit(x[0], dataset.y[train].toarray()[:, 0]).predict_proba(x[1])[:, 1]
+    np.testing.assert_allclose(predictions(baseline, data)[:, 0], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ def make(events, **options):
 
 
 def read(rows):
-    """Events of tuples (who, day, item), perhaps with a cost."""
+    """Reads events from tuples (who, day, item) or (who, day, item, cost)."""
     columns = ["who", "day", "item", "cost"][: len(rows[0])]
     amount = "cost" if len(columns) == 4 else None
     return from_events(pd.DataFrame(rows, columns=columns), **{**COLUMNS, "amount": amount})
 
 
-def test_window_of_a_small_history():
+def test_memory_features_of_a_small_history():
     rows = [("a", 1, "x", 2.0), ("a", 4, "y", -1.0), ("a", 4, "x", 0.5)]
     rows += [("a", 9, "y", 3.0), ("b", 2, "x", 1.0)]
     dataset = make(read(rows), window_size=2)
@@ -78,22 +78,22 @@ def test_memory_equals_a_loop():
     row = {key: i for i, key in enumerate(keys)}
     assert list(row) == sorted(row)
     y, ptr, time = events.y.toarray(), events.ptr.tolist(), events.time.tolist()
-    num_seen = 0
+    num_pairs = 0
     for target in range(len(dataset)):
         first = max(start for start in ptr[:-1] if start <= target)
         for label in np.flatnonzero(y[first:target].any(axis=0)):
-            seen = first + np.flatnonzero(y[first:target, label])
-            since = target - 1 - seen
-            ever = np.arange(target - first)
+            past = first + np.flatnonzero(y[first:target, label])
+            ages = target - 1 - past
+            all_ages = np.arange(target - first)
             decays = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-            shares = [(decay**since).sum() / (decay**ever).sum() / 0.01 for decay in decays]
-            gaps = np.diff(seen) if len(seen) > 1 else np.zeros(1)
-            days = time[target - 1] - time[seen[-1]]
-            logs = np.log1p([len(seen), *shares, days, since[-1], gaps[-1], gaps.mean()])
-            expected = torch.tensor([*logs, len(seen) / (target - first)], dtype=torch.float32)
+            shares = [(decay**ages).sum() / (decay**all_ages).sum() / 0.01 for decay in decays]
+            gaps = np.diff(past) if len(past) > 1 else np.zeros(1)
+            days = time[target - 1] - time[past[-1]]
+            logs = np.log1p([len(past), *shares, days, ages[-1], gaps[-1], gaps.mean()])
+            expected = torch.tensor([*logs, len(past) / (target - first)], dtype=torch.float32)
             assert_close(batch.memory[row[target, label]], expected)
-            num_seen += 1
-    assert num_seen == len(row)
+            num_pairs += 1
+    assert num_pairs == len(row)
 
 
 def test_trends_equal_a_loop():
@@ -111,22 +111,22 @@ def test_trends_equal_a_loop():
     assert not batch.trend[ptr[:-1]].any()
 
 
-def test_a_part_of_a_day_is_known_on_the_next_day():
+def test_events_within_a_day_are_known_from_the_next_day_on():
     rows = [("a", 1.0, "x"), ("a", 3.5, "x"), ("a", 4.5, "x")]
     dataset = make(read([*rows, ("b", 3.25, "y"), ("b", 4.0, "x"), ("b", 9.0, "y")]))
     assert dataset.batch([2]).trend[0, 1].tolist() == [0.0, 0.0, 0.0]
     assert dataset.batch([5]).trend[0, 1].tolist() == pytest.approx([0.25] * 3)
 
 
-def test_batches_of_any_events():
+def test_batches_hold_the_same_values_as_single_samples():
     dataset = make(histories())
-    together = dataset.batch([7, 3, 20])
+    combined = dataset.batch([7, 3, 20])
     for i, target in enumerate((7, 3, 20)):
-        alone = dataset[target]
-        assert torch.equal(together.y[i : i + 1], alone.y)
+        single = dataset[target]
+        assert torch.equal(combined.y[i : i + 1], single.y)
         for name in ("label", "position", "dt", "bin", "amount"):
-            assert torch.equal(together[name][together.sample == i], alone[name])
-        assert torch.equal(together.memory[together.memory_sample == i], alone.memory)
+            assert torch.equal(combined[name][combined.sample == i], single[name])
+        assert torch.equal(combined.memory[combined.memory_sample == i], single.memory)
     batch = dataset.batch(dataset.ptr[:-1])
     assert batch.num_graphs == 6
     assert batch.label.numel() == batch.memory_label.numel() == 0
@@ -138,39 +138,39 @@ def test_batches_of_any_events():
     assert sum(batch.num_graphs for batch in dataset) == len(dataset)
 
 
-def test_no_sample_knows_its_own_or_a_later_event():
+def test_samples_do_not_depend_on_their_own_or_later_events():
     events = histories()
-    before = make(events)
+    dataset = make(events)
     target = int(events.ptr[2]) - 4
     changed = histories()
     changed.time[target:] += 1000.0
-    after = make(changed)
+    changed_dataset = make(changed)
     for name in ("label", "position", "dt", "memory_label", "memory"):
-        assert torch.equal(before[target][name], after[target][name])
+        assert torch.equal(dataset[target][name], changed_dataset[target][name])
 
 
-def test_the_next_event_is_a_target_that_changes_no_other():
+def test_adding_the_next_events_changes_no_other_sample():
     events = histories()
     split = time_split(events)
     preprocessor = EventPreprocessor().fit(events, split)
-    before, after = preprocessor.transform(events), preprocessor.transform(events.with_next())
-    is_next = after.time == np.inf
-    old = before.batch(range(len(before)))
-    kept = after.batch(np.flatnonzero(~is_next))
-    for name, value in old.to_dict().items():
-        assert torch.equal(value, kept[name]), name
+    dataset, extended = preprocessor.transform(events), preprocessor.transform(events.with_next())
+    is_next = extended.time == np.inf
+    batch = dataset.batch(range(len(dataset)))
+    extended_batch = extended.batch(np.flatnonzero(~is_next))
+    for name, value in batch.to_dict().items():
+        assert torch.equal(value, extended_batch[name]), name
     first, last = int(events.ptr[1]), int(events.ptr[2]) - 1
-    following = after.batch(np.flatnonzero(is_next))
+    following = extended.batch(np.flatnonzero(is_next))
     assert not following.y.any()
     assert following.position[following.sample == 1].max() == 3
     labels = following.label[(following.sample == 1) & (following.position == 1)]
     assert labels.tolist() == np.flatnonzero(events.y[[last]].toarray()[0]).tolist()
-    share = torch.from_numpy(events.y[first : last + 1].mean(axis=0)).float()
-    assert_close(following.memory[following.memory_sample == 1, -1], share[share > 0])
+    fraction = torch.from_numpy(events.y[first : last + 1].mean(axis=0)).float()
+    assert_close(following.memory[following.memory_sample == 1, -1], fraction[fraction > 0])
 
 
 @pytest.mark.parametrize(("window_size", "expected"), [(2, 2), (None, 3)])
-def test_a_window_of_models(window_size, expected):
+def test_data_sets_give_the_window_options_of_models(window_size, expected):
     rows = [("a", day, "x", 1.0) for day in (1, 2, 5, 9)] + [("b", 3, "x", 2.0)]
     dataset = make(read(rows), window_size=window_size)
     sizes = {"window_size": expected, "num_bins": dataset.num_bins}
@@ -180,7 +180,7 @@ def test_a_window_of_models(window_size, expected):
     assert WindowViews(1, 4, **dataset.window).by_label(batch).shape == (5, 1, 12)
 
 
-def test_unsorted_and_duplicate_rows_time_zones_and_long_gaps():
+def test_rows_may_be_unsorted_repeated_far_apart_and_of_several_time_zones():
     rows = [
         ("a", "2024-03-31T03:30+02:00", "x", 1.0),
         ("a", "1990-01-01T00:00+00:00", "y", 2.0),
@@ -203,11 +203,11 @@ def days(*lengths):
     ("length", "sizes"),
     [(1, (1, 0, 0)), (7, (5, 2, 0)), (8, (6, 1, 1)), (10, (7, 2, 1)), (100, (70, 17, 13))],
 )
-def test_shares_of_an_entity(length, sizes):
+def test_the_events_of_an_entity_are_split_by_fractions(length, sizes):
     assert time_split(days(length)).sizes == sizes
 
 
-def test_parts_follow_one_another_in_every_entity():
+def test_parts_are_consecutive_in_every_entity():
     events = histories()
     split = time_split(events)
     part = np.full(events.num_events, -1)
@@ -224,7 +224,7 @@ def test_parts_follow_one_another_in_every_entity():
 
 
 @pytest.mark.parametrize("fractions", [(0.5, 0.5), (0.5, 0.2, 0.2), (1.2, -0.1, -0.1)])
-def test_other_fractions_are_refused(fractions):
+def test_invalid_fractions_are_refused(fractions):
     with pytest.raises(ValueError, match=r"'fractions' .* sum to 1 \(got "):
         time_split(days(3), fractions)
 
@@ -250,22 +250,22 @@ def loaded_module(**options):
     return MultiLabelDataModule(dataset, split, batch_size=16, **options), preprocessor
 
 
-def test_loaders_hold_their_parts():
+def test_each_loader_holds_its_part_of_the_split():
     data, _ = loaded_module()
     loaders = [data.train_dataloader(), data.val_dataloader(), data.test_dataloader()]
     for loader, part in zip(loaders, data.split.parts, strict=True):
         batches = list(loader)
         assert [batch.num_graphs for batch in batches[:-1]] == [16] * (len(batches) - 1)
-        loaded = sorted(torch.cat([batch.y for batch in batches]).tolist())
-        assert loaded == sorted(data.dataset.batch(part).y.tolist())
+        targets = sorted(torch.cat([batch.y for batch in batches]).tolist())
+        assert targets == sorted(data.dataset.batch(part).y.tolist())
     assert torch.equal(batches[0].memory, data.dataset.batch(data.split.test[:16]).memory)
     loaders = (loaded_module(num_workers=n)[0].train_dataloader() for n in (0, 1))
-    for alone, worker in zip(*loaders, strict=True):
-        assert torch.equal(alone.memory, worker.memory)
-        assert alone.num_graphs == worker.num_graphs
+    for expected, actual in zip(*loaders, strict=True):
+        assert torch.equal(expected.memory, actual.memory)
+        assert expected.num_graphs == actual.num_graphs
 
 
-def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
+def test_a_model_is_trained_and_saved_with_its_preprocessor(tmp_path):
     data, preprocessor = loaded_module()
     names = data.dataset.label_names
     module = MultiLabelModule(LastCounts(len(names)), names, lr=0.1, preprocessor=preprocessor)
@@ -273,15 +273,15 @@ def test_a_model_is_trained_and_saved_with_what_makes_its_samples(tmp_path):
     result = fit(module, data, tmp_path, **options).training
     scores = result.scores(data.test_dataloader())
     assert scores.shape == (len(data.split.test), len(names))
-    saved = {"model": LastCounts(len(names)), "weights_only": True}
-    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **saved)
+    load_options = {"model": LastCounts(len(names)), "weights_only": True}
+    loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **load_options)
     batch = loaded.preprocessor.transform(histories()).batch(data.split.test)
     for name, value in data.dataset.batch(data.split.test).to_dict().items():
         assert torch.equal(batch[name], value), name
     assert_close(loaded.predict_step(batch), scores)
 
 
-def test_a_predictor_scores_events_and_what_comes_next():
+def test_a_predictor_scores_past_and_next_events():
     data, preprocessor = loaded_module()
     dataset = data.dataset
     graph = fully_connected(dataset.label_names)
@@ -301,24 +301,24 @@ def test_a_predictor_scores_events_and_what_comes_next():
         predictor.probabilities(events, given={"1": 1})
 
 
-def test_no_artefact_of_training_moves_with_the_test_events():
+def test_nothing_that_is_fitted_depends_on_later_events():
     rows = table()
     events = from_events(rows, **COLUMNS)
     split = time_split(events)
     entity = np.repeat(np.arange(events.num_entities), events.ptr.diff())
     later = (*split.val, *split.test)
-    tested = {(int(events.entities[entity[i]]), float(events.time[i])) for i in later}
-    is_later = np.array([key in tested for key in zip(rows["who"], rows["day"], strict=True)])
+    later_keys = {(int(events.entities[entity[i]]), float(events.time[i])) for i in later}
+    is_later = np.array([key in later_keys for key in zip(rows["who"], rows["day"], strict=True)])
     changed = rows.copy()
     changed.loc[is_later, "cost"] = 1e6
     changed.loc[is_later, "item"] = "of no training event"
     changed.loc[is_later, "day"] = 1_000 + 3 * changed.loc[is_later, "day"]
-    other = from_events(changed, **COLUMNS)
-    assert time_split(other) == split
-    fitted = [EventPreprocessor(num_bins=4).fit(data, split) for data in (events, other)]
+    altered = from_events(changed, **COLUMNS)
+    assert time_split(altered) == split
+    fitted = [EventPreprocessor(num_bins=4).fit(data, split) for data in (events, altered)]
     states = [to_state(preprocessor) for preprocessor in fitted]
     assert str(states[0]) == str(states[1])
-    datasets = [p.transform(data) for p, data in zip(fitted, (events, other), strict=True)]
+    datasets = [p.transform(data) for p, data in zip(fitted, (events, altered), strict=True)]
     batches = [dataset.batch(split.train) for dataset in datasets]
     for name, value in batches[0].to_dict().items():
         assert torch.equal(value, batches[1][name]), name
@@ -328,16 +328,16 @@ def test_no_artefact_of_training_moves_with_the_test_events():
     for name, value in personal_memory(datasets[1], split.train, 4).state_dict().items():
         assert torch.equal(value, memory.state_dict()[name]), name
     for baseline in BASELINES:
-        learned = [vars(baseline().fit(dataset, split.train)) for dataset in datasets]
-        assert learned[0].keys() == learned[1].keys() >= {"frequency"}
-        for name, value in learned[0].items():
-            np.testing.assert_array_equal(value, learned[1][name])
-    later = fitted[1].transform(other).batch(split.test)
+        attributes = [vars(baseline().fit(dataset, split.train)) for dataset in datasets]
+        assert attributes[0].keys() == attributes[1].keys() >= {"frequency"}
+        for name, value in attributes[0].items():
+            np.testing.assert_array_equal(value, attributes[1][name])
+    later = fitted[1].transform(altered).batch(split.test)
     assert later.y.sum() == 0
-    assert fitted[1].left_out(other) == {"of no training event": len(split.val) + len(split.test)}
+    assert fitted[1].left_out(altered) == {"of no training event": len(split.val) + len(split.test)}
 
 
-def test_bins_hold_equal_shares_and_missing_amounts_have_their_own():
+def test_bins_hold_equal_fractions_and_missing_amounts_have_their_own_bin():
     rows = pd.DataFrame({"who": "a", "day": range(12), "item": "x", "cost": np.arange(12.0) - 3})
     events = from_events(rows, **COLUMNS)
     events.amount.data[[2, 11]] = np.nan
@@ -360,12 +360,12 @@ def test_training_has_amounts_in_every_bin(amounts):
     rows = pd.DataFrame({"who": "a", "day": range(size + 2), "item": "x", "cost": costs})
     split = Split(torch.arange(size), torch.tensor([size]), torch.tensor([size + 1]), "by hand")
     dataset = EventPreprocessor(window_size=None).fit_transform(from_events(rows, **COLUMNS), split)
-    trained = set(dataset.batch([size]).bin.tolist())
-    assert trained == set(range(1, dataset.num_bins))
-    assert set(dataset.batch([size + 1]).bin.tolist()) <= trained
+    training_bins = set(dataset.batch([size]).bin.tolist())
+    assert training_bins == set(range(1, dataset.num_bins))
+    assert set(dataset.batch([size + 1]).bin.tolist()) <= training_bins
 
 
-def test_gaps_and_amounts_that_are_missing():
+def test_gaps_come_from_training_and_missing_amounts_become_zero():
     days = [0, 7, 14, 35.5, 99, 5000, 5003]
     rows = pd.DataFrame({"who": "a", "day": days, "item": "x", "cost": 1.0})
     split = Split(torch.arange(5), torch.tensor([5]), torch.tensor([6]), "by hand")
@@ -381,19 +381,19 @@ def test_gaps_and_amounts_that_are_missing():
         assert batch.bin.unique().numel() == 1
 
 
-def test_labels_of_training_are_found_by_name_in_other_events():
+def test_labels_of_other_events_are_matched_by_name():
     events = histories()
     split = time_split(events)
     preprocessor = EventPreprocessor().fit(events, split)
-    few = from_events(table(num_entities=1, num_labels=9, num_rows=30, seed=3), **COLUMNS)
-    new = preprocessor.transform(few)
-    assert new.label_names == preprocessor.label_names
-    names = [{few.label_names[i] for i in row.nonzero()[0]} for row in few.y.toarray()]
-    found = [{new.label_names[i] for i in row.nonzero()[0]} for row in new.y.toarray()]
-    assert found == [row & set(new.label_names) for row in names]
+    other = from_events(table(num_entities=1, num_labels=9, num_rows=30, seed=3), **COLUMNS)
+    dataset = preprocessor.transform(other)
+    assert dataset.label_names == preprocessor.label_names
+    expected = [{other.label_names[i] for i in row.nonzero()[0]} for row in other.y.toarray()]
+    label_sets = [{dataset.label_names[i] for i in row.nonzero()[0]} for row in dataset.y.toarray()]
+    assert label_sets == [row & set(dataset.label_names) for row in expected]
 
 
-def test_entities_of_training_have_places_and_others_share_one():
+def test_training_entities_have_their_own_index_and_all_others_share_one_index():
     events = histories()
     held_out = events.num_entities - 1
     first = int(events.ptr[held_out])
@@ -406,7 +406,7 @@ def test_entities_of_training_have_places_and_others_share_one():
 
 
 @pytest.mark.filterwarnings("ignore:3 of 6 entities have fewer")
-def test_options_and_events_that_do_not_fit_are_refused():
+def test_invalid_options_and_events_are_refused():
     events = histories()
     split, later = time_split(events), events.with_next()
     with pytest.raises(RuntimeError, match="'fit' to be called before 'transform'"):

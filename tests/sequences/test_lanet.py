@@ -59,7 +59,7 @@ def as_the_paper_writes_it(model, data):
     return torch.stack(logits)
 
 
-#: Parameters of PyTorch's layer, and those of a block that are joined to them.
+#: For each parameter of PyTorch's layer, the parameters of a block that are joined to it.
 PARTS = {
     "self_attn.in_proj_": ("lin_query", "lin_key", "lin_value"),
     "self_attn.out_proj.": ("lin_out",),
@@ -83,7 +83,7 @@ def encoder_layer(model, number):
     return layer
 
 
-def test_the_equations_of_the_paper():
+def test_logits_equal_the_equations_of_the_paper():
     model, data = lanet(), batch()
     torch.testing.assert_close(model(data), as_the_paper_writes_it(model, data), **LOOSE)
 
@@ -110,37 +110,37 @@ def test_every_part_learns_and_samples_do_not_mix(name):
     for parameter_name, parameter in model.named_parameters():
         assert parameter.grad.isfinite().all()
         assert parameter.grad.any() or "lin_key.bias" in parameter_name
-    alone = batch(7)
-    keep, kept = alone.sample < 3, alone.memory_sample < 3
+    subset = batch(7)
+    mask, memory_mask = subset.sample < 3, subset.memory_sample < 3
     for key in ("label", "sample", "position", "dt", "bin", "amount"):
-        alone[key] = alone[key][keep]
+        subset[key] = subset[key][mask]
     for key in ("memory_label", "memory_sample", "memory"):
-        alone[key] = alone[key][kept]
-    alone.entity, alone.trend, alone._num_graphs = alone.entity[:3], alone.trend[:3], 3
-    torch.testing.assert_close(model(alone), logits[:3], **LOOSE)
+        subset[key] = subset[key][memory_mask]
+    subset.entity, subset.trend, subset._num_graphs = subset.entity[:3], subset.trend[:3], 3
+    torch.testing.assert_close(model(subset), logits[:3], **LOOSE)
 
 
 @pytest.mark.parametrize("graph", [None, PATH], ids=["complete", "path"])
-def test_attention_is_that_of_the_edges_of_the_label_graph(graph):
+def test_attention_follows_the_edges_of_the_label_graph(graph):
     model, data = lanet(graph), batch()
     states = model.views.by_label(data)
     x = torch.cat([model.entity(data.entity).unsqueeze(1), states], dim=1)
     output = model(data, return_attention_weights=True)
     pattern, weights = output.attention[0].label_to_label
     source, target = pattern.graph.edge_index
-    cut = torch.ones(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
-    cut[0] = cut[:, 0] = cut[target + 1, source + 1] = False
-    options = {"attn_mask": cut, "average_attn_weights": False}
+    mask = torch.ones(NUM_LABELS + 1, NUM_LABELS + 1, dtype=torch.bool)
+    mask[0] = mask[:, 0] = mask[target + 1, source + 1] = False
+    options = {"attn_mask": mask, "average_attn_weights": False}
     _, expected = encoder_layer(model, 0).self_attn(x, x, x, **options)  # [B, heads, L + 1, L + 1]
     expected = expected[:, :, target + 1, source + 1].mT
     torch.testing.assert_close(weights, expected, **LOOSE)
     torch.testing.assert_close(output.logits, model(data), **LOOSE)
 
 
-def test_label_graphs_of_attention_and_of_weights():
+def test_label_graphs_are_learned_from_attention_and_checked_on_loading():
     graph = learned(lanet(), [batch(7), batch(3, seed=1)])
     assert graph.num_labels == NUM_LABELS
-    assert 0.0 < float(graph.edge_weight.sum()) < NUM_LABELS  # the entity takes its share
+    assert 0.0 < float(graph.edge_weight.sum()) < NUM_LABELS  # The entity has the rest.
     model = lanet()
     with pytest.raises(ValueError, match="weights of a model with the same label graph"):
         model.load_state_dict(lanet(PATH).state_dict())
@@ -171,7 +171,7 @@ def test_ten_thousand_labels_along_a_sparse_graph():
         {"memory": memory(neighbours=False), "window": {"absence": True}},
     ],
 )
-def test_what_is_saved_is_made_again(options, tmp_path):
+def test_a_saved_model_is_restored(options, tmp_path):
     model, data = lanet(PATH, **options), batch()
     names = [f"label_{label}" for label in range(NUM_LABELS)]
     Model.of(MultiLabelModule(model, names)).save(tmp_path)

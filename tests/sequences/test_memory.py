@@ -32,20 +32,20 @@ def test_logits_start_at_the_frequencies_of_training(profiles):
     torch.testing.assert_close(logits.sigmoid(), FREQUENCY.expand(5, -1))
 
 
-def test_labels_that_an_entity_never_had_say_nothing_of_themselves():
+def test_labels_that_an_entity_never_had_have_zero_features():
     layer, data = memory(), batch()
     features = layer.features(data)
-    assert not features[0, :, : 2 * NUM_FEATURES].any()  # the first sample has no history at all
+    assert not features[0, :, : 2 * NUM_FEATURES].any()  # The first sample has no history.
     assert torch.equal(features[data.memory_sample, data.memory_label, :NUM_FEATURES], data.memory)
-    seen = torch.zeros(5, NUM_LABELS, dtype=torch.bool)
-    seen[data.memory_sample, data.memory_label] = True
-    assert not features[..., :NUM_FEATURES][~seen].any()
+    has_memory = torch.zeros(5, NUM_LABELS, dtype=torch.bool)
+    has_memory[data.memory_sample, data.memory_label] = True
+    assert not features[..., :NUM_FEATURES][~has_memory].any()
 
 
 def test_trends_are_relative_to_the_frequencies():
     layer, data = memory(), batch()
     data.trend = FREQUENCY.view(1, -1, 1).repeat(5, 1, 3)
-    data.trend[0] = 0.0  # nothing is known before a first event
+    data.trend[0] = 0.0  # Before a first event, nothing is known.
     data.trend[1] *= 2.0
     trend = layer.features(data)[..., 2 * NUM_FEATURES + 1 :]
     assert not trend[[0, 2]].any()
@@ -79,8 +79,8 @@ def test_sizes_are_checked(size):
         PersonalMemory(FREQUENCY, **options)
 
 
-@pytest.mark.parametrize("form", [np.asarray, list, torch.Tensor.tolist])
-def test_a_memory_of_a_data_set_knows_training_targets_alone(form):
+@pytest.mark.parametrize("convert", [np.asarray, list, torch.Tensor.tolist])
+def test_a_memory_depends_on_training_targets_only(convert):
     dataset, split = split_histories()
     expected = personal_memory(dataset, split.train, 4)
     y = torch.from_numpy(dataset.y[split.train.numpy()].toarray())
@@ -89,11 +89,11 @@ def test_a_memory_of_a_data_set_knows_training_targets_alone(form):
     for i in range(dataset.num_entities):
         torch.testing.assert_close(expected.neighbours.profiles[i], y[entity == i].mean(dim=0))
     later = split.val.tolist() + split.test.tolist()
-    # After training, events get another label.
+    # Events after training get another label.
     dataset.y.indices[[dataset.y.indptr[event] for event in later]] = 0
-    again = personal_memory(dataset, form(split.train), 4)
+    changed = personal_memory(dataset, convert(split.train), 4)
     for name in ("frequency", "mean", "std", "neighbours.profiles"):
-        assert torch.equal(again.get_buffer(name), expected.get_buffer(name))
+        assert torch.equal(changed.get_buffer(name), expected.get_buffer(name))
 
 
 @pytest.mark.parametrize(("num_labels", "num_scaled"), [(302, 512), (2_000, 131)])
@@ -118,21 +118,21 @@ def test_weights_are_similarities_and_no_entity_is_its_own_neighbour():
     scores = Neighbours(OTHERS)(SHARE, torch.tensor([0, 8, 9]))[..., 1].exp() - 1e-3
     for row, (share, itself) in enumerate(zip(SHARE, (0, 8, 9), strict=True)):
         others = [j for j in range(9) if j != itself]
-        likeness = torch.stack([torch.cosine_similarity(share, OTHERS[j], dim=0) for j in others])
-        weight = (SHARPNESS[1] * likeness).softmax(dim=0)
+        similarity = torch.stack([torch.cosine_similarity(share, OTHERS[j], dim=0) for j in others])
+        weight = (SHARPNESS[1] * similarity).softmax(dim=0)
         torch.testing.assert_close(scores[row], weight @ OTHERS[others], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("index", "ridge"), list(enumerate(RIDGES)))
-def test_ridge_regression_on_all_other_labels_and_folds(index, ridge):
-    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # the last one is new
+def test_scores_equal_a_ridge_regression_on_all_other_labels_and_folds(index, ridge):
+    layer, entity = Neighbours(OTHERS), torch.tensor([0, 8, 9])  # Entity 9 is new.
     scores = layer(SHARE, entity)[..., 2 + index]
     x, share = layer._scale(OTHERS), layer._scale(SHARE)
     for row, fold in enumerate(entity % NUM_FOLDS):
-        rest = torch.arange(9) % NUM_FOLDS != fold
+        train = torch.arange(9) % NUM_FOLDS != fold
         for label in range(5):
             others = [other for other in range(5) if other != label]
-            fitted = Ridge(ridge, fit_intercept=False).fit(x[rest][:, others], x[rest, label])
+            fitted = Ridge(ridge, fit_intercept=False).fit(x[train][:, others], x[train, label])
             expected = fitted.predict(share[row : row + 1, others]).item()
             assert scores[row, label].item() == pytest.approx(expected, abs=1e-5)
 

@@ -13,14 +13,14 @@ def views(**options):
     return WindowViews(NUM_LABELS, 4, **{**window, **options})
 
 
-def test_other_gaps_than_those_of_training_are_the_next_smaller():
+def test_unseen_gaps_have_the_embedding_of_the_next_smaller_gap():
     time = views(gaps=[0, 7, 21]).time
     expected = time.days.weight[[0, 0, 0, 1, 1, 2, 2]] + time.position.weight[0]
     days = torch.tensor([-3.0, 0.0, 6.0, 7.0, 20.9, 21.0, 5000.0])
     assert torch.equal(time(days, torch.zeros(7, dtype=torch.long)), expected)
 
 
-def test_earlier_events_than_the_last_are_left_out():
+def test_events_before_the_window_are_skipped():
     layer, data = views(window_size=2), batch()
     expected = layer.by_label(data)
     near = data.position <= 2
@@ -32,7 +32,7 @@ def test_earlier_events_than_the_last_are_left_out():
 
 def test_absent_labels_may_be_marked():
     layer, data = views(absence=True), batch()
-    marked, plain = layer.by_label(data), views().by_label(data)  # of the same seed
+    marked, plain = layer.by_label(data), views().by_label(data)  # with the same seed
     present = torch.zeros(data.num_graphs, NUM_LABELS, dtype=torch.bool)
     present[data.sample, data.label] = True
     torch.testing.assert_close(marked, plain + ~present.unsqueeze(-1) * layer.absent)
@@ -41,7 +41,7 @@ def test_absent_labels_may_be_marked():
 def test_events_are_in_the_order_of_time():
     data = batch()
     event, ptr = events_of(occurrences(data, WINDOW_SIZE), data.num_graphs, WINDOW_SIZE)
-    assert ptr.tolist()[:2] == [0, 0]  # the first sample has no history
+    assert ptr.tolist()[:2] == [0, 0]  # The first sample has no history.
     keys = list(zip(data.sample.tolist(), (-data.position).tolist(), strict=True))
     pairs = sorted(set(keys))
     assert [pairs[e] for e in event.tolist()] == keys

@@ -96,7 +96,7 @@ def train(module, data, folder, **options) -> Training:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Several threads slow such small models down, much so on a busy machine."""
+    """Sets one thread, because several threads slow small models down."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

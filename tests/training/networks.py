@@ -1,4 +1,4 @@
-"""A network of one's own, which a new process imports without anything else."""
+"""A user's own network in a module of its own, which a new process imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tg_mlc.graphs import fully_connected
 
 
 class Net(nn.Module):
-    """Lazy layers, and no attribute but the layers."""
+    """A network with a lazy layer, and no attributes but its layers."""
 
     def __init__(self, num_labels: int, channels: int = 8) -> None:
         super().__init__()

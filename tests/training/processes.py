@@ -1,4 +1,4 @@
-"""Trainings that each of several processes runs: ``processes.py FOLDER BATCH_SIZE OPTIONS``."""
+"""Trains in one of several processes: ``processes.py FOLDER BATCH_SIZE OPTIONS``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tg_mlc.training import MultiLabelDataModule, fit
 
 
 def main(folder: Path, batch_size: int, options: dict) -> None:
-    """The last batches hold a sample for the first process alone."""
+    """Trains and saves the results. Of the last batches, only the first process has a sample."""
     split = predefined_split(range(33), range(33, 50), range(50, 61), 61)
     data = MultiLabelDataModule(ToyGraphs(61), split, batch_size=batch_size)
     options = {"accelerator": "cpu", "patience": None, "logger": False, **options}
@@ -23,7 +23,7 @@ def main(folder: Path, batch_size: int, options: dict) -> None:
     result = fit(module, data, folder / "net", **exact, **options).training
     logged = {name: float(value) for name, value in result.trainer.callback_metrics.items()}
     thresholds = {k: torch.as_tensor(v.thresholds) for k, v in result.module.tuners.items()}
-    found = {
+    results = {
         "logged": logged,
         "scores": result.scores(data.part(split.test)),
         "best": torch.tensor(result.best_value),
@@ -32,7 +32,7 @@ def main(folder: Path, batch_size: int, options: dict) -> None:
         "test": dict(result.evaluate().values),
         "weights": dict(result.module.state_dict()),
     }
-    torch.save(found, folder / f"found-{result.trainer.global_rank}.pt")
+    torch.save(results, folder / f"found-{result.trainer.global_rank}.pt")
     for name, epochs in (("straight", [3]), ("stopped", [1, 3])):
         for max_epochs in epochs:
             resume = {"ema_decay": 0.9, "max_epochs": max_epochs, "resume": max_epochs != epochs[0]}

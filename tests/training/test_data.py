@@ -11,7 +11,7 @@ from tg_mlc.training import MultiLabelDataModule
 from tg_mlc.training.data import EpochSampler
 
 
-def test_order_depends_on_seed_and_epoch_alone():
+def test_the_order_of_samples_depends_on_seed_and_epoch_alone():
     def order(seed, epoch):
         sampler = EpochSampler(20, seed)
         sampler.set_epoch(epoch)
@@ -20,7 +20,7 @@ def test_order_depends_on_seed_and_epoch_alone():
 
     assert order(0, 1) == order(0, 1)
     assert sorted(order(3, 2)[0]) == list(range(20))
-    # A sum of seed and epoch would give two of these the same order.
+    # With a sum of seed and epoch, two of these orders would be equal.
     assert len({str(order(seed, epoch)) for seed in range(3) for epoch in range(3)}) == 9
 
 
@@ -36,22 +36,22 @@ def test_loaders_hold_their_parts_and_leave_the_global_generator_alone(dataset, 
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_workers_load_the_same(dataset, split, data):
+def test_workers_load_the_same_batches(dataset, split, data):
     with_workers = MultiLabelDataModule(dataset, split, batch_size=8, num_workers=1)
     for alone, worker in zip(data.train_dataloader(), with_workers.train_dataloader(), strict=True):
         assert torch.equal(alone.x, worker.x)
 
 
-def test_split_must_fit(dataset, split):
+def test_a_split_must_fit_the_data_set(dataset, split):
     too_many = Split(split.train, split.val, torch.tensor([len(dataset)]), "wrong")
     no_validation = Split(split.train, torch.tensor([]), split.test, "wrong")
-    for wrong, message in (
+    for invalid, message in (
         (too_many, r"'dataset' to hold all samples .* \(got 60 samples, and sample 60 in"),
         (no_validation, "samples to train and to validate"),
         (None, r"'split' to be a Split \(got NoneType\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            MultiLabelDataModule(dataset, wrong)
+            MultiLabelDataModule(dataset, invalid)
     with pytest.warns(UserWarning, match="leaves out 30 of 60 samples"):
         MultiLabelDataModule(dataset, random_split(30))
     with pytest.raises(ValueError, match="'seed' to be at least 0"):
@@ -72,9 +72,9 @@ def test_lists_of_samples_are_taken_and_stay_lists(wrap):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "got"),
+    ("dataset", "got"),
     [([1], "list of int"), ([], "an empty list"), (torch.zeros(2), "Tensor"), (None, "NoneType")],
 )
-def test_other_data_are_refused_when_the_module_is_made(wrong, got):
+def test_invalid_data_are_refused_by_the_data_module(dataset, got):
     with pytest.raises(ValueError, match=rf"'dataset' to be a data set of PyG, .*\(got {got}\)"):
-        MultiLabelDataModule(wrong, random_split(12))
+        MultiLabelDataModule(dataset, random_split(12))

@@ -27,15 +27,15 @@ def part_of_y(dataset, part):
 
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
-def test_it_learns(tmp_path, dataset, split, data, model):
-    objective, found = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
-    for seed in range(3):  # few test samples rank labels by chance, too
+def test_models_learn(tmp_path, dataset, split, data, model):
+    objective, aucs = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
+    for seed in range(3):  # The few test samples may be ranked well by chance.
         module, folder = make_module(model, seed, objective=objective), tmp_path / str(seed)
         result = train(module, data, folder, max_epochs=30, patience=None)
         scores = result.scores(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
-        found.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
-    assert sum(found) / len(found) > 0.8
+        aucs.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
+    assert sum(aucs) / len(aucs) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(
         loss = torch.nn.functional.binary_cross_entropy(scores[known], y[known])
         assert float(loss) == pytest.approx(result.best_value, rel=1e-5)
     tuners = module.tuners, tune_thresholds(y, scores)
-    got, expected = ({key: tuner.threshold for key, tuner in each.items()} for each in tuners)
-    assert got == expected
-    got, expected = (evaluate(y, scores, each).values for each in tuners)
-    assert got == expected
+    actual, expected = ({key: tuner.threshold for key, tuner in group.items()} for group in tuners)
+    assert actual == expected
+    actual, expected = (evaluate(y, scores, group).values for group in tuners)
+    assert actual == expected
 
 
 def test_logs_are_complete(tmp_path, data):
@@ -79,7 +79,7 @@ def test_logs_are_complete(tmp_path, data):
     assert "heads: 4" in (folder / "hparams.yaml").read_text()
 
 
-def test_it_says_nothing(tmp_path, data, capfd):
+def test_training_prints_nothing(tmp_path, data, capfd):
     modules = [make_module(lr_schedule="cosine") for _ in range(2)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -103,7 +103,7 @@ def test_the_progress_bar_shows_the_time_left(tmp_path, data, capsys, monkeypatc
 
 @pytest.mark.filterwarnings("ignore:.*could not find the monitored key.*")
 def test_training_does_not_change_with_validation(tmp_path, dataset, split):
-    """A loader that draws from the global generator would."""
+    """Loaders for validation do not draw from the global generator."""
     weights = []
     for interval in (1, 2):
         data = MultiLabelDataModule(dataset, split, batch_size=8)
@@ -130,7 +130,7 @@ def test_training_does_not_change_with_validation(tmp_path, dataset, split):
         (RuntimeError, {"max_steps": 1}, "at least one epoch with validation .* 'max_steps'"),
     ],
 )
-def test_refusals(tmp_path, data, error, options, message):
+def test_invalid_trainings_are_refused(tmp_path, data, error, options, message):
     options = {"module": GINE(), **options}
     with pytest.raises(error, match=message):
         train(data=data, folder=tmp_path / "run", **options)
@@ -138,9 +138,9 @@ def test_refusals(tmp_path, data, error, options, message):
 
 
 def test_an_undefined_metric_chooses_no_epoch(tmp_path, dataset, split):
-    one = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
+    one_sample = Split(split.train, split.val[:1], torch.cat([split.test, split.val[1:]]), "one")
     with pytest.raises(ValueError, match="monitor='val/loss'"):
-        train(make_module(), MultiLabelDataModule(dataset, one), tmp_path)
+        train(make_module(), MultiLabelDataModule(dataset, one_sample), tmp_path)
 
 
 class TrainThereToo(Callback):
@@ -154,7 +154,7 @@ class TrainThereToo(Callback):
 def test_a_folder_takes_one_training_at_a_time(tmp_path, data):
     with pytest.raises(RuntimeError, match=r"no other training that writes to .*another folder"):
         train(make_module(), data, tmp_path, max_epochs=1, callbacks=[TrainThereToo(tmp_path)])
-    # Nothing that a crash leaves behind is in the way.
+    # The lock file that a crash leaves behind does not prevent another training.
     assert (tmp_path / ".lock").exists()
     assert train(make_module(), data, tmp_path, max_epochs=1).num_epochs == 1
 
@@ -176,11 +176,11 @@ def test_averaged_weights_leave_integer_buffers_alone(tmp_path, split, data):
     options = {"max_epochs": 3, "patience": None, "ema_decay": 0.9}
     result = train(make_module(Categories), data, tmp_path, **options)
     assert result.module.model.inputs.offset.tolist() == [0, 50, 120]
-    fresh = Categories()
-    fresh.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
+    loaded = Categories()
+    loaded.load_state_dict(read_checkpoint(result.checkpoint).state_dict)
     loader = data.test_dataloader()
     with torch.no_grad():
-        expected = torch.cat([fresh.eval()(batch).sigmoid() for batch in loader])
+        expected = torch.cat([loaded.eval()(batch).sigmoid() for batch in loader])
     torch.testing.assert_close(result.scores(loader), expected)
 
 
@@ -199,7 +199,7 @@ class Terminating(Callback):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_to_terminate_is_no_success(data, tmp_path, capsys):
+def test_a_signal_to_terminate_ends_the_process_with_an_error(data, tmp_path, capsys):
     options = {"max_epochs": 3, "monitor": "val/loss"}
     with pytest.raises(SystemExit) as stop:
         train(make_module(), data, tmp_path, callbacks=[Terminating()], **options)

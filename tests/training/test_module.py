@@ -23,12 +23,12 @@ def test_steps_give_the_loss_of_the_objective_and_probabilities(batch):
     assert torch.equal(module.predict_step(batch), module.model(batch).sigmoid())
 
 
-def test_numbers_of_numpy_are_stored_as_plain_ones():
+def test_numbers_of_numpy_are_stored_as_plain_numbers():
     module = make_module(lr=np.float64(0.5), weight_decay=np.float32(0.25))
     assert {type(module.hparams[name]) for name in ("lr", "weight_decay", "eps")} == {float}
 
 
-def test_weight_decay_is_for_matrices():
+def test_weight_decay_applies_to_matrices_only():
     module = make_module(weight_decay=0.1, betas=(0.8, 0.9), eps=1e-6, lr=0.5)
     matrices, others = module.configure_optimizers().param_groups
     assert {parameter.dim() for parameter in matrices["params"]} == {2}
@@ -61,13 +61,13 @@ def test_weight_decay_is_for_matrices():
         ({"config": {"a": {1.5: 2}}}, r"the keys of 'config\['a'\]' to be strings or integers"),
     ],
 )
-def test_wrong_options(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         MultiLabelModule(GINE(), LABELS, **options)
 
 
 class OwnLabels(nn.Module):
-    """A layer of a user's that has a label graph, and is none of this package."""
+    """A user's own layer with a label graph, which does not come from this package."""
 
     def __init__(self, label_graph):
         super().__init__()
@@ -126,7 +126,7 @@ def test_weights_of_another_preprocessor_are_refused():
             make_module(preprocessor=other).on_load_checkpoint(checkpoint)
 
 
-def test_weights_along_another_graph_of_a_layer_of_a_users_are_refused():
+def test_weights_of_a_user_layer_with_another_label_graph_are_refused():
     trained, same, other = (
         MultiLabelModule(nn.Sequential(OwnLabels(graph)), LABELS)
         for graph in (fully_connected(3), fully_connected(3), edgeless(3))
@@ -145,7 +145,7 @@ SCHEDULERS = {
 
 
 @pytest.mark.parametrize("lr_schedule", SCHEDULERS)
-def test_the_schedule_is_that_of_torch(lr_schedule):
+def test_the_schedule_equals_that_of_pytorch(lr_schedule):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     scheduler, factor = SCHEDULERS[lr_schedule](optimizer), lr_factor(lr_schedule, 0.0, 20)
     for step in range(20):
@@ -166,7 +166,7 @@ def test_warmup_rises_to_one_and_decay_falls_to_zero():
     ("precision", "dtype"),
     [("64-true", torch.float64), ("bf16-true", torch.bfloat16), ("bf16-mixed", torch.float32)],
 )
-def test_weights_are_of_a_precision_and_scores_of_single(precision, dtype, data, split, tmp_path):
+def test_precision_sets_the_dtype_of_weights_not_of_scores(precision, dtype, data, split, tmp_path):
     module = MultiLabelModule(GINE(), LABELS)
     result = train(module, data, tmp_path, max_epochs=1, monitor="val/loss", precision=precision)
     assert {weight.dtype for weight in module.parameters()} == {dtype}

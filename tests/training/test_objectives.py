@@ -37,7 +37,7 @@ from tg_mlc.training.objectives import LOSSES, reveal
 
 @dataclass(frozen=True)
 class Ranks(Objective):
-    """A margin between labels that apply and labels that do not; the model returns no logits."""
+    """A margin loss between positive and negative labels, for models that return no logits."""
 
     margin: float = 1.0
 
@@ -65,7 +65,7 @@ class Energies(nn.Module):
         return {"energy": self.gnn(batch)}
 
 
-def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, batch):
+def test_models_without_logits_can_be_trained_saved_and_loaded(tmp_path, data, batch):
     module = make_module(Energies, objective=Ranks(0.5))
     result = train(module, data, tmp_path, max_epochs=30, patience=None)
     loader = data.test_dataloader()
@@ -79,7 +79,7 @@ def test_models_of_another_family_train_are_stored_and_predict(tmp_path, data, b
     assert torch.equal(loaded.predict_step(batch), result.module.predict_step(batch))
 
 
-def test_the_loss_of_validation_is_that_of_the_objective(tmp_path, data):
+def test_the_validation_loss_comes_from_the_objective(tmp_path, data):
     module = make_module(objective=LossOfHalf())
     assert train(module, data, tmp_path, max_epochs=1, monitor="val/loss").best_value == 0.5
 
@@ -110,7 +110,7 @@ def test_binary_loss_has_intermediate_terms_smoothing_and_other_losses(batch):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_are_minimised_stored_and_made_again(name, batch):
+def test_losses_have_gradients_and_are_restored_from_hyperparameters(name, batch):
     options = {"pos_weight": [1.0, 2.0, 1.0]} if name == "bce" else {}
     objective = BinaryObjective(loss_name=name, loss_options=options)
     module = make_module(objective=objective)
@@ -119,7 +119,7 @@ def test_losses_are_minimised_stored_and_made_again(name, batch):
     assert make_module(objective=module.hparams["objective"]).objective == objective
 
 
-def test_binary_validation_has_neither(batch):
+def test_binary_validation_has_no_intermediate_terms_and_no_smoothing(batch):
     model = LabelModel().eval()
     scores, loss = BinaryObjective(0.3, 0.1).validate(model, batch)
     assert torch.equal(scores, BinaryObjective().scores(model, batch))
@@ -141,12 +141,12 @@ def test_binary_validation_has_neither(batch):
         ({"loss_name": "soft_f1", "loss_options": {"average": "x"}}, r"'average' .*\(got 'x'\)"),
     ],
 )
-def test_binary_options_out_of_range(options, message):
+def test_binary_options_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         BinaryObjective(**options)
 
 
-def test_the_name_of_an_objective_of_another_module_is_refused():
+def test_two_objectives_cannot_have_the_same_name():
     with pytest.raises(ValueError, match=r"a name of its own.*objectives\.BinaryObjective"):
         type("BinaryObjective", (Ranks,), {})
     assert type(make_module().objective) is BinaryObjective
@@ -163,20 +163,20 @@ def lamp(graph=fully_connected, **options) -> LaMP:
     return LaMP(VectorEncoder(4, 8), graph(LABELS), num_feature_layers=0, heads=2, **options)
 
 
-def test_random_labels_are_revealed_up_to_a_share():
+def test_random_labels_are_revealed_up_to_a_fraction():
     torch.manual_seed(0)
     y = torch.randint(2, (2000, 20)).float()
     y[:, 0] = NAN
     batch = batch_of(y)
-    shown = reveal(batch, 0.6)
-    given, open_ = ~shown.given.isnan(), ~shown.y.isnan()
-    assert torch.equal(given ^ open_, ~y.isnan())  # every label with a value is on one side
-    assert torch.equal(shown.given[given], y[given])
-    assert torch.equal(shown.y[open_], y[open_])
-    shares = given[:, 1:].float().mean(dim=1)
-    assert abs(shares.mean() - 0.3) < 0.02
-    assert shares.min() == 0.0
-    assert 0.6 < shares.max() < 1.0
+    revealed = reveal(batch, 0.6)
+    is_given, is_target = ~revealed.given.isnan(), ~revealed.y.isnan()
+    assert torch.equal(is_given ^ is_target, ~y.isnan())  # Known labels are given or targets.
+    assert torch.equal(revealed.given[is_given], y[is_given])
+    assert torch.equal(revealed.y[is_target], y[is_target])
+    fractions = is_given[:, 1:].float().mean(dim=1)
+    assert abs(fractions.mean() - 0.3) < 0.02
+    assert fractions.min() == 0.0
+    assert 0.6 < fractions.max() < 1.0
     assert torch.equal(batch.y.isnan(), y.isnan())
     assert "given" not in batch
 
@@ -185,12 +185,12 @@ def test_labels_that_are_given_stay_given():
     torch.manual_seed(0)
     batch = batch_of(torch.tensor([[1.0, 0.0, 1.0]]).repeat(200, 1))
     batch.given = torch.tensor([[NAN, NAN, 1.0]]).repeat(200, 1)
-    open_ = without_given(lamp(given_labels=True), batch)  # as modules train
-    torch.testing.assert_close(reveal(open_, 0.0).given, batch.given, equal_nan=True)
-    shown = reveal(open_, 0.9)
-    assert shown.given[:, 2].eq(1.0).all()
-    assert shown.y[:, 2].isnan().all()
-    assert not shown.given[:, :2].isnan().all()
+    masked = without_given(lamp(given_labels=True), batch)  # Modules do this in training.
+    torch.testing.assert_close(reveal(masked, 0.0).given, batch.given, equal_nan=True)
+    revealed = reveal(masked, 0.9)
+    assert revealed.given[:, 2].eq(1.0).all()
+    assert revealed.y[:, 2].isnan().all()
+    assert not revealed.given[:, :2].isnan().all()
 
 
 def test_masks_follow_the_seed():
@@ -208,9 +208,9 @@ def test_given_labels_are_no_targets_and_no_predictions():
     batch = batch_of(y)
     assert without_given(model, batch) is batch
     batch.given = torch.tensor([[1.0, NAN, NAN], [NAN, 0.0, NAN]])
-    open_ = without_given(model, batch).y
+    targets = without_given(model, batch).y
     expected = torch.tensor([[NAN, 0.0, NAN], [1.0, NAN, 0.0]])
-    torch.testing.assert_close(open_, expected, equal_nan=True)
+    torch.testing.assert_close(targets, expected, equal_nan=True)
 
     class Half(BinaryObjective):
         def scores(self, model, batch):
@@ -219,52 +219,52 @@ def test_given_labels_are_no_targets_and_no_predictions():
     assert scores_of(Half(), model, batch).tolist() == [[1.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
 
 
-def test_the_loss_is_that_of_labels_that_are_not_revealed():
+def test_the_loss_covers_only_labels_that_are_not_revealed():
     model = lamp(given_labels=True).eval()
     batch = batch_of(torch.randint(2, (16, 3)).float())
     torch.manual_seed(0)
-    shown = BinaryObjective(0.3, max_given=0.7).training_batch(batch)
-    loss = BinaryObjective(0.3).loss(model, shown)
+    revealed = BinaryObjective(0.3, max_given=0.7).training_batch(batch)
+    loss = BinaryObjective(0.3).loss(model, revealed)
     torch.manual_seed(0)
     assert torch.equal(loss, BinaryObjective(0.3).loss(model, reveal(batch, 0.7)))
     assert not torch.equal(loss, BinaryObjective(0.3).loss(model, batch))
 
 
-def test_validation_samples_are_given_labels_too_the_same_in_every_epoch():
+def test_validation_reveals_the_same_labels_in_every_epoch():
     objective, batch = BinaryObjective(max_given=0.75), batch_of(torch.randint(2, (64, 3)).float())
-    shown = objective.validation_batch(batch, 0)
-    before = torch.random.get_rng_state()
-    again = objective.validation_batch(batch, 0)
-    # Training draws what it would draw without validation.
-    assert torch.equal(torch.random.get_rng_state(), before)
-    torch.testing.assert_close(again.given, shown.given, equal_nan=True)
-    assert not shown.given.isnan().all()
-    assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), shown.given.isnan())
+    first = objective.validation_batch(batch, 0)
+    rng_state = torch.random.get_rng_state()
+    second = objective.validation_batch(batch, 0)
+    # Validation does not change the random numbers of training.
+    assert torch.equal(torch.random.get_rng_state(), rng_state)
+    torch.testing.assert_close(second.given, first.given, equal_nan=True)
+    assert not first.given.isnan().all()
+    assert not torch.equal(objective.validation_batch(batch, 1).given.isnan(), first.given.isnan())
     assert BinaryObjective().validation_batch(batch, 0) is batch
     batch.given = torch.full_like(batch.y, NAN)
     assert objective.validation_batch(batch, 0) is batch
 
 
-def test_validation_scores_what_is_not_given():
+def test_validation_scores_labels_that_are_not_given():
     objective = BinaryObjective(max_given=0.75)
     module = MultiLabelModule(lamp(given_labels=True), LABELS, objective).eval()
     batch = batch_of(torch.randint(2, (64, 3)).float())
     module.validation_step(batch, 0)
-    y, scores, _, num_open = module._validated[0]
-    shown = module.objective.validation_batch(batch, 0)
-    torch.testing.assert_close(y, shown.y, equal_nan=True)
-    assert num_open.item() == (~shown.y.isnan()).sum() < y.numel()
-    torch.testing.assert_close(scores, module.objective.scores(module.model, shown))
+    y, scores, _, num_targets = module._validated[0]
+    revealed = module.objective.validation_batch(batch, 0)
+    torch.testing.assert_close(y, revealed.y, equal_nan=True)
+    assert num_targets.item() == (~revealed.y.isnan()).sum() < y.numel()
+    torch.testing.assert_close(scores, module.objective.scores(module.model, revealed))
 
 
 def twins(num_samples: int = 64) -> Batch:
-    """Samples whose two labels are the same coin toss, of which the inputs tell nothing."""
+    """Samples with two equal random labels that do not depend on the inputs."""
     coin = torch.randint(2, (num_samples, 1)).float().expand(-1, 2)
     return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
 
 
 def trained_on(batch: Batch, model: nn.Module, objective: Objective, num_steps: int):
-    """A module after some steps on one batch."""
+    """Returns a module that was trained for some steps on one batch."""
     module = MultiLabelModule(model, ["a", "b"], objective)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(num_steps):
@@ -276,20 +276,20 @@ def trained_on(batch: Batch, model: nn.Module, objective: Objective, num_steps: 
 
 @pytest.mark.filterwarnings("ignore:.*changes no other prediction")
 @pytest.mark.parametrize("graph", [fully_connected, edgeless])
-def test_messages_carry_what_is_known(graph):
+def test_messages_carry_given_labels(graph):
     torch.manual_seed(0)
     options = {"num_feature_layers": 0, "num_steps": 1, "heads": 1, "dropout": 0.0}
     model = LaMP(VectorEncoder(1, 8), graph(2), given_labels=True, **options)
     batch = twins()
     module = trained_on(batch, model, BinaryObjective(max_given=0.75), 60)
-    alone = module.predict_step(batch)
+    unconditional = module.predict_step(batch)
     batch.given = torch.where(torch.tensor([True, False]), batch.y, NAN)
     scores = module.predict_step(batch)
     assert torch.equal(scores[:, 0], batch.y[:, 0])
     if graph is edgeless:
-        assert torch.equal(scores[:, 1], alone[:, 1])
+        assert torch.equal(scores[:, 1], unconditional[:, 1])
     else:
-        assert ((alone[:, 1] > 0.2) & (alone[:, 1] < 0.8)).all()
+        assert ((unconditional[:, 1] > 0.2) & (unconditional[:, 1] < 0.8)).all()
         assert torch.equal(scores[:, 1] > 0.5, batch.y[:, 1] > 0)
 
 
@@ -302,7 +302,7 @@ def test_messages_carry_what_is_known(graph):
         (energy_network, UnrolledObjective),
     ],
 )
-def test_models_without_label_graphs_use_what_is_known(build, objective):
+def test_models_without_label_graphs_use_given_labels(build, objective):
     torch.manual_seed(0)
     samples = from_arrays(torch.ones(64, 2), twins().y, label_names=["a", "b"], kind="vector")
     options = {"channels": 16, "dropout": 0.0, "input_dropout": 0.0, "num_components": 1}
@@ -313,7 +313,7 @@ def test_models_without_label_graphs_use_what_is_known(build, objective):
     assert torch.equal(module.predict_step(batch)[:, 1] > 0.5, batch.y[:, 1] > 0)
 
 
-def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, split):
+def test_given_labels_of_samples_are_used_in_training_and_prediction(tmp_path, dataset, split):
     y = torch.cat([data.y for data in dataset])
     given = torch.where(torch.arange(3) == 1, y, NAN)
     seed_everything(0, verbose=False)
@@ -327,17 +327,17 @@ def test_samples_bring_them_along_to_training_and_prediction(tmp_path, dataset, 
     assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all()
 
 
-def test_what_is_given_in_validation_is_not_scored(batch):
+def test_given_labels_are_not_scored_in_validation(batch):
     module = make_module(Takes)
     batch.given = torch.where(torch.arange(3) == 1, batch.y, NAN)
     module.validation_step(batch, 0)
-    y, _, _, num_known = module._validated[0]
+    y, _, _, num_targets = module._validated[0]
     assert y[:, 1].isnan().all()
-    assert num_known.item() == (~batch.y[:, [0, 2]].isnan()).sum()
+    assert num_targets.item() == (~batch.y[:, [0, 2]].isnan()).sum()
 
 
 class Takes(GINE):
-    """A model of another kind that says it takes known labels."""
+    """A model that declares that it takes given labels, but ignores them."""
 
     takes_given_labels = True
 
@@ -349,15 +349,15 @@ def test_masks_are_the_same_after_resuming(tmp_path, dataset, split):
 
     def weights(folder, epochs, **options):
         seed_everything(0, verbose=False)
-        # Without dropout, masks are all that is random.
+        # Without dropout, only the masks are random.
         model = lamp(given_labels=True, dropout=0.0)
         module = MultiLabelModule(model, LABELS, BinaryObjective(max_given=0.75))
         options = {"max_epochs": epochs, "patience": None, **options}
         path = train(module, data, tmp_path / folder, **options).last_checkpoint
         return torch.load(path, weights_only=True)["state_dict"]
 
-    straight = weights("straight", 3)
+    uninterrupted = weights("straight", 3)
     weights("stopped", 2)
     resumed = weights("stopped", 3, resume=True)
-    for name, weight in straight.items():
+    for name, weight in uninterrupted.items():
         assert torch.equal(torch.as_tensor(resumed[name]), torch.as_tensor(weight)), name

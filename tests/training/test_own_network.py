@@ -1,4 +1,4 @@
-"""The road from a network of one's own to predictions elsewhere."""
+"""A user's own network is trained, saved, and loaded by a new process to predict."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = ["calm", "sad"]
 
 
 class Kept(nn.Module):
-    """Arguments of all plain forms, kept as attributes."""
+    """A network whose arguments are plain data and are kept as attributes."""
 
     def __init__(self, sizes: list, options: dict, label_graph: LabelGraph, note: str = ""):
         super().__init__()
@@ -49,7 +49,7 @@ class Kept(nn.Module):
 
 
 class Hidden(nn.Module):
-    """An argument that changes outputs but no shape, and that is kept nowhere."""
+    """A network whose argument changes outputs but no shape, and is no public attribute."""
 
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
@@ -79,13 +79,13 @@ class Recorded(Hidden):
 
 def samples(number: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
     generator = torch.Generator().manual_seed(0)
-    found = []
+    data_list = []
     for _ in range(number):
         x = torch.randn(4, 3, generator=generator)
         y = (x.sum(dim=0)[:2] > 0).float()
         y[torch.rand(2, generator=generator) < 0.1] = torch.nan
-        found.append(Data(x=x, y=y.view(shape)))
-    return found
+        data_list.append(Data(x=x, y=y.view(shape)))
+    return data_list
 
 
 def fit(network: nn.Module, data: object, folder: Path, **options: object):
@@ -123,20 +123,20 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("form", DATA)
-def test_all_forms_of_data(tmp_path, form):
-    result = fit(Net(2), DATA[form](tmp_path), tmp_path / "run", label_names=NAMES).training
+@pytest.mark.parametrize("data_format", DATA)
+def test_data_of_every_format_can_be_trained_on(tmp_path, data_format):
+    result = fit(Net(2), DATA[data_format](tmp_path), tmp_path / "run", label_names=NAMES).training
     assert result.evaluate().num_samples == result.data.split.sizes[2] > 0
     assert result.scores(samples(3)).shape == (3, 2)
     assert result.data.split.num_samples == len(result.data.dataset)
-    assert (result.data.batch_size == 8) == ("loader" in form)
-    again = tg_mlc.load(result.model.save(tmp_path / "model"), Net)
-    frame = again.predict([Data(x=torch.zeros(2, 3))])
+    assert (result.data.batch_size == 8) == ("loader" in data_format)
+    loaded = tg_mlc.load(result.model.save(tmp_path / "model"), Net)
+    frame = loaded.predict([Data(x=torch.zeros(2, 3))])
     assert [*frame["probability"]] == NAMES
     assert {*frame.columns.get_level_values(0)} == {"probability", "decision", "threshold"}
     expected = result.scores(samples(3)).numpy()
-    assert again.probabilities(samples(3)) == pytest.approx(expected, abs=1e-6)
-    assert again.facts["split"] == result.data.split.hash
+    assert loaded.probabilities(samples(3)) == pytest.approx(expected, abs=1e-6)
+    assert loaded.facts["split"] == result.data.split.hash
 
 
 def test_a_sample_may_be_heterogeneous(tmp_path):
@@ -159,7 +159,7 @@ def test_a_sample_may_be_heterogeneous(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("target", "message"),
     [
         (torch.zeros(3, 2), r"'y' of shape \[L\] or \[1, L\] .* \(got \[3, 2\] in sample 39\)"),
         (torch.tensor(1.0), r"\(got \[\] in sample 39\)"),
@@ -168,33 +168,33 @@ def test_a_sample_may_be_heterogeneous(tmp_path):
         (torch.tensor([2, 1]), r"'y' to hold 0, 1 and NaN \(got \[2.0, 1.0\] in sample 39\)"),
     ],
 )
-def test_targets_of_other_shapes_are_refused_when_the_module_is_made(wrong, message):
+def test_targets_of_wrong_shapes_or_values_are_refused_by_the_data_module(target, message):
     data = samples()
-    data[-1].y = wrong
+    data[-1].y = target
     with pytest.raises(ValueError, match=message):
         MultiLabelDataModule(data, random_split(40))
 
 
-def test_samples_of_a_list_stay_as_they_are(tmp_path):
+def test_training_leaves_the_samples_of_a_list_unchanged(tmp_path):
     data = samples()
-    before = [sample.clone() for sample in data]
+    originals = [sample.clone() for sample in data]
     MultiLabelDataModule(data, random_split(40))
     tg_mlc.fit(Net(2), data, tmp_path, max_epochs=1)
-    for sample, old in zip(data, before, strict=True):
-        assert sample.keys() == old.keys()
-        torch.testing.assert_close(sample.y, old.y, equal_nan=True)
+    for sample, original in zip(data, originals, strict=True):
+        assert sample.keys() == original.keys()
+        torch.testing.assert_close(sample.y, original.y, equal_nan=True)
 
 
-def test_targets_are_those_of_samples_or_are_asked_for(tmp_path):
+def test_targets_default_to_those_of_the_samples_and_are_required(tmp_path):
     predictor, data = Model.of(Net(2), NAMES), samples()
     targets = torch.stack([sample.y for sample in data])
     assert predictor.evaluate(data).values == predictor.evaluate(data, targets).values
-    bare = [Data(x=sample.x) for sample in data]
-    for call in (predictor.evaluate, predictor.tune):
+    unlabelled = [Data(x=sample.x) for sample in data]
+    for method in (predictor.evaluate, predictor.tune):
         with pytest.raises(ValueError, match="their labels as 'y'"):
-            call(bare)
+            method(unlabelled)
     with pytest.raises(ValueError, match=r"got one, not in a list\); pass a list of Data"):
-        predictor.predict(bare[0])
+        predictor.predict(unlabelled[0])
 
 
 WEIGHTED = WeightedRandomSampler([1.0] * 40, 40)
@@ -220,8 +220,8 @@ def test_options_that_contradict_data_are_refused(tmp_path, data, options, messa
         fit(Net(2), data(), tmp_path, **options)
 
 
-@pytest.mark.parametrize(("end", "warned"), [(torch.sigmoid, 1), (torch.tanh, 0), (lambda x: x, 0)])
-def test_a_network_that_ends_in_a_sigmoid_is_warned_of(tmp_path, end, warned):
+@pytest.mark.parametrize(("end", "count"), [(torch.sigmoid, 1), (torch.tanh, 0), (lambda x: x, 0)])
+def test_fit_warns_of_a_network_that_ends_in_a_sigmoid(tmp_path, end, count):
     class Ending(Net):
         def forward(self, batch):
             return end(super().forward(batch))
@@ -232,12 +232,12 @@ def test_a_network_that_ends_in_a_sigmoid_is_warned_of(tmp_path, end, warned):
         warnings.filterwarnings("ignore", category=DeprecationWarning, module="torch_geometric")
         result = fit(Ending(2), samples(), tmp_path, batch_size=40).training
     message = "ends in 'sigmoid', but the loss takes logits"
-    assert sum(message in str(each.message) for each in caught) >= warned
-    assert warned or not caught
+    assert sum(message in str(warning.message) for warning in caught) >= count
+    assert count or not caught
     assert len(repr(result)) < 200 + len(str(tmp_path))
 
 
-def test_options_of_a_module_are_its_own(tmp_path, data):
+def test_options_of_a_module_are_accepted_only_for_a_plain_network(tmp_path, data):
     with pytest.raises(ValueError, match=r"\['lr'\] to be arguments of the MultiLabelModule"):
         fit(make_module(), data, tmp_path, lr=1e-3)
     assert fit(GINE(), data, tmp_path, lr=0.5).training.module.hparams["lr"] == 0.5
@@ -257,18 +257,18 @@ GRAPH = LabelGraph(torch.tensor([[0, 1], [1, 1]]), label_names=NAMES)
         Hidden,
     ],
 )
-def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
+def test_loading_builds_the_network_with_its_saved_arguments(tmp_path, make):
     network = make()
     predictor = Model.of(network, NAMES).tune(samples())
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
-    again = tg_mlc.load(predictor.save(tmp_path), type(network))
+    loaded = tg_mlc.load(predictor.save(tmp_path), type(network))
     assert torch.equal(torch.rand(1), expected)
     expected = predictor.probabilities(samples())
-    assert again.probabilities(samples()) == pytest.approx(expected, abs=1e-6)
-    assert again.thresholds().tolist() == predictor.thresholds().tolist()
-    assert again.evaluate(samples()).values == predictor.evaluate(samples()).values
+    assert loaded.probabilities(samples()) == pytest.approx(expected, abs=1e-6)
+    assert loaded.thresholds().tolist() == predictor.thresholds().tolist()
+    assert loaded.evaluate(samples()).values == predictor.evaluate(samples()).values
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_network_is_made_again_with_its_arguments(tmp_path, make):
         (lambda: Recorded(torch.tensor(2.0)), "got a Tensor as 'factor'", {"factor": 2.0}),
     ],
 )
-def test_arguments_that_are_not_known_are_named(tmp_path, make, message, arguments):
+def test_saving_names_arguments_that_are_not_known(tmp_path, make, message, arguments):
     predictor = Model.of(make(), NAMES).tune(samples())
     with pytest.raises(ValueError, match=message):
         predictor.save(tmp_path)
@@ -295,30 +295,30 @@ def test_arguments_that_are_not_known_are_named(tmp_path, make, message, argumen
         predictor.save(tmp_path, {**(arguments or {}), "nonsense": 1})
 
 
-def test_a_network_that_cannot_be_made_again_trains_all_the_same(tmp_path):
+def test_a_network_with_unknown_arguments_can_be_trained(tmp_path):
     result = fit(Required(1.0), samples(), tmp_path).training
     assert result.folder is None
     loaded = tg_mlc.load(result.model.save(tmp_path / "mine", {"factor": 1.0}), Required)
     assert loaded.probabilities(samples(2)).shape == (2, 2)
 
 
-def test_saving_needs_samples_and_loading_the_class(tmp_path):
+def test_saving_needs_samples_and_loading_needs_the_class(tmp_path):
     with pytest.raises(ValueError, match="Expected samples to compare Hidden"):
         Model.of(Hidden(), NAMES).save(tmp_path)
     Model.of(Hidden(), NAMES).tune(samples()).save(tmp_path)
-    for wrong in (None, "cpu", Net, Hidden()):
+    for network in (None, "cpu", Net, Hidden()):
         with pytest.raises(ValueError, match=r"'network' to be the class .*\.Hidden"):
-            tg_mlc.load(tmp_path, wrong)
+            tg_mlc.load(tmp_path, network)
 
 
-def test_label_names_belong_to_networks():
+def test_label_names_are_required_for_networks_and_refused_for_modules():
     with pytest.raises(ValueError, match="'label_names' for a Hidden without a label graph"):
         Model.of(Hidden())
     with pytest.raises(ValueError, match="'label_names' beside a network, and only there"):
         Model.of(make_module(), LABELS)
 
 
-# PyG is imported after this package, which holds a warning of PyTorch 2.14 about it back.
+# This package is imported before PyG, because it suppresses a warning of PyTorch 2.14 about PyG.
 ROAD = """
 import torch
 
@@ -333,8 +333,8 @@ print(*frame["probability"].columns, *frame["probability"].to_numpy().round(5).r
 
 
 @pytest.mark.parametrize("name", ["synthetic", "tox21"])
-def test_the_whole_road(tmp_path, name, monkeypatch):
-    """Training here, predictions in a new process."""
+def test_a_saved_network_predicts_in_a_new_process(tmp_path, name, monkeypatch):
+    """Trains in this process and predicts in a new one."""
     data, names = samples(), NAMES
     if name == "tox21":
         if not (Path(os.environ.get("TG_MLC_DATA", "")) / "tox21").is_dir():
@@ -345,22 +345,22 @@ def test_the_whole_road(tmp_path, name, monkeypatch):
             return smiles[:300], y[:300], label_names
 
         monkeypatch.setattr("tg_mlc.datasets.moleculenet.read_molecules", read_some)
-        whole = registry.load("tox21", tmp_path / "data")
-        data, names = [Data(x=each.x, y=each.y[0]) for each in whole], whole.label_names
-        assert torch.cat([each.y for each in data]).isnan().any()
+        dataset = registry.load("tox21", tmp_path / "data")
+        data, names = [Data(x=sample.x, y=sample.y[0]) for sample in dataset], dataset.label_names
+        assert torch.cat([sample.y for sample in data]).isnan().any()
 
     options = {"val": 0.2, "test": 0.2, "label_names": names, "max_epochs": 2, "logger": False}
     result = tg_mlc.fit(Net(num_labels=len(names)), data, tmp_path / "run", **options).training
     result.model.save(tmp_path / "model")
 
-    torch.save([Data(x=each.x) for each in data[:3]], tmp_path / "new.pt")
+    torch.save([Data(x=sample.x) for sample in data[:3]], tmp_path / "new.pt")
     code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
     printed, errors = run_python(code)
     assert errors == ""
-    found = printed.splitlines()
-    assert found[: len(names)] == names
+    lines = printed.splitlines()
+    assert lines[: len(names)] == names
     expected = result.scores(data[:3]).flatten().tolist()
-    assert [float(value) for value in found[len(names) :]] == pytest.approx(expected, abs=1e-4)
+    assert [float(value) for value in lines[len(names) :]] == pytest.approx(expected, abs=1e-4)
 
 
 class Steep(Hidden):
@@ -370,32 +370,32 @@ class Steep(Hidden):
         return 9 * super().forward(batch)
 
 
-def test_calibration_and_label_sets_of_samples_that_no_fit_saw(tmp_path):
+def test_calibration_and_label_sets_are_fitted_on_held_out_samples(tmp_path):
     x = [sample.x for sample in samples(400)]
     noisy = [Data(x=x, y=(x.mean(dim=0)[:2] + torch.randn(2) > 0).float()) for x in x]
     options = {"val": 0.4, "test": 0.2, "max_epochs": 2, "label_names": NAMES}
-    trusted = {**options, "calibrate": True, "coverage_share": 0.25}
-    result = fit(Steep(), noisy, tmp_path / "run", **trusted).training
+    calibrated = {**options, "calibrate": True, "coverage_share": 0.25}
+    result = fit(Steep(), noisy, tmp_path / "run", **calibrated).training
     assert sum(result.data.split.sizes) == 300
     assert result.model.decision.conformal.row.max() < 100
     assert "identity" not in result.model.stage(Calibration).methods
     plain = fit(Steep(), noisy, tmp_path / "plain", **options).training
     assert result.evaluate("val")["ece_macro"] < 0.5 * plain.evaluate("val")["ece_macro"]
 
-    saved = tg_mlc.load(result.folder, Steep)
-    frame = saved.predict(noisy, coverage=0.8)
+    loaded = tg_mlc.load(result.folder, Steep)
+    frame = loaded.predict(noisy, coverage=0.8)
     assert frame.attrs["calibrated"]
     np.testing.assert_array_equal(frame["probability"], result.model.predict(noisy)["probability"])
-    y = torch.stack([each.y for each in noisy]).numpy()
+    y = torch.stack([data.y for data in noisy]).numpy()
     assert frame["decision"].to_numpy()[y == 1].mean() == pytest.approx(0.8, abs=0.1)
     test = result.data.part(result.data.split.test)
-    assert result.evaluate("test").values == saved.evaluate(test).values
+    assert result.evaluate("test").values == loaded.evaluate(test).values
     with pytest.raises(ValueError, match="'conformalize'"):
         tg_mlc.load(plain.folder, Steep).predict(noisy, coverage=0.8)
 
 
 @pytest.mark.parametrize("options", [{"split": random_split(40)}, {}])
-def test_samples_that_are_divided_already_keep_none_for_label_sets(tmp_path, options):
+def test_data_that_are_already_split_leave_no_samples_for_label_sets(tmp_path, options):
     data = samples() if options else DataLoader(samples(), 8)
     with pytest.raises(ValueError, match=r"not divided yet for coverage_share.*'conformalize'"):
         fit(Recorded(1.0), data, tmp_path, **options, coverage_share=0.2)

@@ -19,16 +19,16 @@ from tg_mlc.training.data import EpochSampler
 
 
 def run(folder, *launcher, batch_size=16, **options):
-    """Trains in the processes that a launcher starts, and returns what each found."""
+    """Trains in the processes that a launcher starts, and returns their results."""
     folder.mkdir()
     with socket.socket() as free:
         free.bind(("", 0))
         port = str(free.getsockname()[1])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_PORT": port}
-    words = [processes.__file__, str(folder), str(batch_size), json.dumps(options)]
-    words, settings = [sys.executable, *launcher, *words], {"capture_output": True, "text": True}
-    done = subprocess.run(words, env=environment, check=False, timeout=600, **settings)
-    assert done.returncode == 0, done.stdout + done.stderr
+    argv = [processes.__file__, str(folder), str(batch_size), json.dumps(options)]
+    argv, settings = [sys.executable, *launcher, *argv], {"capture_output": True, "text": True}
+    process = subprocess.run(argv, env=environment, check=False, timeout=600, **settings)
+    assert process.returncode == 0, process.stdout + process.stderr
     return [torch.load(path, weights_only=False) for path in sorted(folder.glob("found-*.pt"))]
 
 
@@ -50,20 +50,20 @@ def test_two_processes_train_as_one_with_the_same_steps(launcher, tmp_path):
 
 @pytest.mark.parametrize("num_samples", [1, 2, 7, 16, 17, 33])
 @pytest.mark.parametrize("num_processes", [2, 3])
-def test_batches_of_processes_make_up_those_of_one(num_samples, num_processes):
-    alone = list(EpochSampler(num_samples, 0))
-    found = []
+def test_batches_of_processes_together_equal_those_of_one_process(num_samples, num_processes):
+    order = list(EpochSampler(num_samples, 0))
+    ranks = []
     for rank in range(num_processes):
         sampler = EpochSampler(num_samples, 0, batch_size=4, process=(rank, num_processes))
         drawn = list(sampler)
         batches = [drawn[start : start + 4] for start in range(0, len(drawn), 4)]
         assert len(drawn) == len(sampler)
-        found.append((batches, batches[: sampler.num_own_batches]))
-    assert len({len(batches) for batches, _ in found}) == 1
-    for step in range(len(found[0][0])):
-        together = [place for _, own in found for batch in own[step : step + 1] for place in batch]
+        ranks.append((batches, batches[: sampler.num_own_batches]))
+    assert len({len(batches) for batches, _ in ranks}) == 1
+    for step in range(len(ranks[0][0])):
+        indices = [index for _, own in ranks for batch in own[step : step + 1] for index in batch]
         size = 4 * num_processes
-        assert sorted(together) == sorted(alone[step * size : (step + 1) * size])
+        assert sorted(indices) == sorted(order[step * size : (step + 1) * size])
 
 
 @pytest.mark.parametrize(

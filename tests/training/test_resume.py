@@ -19,7 +19,7 @@ class InterruptionError(Exception):
 
 
 class InterruptAt(Callback):
-    """Breaks off in the middle of an epoch."""
+    """Raises an error in the middle of an epoch."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -78,19 +78,19 @@ def test_resuming_gives_the_weights_of_an_uninterrupted_training(
 ):
     options = {"max_epochs": 4, "ema_decay": ema_decay, "gradient_clip": 1.0, "patience": 3}
     data = make_data(dataset, split)
-    straight = train(make_module(model, **SCHEDULE), data, tmp_path / "a", **options)
+    expected = train(make_module(model, **SCHEDULE), data, tmp_path / "a", **options)
     interrupted(tmp_path / "b", make_data(dataset, split), 2, model, module=SCHEDULE, **options)
     assert load(tmp_path / "b" / "last.ckpt")["epoch"] == 1
     module, data = make_module(model, seed=99, **SCHEDULE), make_data(dataset, split)
     resumed = train(module, data, tmp_path / "b", resume=True, **options)
-    assert resumed.num_epochs == straight.num_epochs == 4
-    assert resumed.best_value == straight.best_value
+    assert resumed.num_epochs == expected.num_epochs == 4
+    assert resumed.best_value == expected.best_value
     assert_same_checkpoints(tmp_path / "a", tmp_path / "b")
-    assert_same(dict(resumed.module.state_dict()), dict(straight.module.state_dict()))
+    assert_same(dict(resumed.module.state_dict()), dict(expected.module.state_dict()))
 
 
 class RandomSamples(ToyGraphs):
-    """Samples that are changed at random wherever they are loaded, as by a transform."""
+    """Samples to which every loading adds random noise, as a transform would."""
 
     def get(self, index):
         data = super().get(index)
@@ -98,7 +98,7 @@ class RandomSamples(ToyGraphs):
 
 
 @pytest.mark.parametrize(("num_workers", "stop", "schedule"), [(1, 1, {}), (2, 2, SCHEDULE)])
-def test_resuming_with_workers_does_too(num_workers, stop, schedule, tmp_path, split):
+def test_workers_resume_with_the_same_checkpoints(num_workers, stop, schedule, tmp_path, split):
     options = {"max_epochs": 3, "patience": None}
 
     def data():
@@ -111,7 +111,7 @@ def test_resuming_with_workers_does_too(num_workers, stop, schedule, tmp_path, s
 
 
 def test_random_numbers_differ_without_their_saved_state(tmp_path, dataset, split):
-    """The test above would not notice a model without randomness."""
+    """Shows that the tests above compare trainings that depend on random numbers."""
     train(make_module(), make_data(dataset, split), tmp_path / "a", max_epochs=2)
     interrupted(tmp_path / "b", make_data(dataset, split), 1, max_epochs=2)
     checkpoint = load(tmp_path / "b" / "last.ckpt")
@@ -119,9 +119,9 @@ def test_random_numbers_differ_without_their_saved_state(tmp_path, dataset, spli
     torch.save(checkpoint, tmp_path / "b" / "last.ckpt")
     data = make_data(dataset, split)
     train(make_module(seed=99), data, tmp_path / "b", max_epochs=2, resume=True)
-    got, straight = (load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in "ba")
+    resumed, expected = (load(tmp_path / folder / "last.ckpt")["state_dict"] for folder in "ba")
     with pytest.raises(AssertionError, match="checkpoint"):
-        assert_same(got, straight)
+        assert_same(resumed, expected)
 
 
 def test_resuming_in_a_moved_folder_keeps_the_best_epoch(tmp_path, dataset, split):

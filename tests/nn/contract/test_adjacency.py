@@ -1,4 +1,4 @@
-"""All forms of edges of PyG. The operator runs along an adjacency, unless messages are needed."""
+"""Edges may have any form of PyG. Adjacencies use the operator unless messages are needed."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ X = (torch.randn(3, 5), torch.randn(4, 8))
 
 
 def in_form(form, edges, size, value=None):
-    """Edges as PyG's class, sorted if the form names an order, or as an adjacency."""
+    """Converts edges to an EdgeIndex, sorted if the form names an order, or to an adjacency."""
     if form == "SparseTensor":
         return SparseTensor.from_edge_index(edges, value, sparse_sizes=size).t()
     if form.startswith("torch.sparse"):
@@ -52,21 +52,21 @@ def test_edges_of_every_form(form):
     edges = in_form(form, EDGE_INDEX, (3, 4))
     expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
     assert_close(conv(X, edges), expected)
-    out, weighted = conv(X, edges, return_attention_weights=True)
+    out, attention = conv(X, edges, return_attention_weights=True)
     assert_close(out, expected)
     if form == "SparseTensor":
-        row, col, weights = weighted.coo()
-        plain = torch.stack([col, row])
+        row, col, weights = attention.coo()
+        edge_index = torch.stack([col, row])
     else:
-        given, weights = weighted
-        assert given is edges
+        returned, weights = attention
+        assert returned is edges
         is_sparse = form == "torch.sparse"
-        plain = edges.to_sparse_coo().indices().flip(0) if is_sparse else edges.as_tensor()
-    assert_same_weights(plain, weights, other)
+        edge_index = edges.to_sparse_coo().indices().flip(0) if is_sparse else edges.as_tensor()
+    assert_same_weights(edge_index, weights, other)
 
 
 @pytest.mark.parametrize("form", ["EdgeIndex", "row", "col"])
-def test_an_edge_index_class_with_the_other_flow(form):
+def test_an_edge_index_may_have_the_other_flow(form):
     conv = AttentionConv(8, heads=2, flow="target_to_source")
     x = torch.randn(4, 8)
     assert_close(conv(x, in_form(form, EDGE_INDEX, (4, 4))), conv(x, EDGE_INDEX))
@@ -81,7 +81,7 @@ def test_values_of_a_sparse_tensor_are_no_edge_features(size):
 
 
 @needs_torch_sparse
-def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for():
+def test_values_of_a_sparse_tensor_are_edge_features_if_edge_dim_is_given():
     conv = AttentionConv((5, 8), heads=2, edge_dim=3)
     edge_attr = torch.randn(5, 3)
     adjacency = in_form("SparseTensor", EDGE_INDEX, (3, 4), edge_attr)
@@ -92,7 +92,7 @@ def test_values_of_a_sparse_tensor_are_edge_features_if_asked_for():
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["EdgeIndex", "torch.sparse", SPARSE_TENSOR])
-def test_label_message_passing_takes_them_too(form):
+def test_label_message_passing_takes_edges_of_every_form(form):
     labels = LabelMessagePassing(5, path_graph(4), heads=1)
     x, batch = ragged([2, 1], 5)
     edges = in_form(form, EDGE_INDEX, (3, 4))
@@ -129,7 +129,7 @@ ADJACENCY = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
 
 
 class Counted(AttentionConv):
-    """Counts which way messages went."""
+    """Counts the calls of the fused operator."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(8, heads=2, **kwargs)
@@ -151,7 +151,7 @@ def gradients(conv, edges):
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["col", "torch.sparse"])
-def test_an_adjacency_takes_the_operator(form):
+def test_an_adjacency_uses_the_operator(form):
     conv = Counted()
     fused = gradients(conv, in_form(form, BY_TARGET, (5, 5)))
     assert conv.fused == 1
@@ -170,7 +170,7 @@ def test_hooks_on_messages_and_weights_need_messages():
 
 
 class Child(LabelToLabelConv):
-    """A subclass with a propagate of its own, in front of its parent's compiled one."""
+    """A subclass that overrides the compiled propagate of its parent."""
 
     def propagate(self, *args: Any, **kwargs: Any) -> Any:
         return super().propagate(*args, **kwargs)
@@ -182,10 +182,10 @@ def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
     LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
     model = nn.ModuleList([conv])
     set_masks(model, torch.zeros(6), BY_TARGET, apply_sigmoid=False)
-    without = conv(STATES, ADJACENCY)
+    masked = conv(STATES, ADJACENCY)
     clear_masks(model)
-    assert_close(without, conv(STATES, BY_TARGET[:, :0]))
-    assert not torch.allclose(without, conv(STATES, ADJACENCY))
+    assert_close(masked, conv(STATES, BY_TARGET[:, :0]))
+    assert not torch.allclose(masked, conv(STATES, ADJACENCY))
 
 
 @pytest.mark.parametrize("options", [{"flow": "target_to_source"}, {"aggr": "max"}], ids=str)
@@ -203,7 +203,7 @@ def test_a_sorted_adjacency_compiles():
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["col", "torch.sparse", "compiled"])
-def test_an_adjacency_that_names_no_node_is_an_error(form):
+def test_an_adjacency_with_unknown_nodes_is_an_error(form):
     edge_index = torch.tensor([[1, 2, 40], [0, 0, 1]])
     edges = in_form("col" if form == "compiled" else form, edge_index, (41, 5))
     conv = AttentionConv(8, heads=2)
@@ -213,14 +213,14 @@ def test_an_adjacency_that_names_no_node_is_an_error(form):
 
 
 @pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
-def test_an_adjacency_without_its_last_nodes(size):
+def test_an_adjacency_may_lack_its_last_nodes(size):
     conv = Counted()
     edges = EdgeIndex(BY_TARGET, sort_order="col", **size)
     assert_close(conv((STATES, STATES), edges), conv((STATES, STATES), BY_TARGET))
     assert conv.fused == 1
 
 
-def test_a_message_of_a_subclass_counts():
+def test_an_overridden_message_is_used():
     class Silent(AttentionConv):
         def message(self, value_j: Tensor) -> Tensor:
             return value_j * 0
@@ -237,7 +237,7 @@ EDGES = {
 
 
 @pytest.mark.filterwarnings("ignore:There exist node types")
-def test_hetero_conv():
+def test_hetero_conv_takes_the_layer():
     convs = {
         ("word", "in", "label"): AttentionConv((-1, 8), heads=2),
         ("label", "to", "label"): AttentionConv(8, heads=2),
@@ -260,7 +260,7 @@ class Homogeneous(nn.Module):
 
 
 @pytest.mark.skipif(not FULL_GRAPH, reason="PyTorch 2.6 does not trace annotations that are texts")
-def test_to_hetero():
+def test_to_hetero_takes_the_layer():
     edges = {**EDGES, ("label", "of", "word"): EDGES["word", "in", "label"].flip(0)}
     x = {"word": torch.randn(3, 8), "label": torch.randn(4, 8)}
     out = to_hetero(Homogeneous(), (list(x), list(edges)))(x, edges)

@@ -73,7 +73,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_layers(case):
+def test_layers_compile(case):
     model, form = CASES[case]
     check(model(), "eager", form, BATCHES)
 
@@ -89,11 +89,11 @@ def test_gradients_of_layers_are_traced(case):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
-def test_inductor():
+def test_a_layer_compiles_with_inductor():
     check(labels(path_graph(5)), "inductor", "batch", BATCHES[:2])
 
 
-def test_dropout_and_pre_norm():
+def test_compiled_dropout_is_random():
     model = labels(fully_connected(5), dropout=0.5, norm="pre")
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     x, batch = ragged([3, 2], 8)
@@ -102,7 +102,7 @@ def test_dropout_and_pre_norm():
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("num_feature_layers", [0, 1])
-def test_whole_models(num_feature_layers, tied):
+def test_whole_models_compile(num_feature_layers, tied):
     options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied}
     options |= {"heads": 2, "dropout": 0.0}
     model = LaMP(BagEncoder(20, 8), path_graph(5), **options)

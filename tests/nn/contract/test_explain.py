@@ -1,4 +1,4 @@
-"""PyG's explainers, on models with edges of every kind."""
+"""PyG's explainers work on models with edges of every kind."""
 
 from typing import Any
 
@@ -53,9 +53,9 @@ def explain(model, algorithm, edge_index):
     options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
     options["node_mask_type"] = "attributes" if isinstance(algorithm, GNNExplainer) else None
     explainer = Explainer(model, algorithm, **options)
-    before = model(X, edge_index, batch=BATCH)
+    expected = model(X, edge_index, batch=BATCH)
     explanation = explainer(X, edge_index, batch=BATCH)
-    assert torch.equal(model(X, edge_index, batch=BATCH), before)
+    assert torch.equal(model(X, edge_index, batch=BATCH), expected)
     assert explanation.validate(raise_on_error=True)
     return explanation
 
@@ -72,7 +72,7 @@ MODELS = {
     [*MODELS.values(), (lambda: Net(GINEConv(nn.Linear(8, 8))), BONDS)],
     ids=[*MODELS, "gine"],
 )
-def test_gnn_explainer(model, edge_index):
+def test_gnn_explainer_masks_edges_and_nodes(model, edge_index):
     explanation = explain(model(), GNNExplainer(epochs=5), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
     assert (explanation.edge_mask > 0).any()
@@ -80,7 +80,7 @@ def test_gnn_explainer(model, edge_index):
 
 
 @pytest.mark.parametrize(("model", "edge_index"), MODELS.values(), ids=MODELS)
-def test_attention_explainer(model, edge_index):
+def test_attention_explainer_masks_edges(model, edge_index):
     explanation = explain(model(), AttentionExplainer(), edge_index)
     assert explanation.edge_mask.size() == (edge_index.size(1),)
     assert (explanation.edge_mask > 0).all()
@@ -101,14 +101,14 @@ def test_edge_masks_reach_a_class_derived_from_one_in_use():
 
     conv = Derived(8, heads=2)
     conv.explain = True
-    conv._edge_mask = torch.full((BONDS.size(1),), -1e4)  # a sigmoid of zero: no message passes
+    conv._edge_mask = torch.full((BONDS.size(1),), -1e4)  # The sigmoid is 0: no messages.
     conv._loop_mask = BONDS[0] != BONDS[1]
     assert_close(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
     conv.explain = None
     assert not torch.allclose(conv(X, BONDS), conv.feed_forward(conv.attention_norm(X)))
 
 
-def test_a_derived_class_may_have_a_propagate_of_its_own():
+def test_a_derived_class_may_override_propagate():
     class Derived(AttentionConv):
         def propagate(self, edge_index: Tensor, size: Any = None, **kwargs: Any) -> Tensor:
             return torch.zeros_like(kwargs["value"])
@@ -118,7 +118,7 @@ def test_a_derived_class_may_have_a_propagate_of_its_own():
 
 
 @pytest.mark.parametrize("algorithm", [GNNExplainer(epochs=3), AttentionExplainer()])
-def test_label_layers_with_other_edges_can_be_left_out(algorithm):
+def test_label_layers_with_other_edges_can_be_excluded(algorithm):
     model = Net(GATConv(8, 8), TO_LABELS)
     for conv in (*model.labels.feature_to_label, *model.labels.label_to_label):
         conv.explain = False

@@ -33,20 +33,20 @@ def pointers(sizes):
 )
 @pytest.mark.parametrize("smallest", [1, 2])
 def test_export_leaves_the_number_of_samples_open(graph, smallest):
-    """From two samples on; from one on if PyTorch does not specialise sizes of 1."""
+    """Any number from 2 on is allowed, or from 1 on if PyTorch does not specialise sizes of 1."""
     model = Net(graph).eval()
     shapes = ({0: Dim("atoms")}, {0: Dim("batch", min=smallest + 1)})
     with fx.patch(backed_size_oblivious=smallest == 1):
         exported = export(model, pointers([3, 4, 2]), dynamic_shapes=shapes)
     program = exported.module()
     operators = {getattr(node.target, "namespace", "aten") for node in exported.graph.nodes}
-    assert operators == {"aten"}  # none of tg_mlc, which a reader of the program may lack
+    assert operators == {"aten"}  # A reader of the program may lack tg_mlc.
     for sizes in ([5], [3, 1], [2, 7, 1, 4], [3] * 9)[2 - smallest if smallest == 1 else 1 :]:
         actual, expected = program(*pointers(sizes)), model(*pointers(sizes))
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-# of a part whose input is a tuple
+# A part whose input is a tuple warns.
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     "name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"]

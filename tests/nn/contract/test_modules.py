@@ -16,7 +16,7 @@ EDGE_INDEX = complete_edges(BATCH, 5)[:, ::2]
 
 
 class Model(nn.Module):
-    """All layers of the package, on either path."""
+    """All layers of the package, with edges or without."""
 
     def __init__(self, in_channels: int = 6, tied: bool = True) -> None:
         super().__init__()
@@ -28,22 +28,22 @@ class Model(nn.Module):
         return self.readout(self.labels(self.features(x, BATCH), BATCH, edge_index=edge_index))
 
 
-def test_deepcopy():
+def test_a_deep_copy_is_independent_of_the_model():
     model = Model()
-    other = copy.deepcopy(model)
-    assert torch.equal(other(X), model(X))
-    assert other.readout.weight is other.labels.embedding.weight
-    assert other.readout.weight is not model.readout.weight
+    copied = copy.deepcopy(model)
+    assert torch.equal(copied(X), model(X))
+    assert copied.readout.weight is copied.labels.embedding.weight
+    assert copied.readout.weight is not model.readout.weight
     with torch.no_grad():
-        other.labels.embedding.weight.add_(1)
-    other.labels.label_graph = fully_connected(5)
+        copied.labels.embedding.weight.add_(1)
+    copied.labels.label_graph = fully_connected(5)
     assert torch.equal(model(X), copy.deepcopy(model)(X))
     assert model.labels.label_graph.num_edges < 25
 
 
 @pytest.mark.parametrize("assign", [False, True])
 @pytest.mark.parametrize("tied", [True, False])
-def test_state_dict(tied, assign):
+def test_a_state_dict_restores_the_outputs(tied, assign):
     model, other = Model(tied=tied), Model(tied=tied).to("meta").to_empty(device="cpu")
     other.load_state_dict(through_a_file(model.state_dict()), assign=assign)
     assert torch.equal(other(X), model(X))
@@ -53,7 +53,7 @@ def test_state_dict(tied, assign):
         assert bool((other(X) == other.readout.bias).all()) is tied
 
 
-def test_state_dict_of_lazy_modules():
+def test_a_state_dict_restores_lazy_modules():
     lazy, other = Model(in_channels=-1), Model(in_channels=-1)
     lazy(X)
     other.load_state_dict(through_a_file(lazy.state_dict()))
@@ -62,7 +62,7 @@ def test_state_dict_of_lazy_modules():
     initialised = Model()
     initialised.load_state_dict(lazy.state_dict())
     assert torch.equal(initialised(X), lazy(X))
-    initialised.load_state_dict(Model(in_channels=-1).state_dict())  # makes it lazy again
+    initialised.load_state_dict(Model(in_channels=-1).state_dict())  # The model is lazy again.
     assert initialised(X).size() == (3, 5)
     assert copy.deepcopy(Model(in_channels=-1))(X).size() == (3, 5)
 
@@ -79,7 +79,7 @@ def test_whole_modules_can_be_saved():
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_dtypes(dtype, edge_index):
+def test_other_dtypes_give_close_outputs(dtype, edge_index):
     model = Model()
     expected = model(X, edge_index)
     out = model.to(dtype)(X.to(dtype), edge_index)
@@ -89,7 +89,7 @@ def test_dtypes(dtype, edge_index):
 
 
 @pytest.mark.parametrize("edge_index", [None, EDGE_INDEX], ids=["structured", "edges"])
-def test_autocast(edge_index):
+def test_autocast_gives_close_outputs_and_float32_gradients(edge_index):
     model = Model()
     expected = model(X, edge_index)
     with torch.autocast("cpu", torch.bfloat16):
@@ -127,7 +127,7 @@ def test_modules_can_be_made_on_the_meta_device():
 
 
 @pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
-def test_any_size_of_input_after_a_copy(flow):
+def test_a_copied_lazy_layer_takes_any_size_of_input(flow):
     conv = copy.deepcopy(AttentionConv((-1, 8), heads=2, flow=flow))
     edge_index = torch.tensor([[0, 1], [0, 2]])
     edge_index = edge_index if flow == "source_to_target" else edge_index.flip(0)

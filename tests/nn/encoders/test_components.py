@@ -30,7 +30,7 @@ def documents(*words):
     return Batch.from_data_list(samples)
 
 
-def test_ptr_of():
+def test_ptr_of_gives_the_pointers_of_samples():
     data = [Data(x=torch.zeros(n, 2)) for n in (3, 0, 2, 0)]
     assert ptr_of(data[0]).tolist() == [0, 3]
     batch = Batch.from_data_list(data)
@@ -42,7 +42,7 @@ def test_ptr_of():
 
 def test_each_known_label_is_a_component_of_its_sample():
     batch, encoder = documents([0, 2], []), GivenComponents(BagEncoder(3, 4), num_labels=2)
-    alone = encoder(batch)
+    plain = encoder(batch)
     for given, ptr, rows in (
         ([[NAN, 1.0], [0.0, 1.0]], [0, 3, 5], [3, 0, 3]),
         ([[NAN, NAN], [NAN, NAN]], [0, 2, 2], []),
@@ -50,10 +50,10 @@ def test_each_known_label_is_a_component_of_its_sample():
         batch.given = torch.tensor(given)
         out = encoder(batch)
         assert out.ptr.tolist() == ptr
-        assert torch.equal(out.x, torch.cat([alone.x, encoder.embedding.weight[rows]]))
+        assert torch.equal(out.x, torch.cat([plain.x, encoder.embedding.weight[rows]]))
 
 
-def test_messages_are_those_of_feature_message_passing_along_the_bonds():
+def test_a_message_encoder_equals_feature_message_passing_along_the_bonds():
     encoder = MessageEncoder(MoleculeEncoder(16), 2, heads=2).eval()
     batch = Batch.from_data_list(molecules(4))
     assert isinstance(encoder.features, FeatureMessagePassing)
@@ -123,7 +123,7 @@ ZEROS = sp.csr_array((40, 9))
         (lambda: RecurrentEncoder(BagEncoder(9, 7)), "half for each direction (got 7)"),
     ],
 )
-def test_refusals_of_all_encoders(call, message):
+def test_encoders_refuse_invalid_inputs(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
 

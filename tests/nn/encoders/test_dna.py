@@ -30,7 +30,7 @@ def by_hand(encoder, x):
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12), (5,)])
 @pytest.mark.parametrize(("kernel_size", "pool"), [(1, 1), (4, 1), (5, 3), (16, 2), (2, 7)])
-def test_the_equation(lengths, kernel_size, pool):
+def test_the_encoder_equals_the_equation(lengths, kernel_size, pool):
     encoder = DNAEncoder(6, kernel_size, pool)
     batch = batch_of(*lengths)
     x, ptr, edge_index, edge_attr = encoder(batch)[:4]
@@ -40,7 +40,7 @@ def test_the_equation(lengths, kernel_size, pool):
     assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
 
 
-def test_equal_ragged_and_empty_samples_and_columns_of_letters():
+def test_samples_may_be_equal_ragged_or_empty_and_columns_of_letters():
     encoder, batch = DNAEncoder(8, 7, 4), batch_of(10, 10, 10)
     equal, ragged = encoder(batch), encoder._ragged(encoder.one_hot[batch.x.long()], batch.ptr)
     assert_close(equal.x, ragged.x)
@@ -51,9 +51,9 @@ def test_equal_ragged_and_empty_samples_and_columns_of_letters():
     out = encoder(batch_of(0, 0))
     assert (out.x.shape, out.ptr.tolist()) == ((0, 8), [0, 0, 0])
     assert sorted(encoder.state_dict()) == ["conv.bias", "conv.weight"]
-    before = encoder.conv.weight.clone()
+    original = encoder.conv.weight.clone()
     encoder.reset_parameters()
-    assert not torch.equal(before, encoder.conv.weight)
+    assert not torch.equal(original, encoder.conv.weight)
     for lengths in ((9, 9), (9, 4)):
         (grad,) = torch.autograd.grad(encoder(batch_of(*lengths)).x.sum(), encoder.conv.weight)
         assert grad.abs().sum() > 0
@@ -61,13 +61,13 @@ def test_equal_ragged_and_empty_samples_and_columns_of_letters():
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12)])
 @pytest.mark.parametrize("kernel_size", [1, 4, 5])
-def test_both_strands(lengths, kernel_size):
+def test_both_strands_are_read(lengths, kernel_size):
     one = DNAEncoder(6, kernel_size, pool=1)
     both = DNAEncoder(6, kernel_size, pool=1, both_strands=True)
     both.load_state_dict(one.state_dict())
     batch = batch_of(*lengths)
     letters = batch.x.long().split(list(lengths))
-    other = [Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in letters]
-    on_other = one(Batch.from_data_list(other)).x.split(list(lengths))
-    expected = torch.maximum(one(batch).x, torch.cat([part.flip(0) for part in on_other]))
+    complements = [Data(x=torch.where(x < 4, 3 - x, x).flip(0)) for x in letters]
+    reversed_states = one(Batch.from_data_list(complements)).x.split(list(lengths))
+    expected = torch.maximum(one(batch).x, torch.cat([part.flip(0) for part in reversed_states]))
     assert_close(both(batch).x, expected)

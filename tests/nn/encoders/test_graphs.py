@@ -10,7 +10,7 @@ from tg_mlc.nn.encoders import MoleculeEncoder, NodeEncoder
 from tg_mlc.nn.encoders.graphs import CategoricalEmbedding
 
 
-def test_sum_of_embeddings():
+def test_categorical_embeddings_are_summed():
     embedding = CategoricalEmbedding([3, 2, 4], 8)
     out = embedding(torch.tensor([[2, 0, 3], [0, 1, 0]]))
     assert_close(out, embedding.weight[torch.tensor([[2, 3, 8], [0, 4, 5]])].sum(dim=1))
@@ -27,16 +27,16 @@ def test_nodes_become_components():
     assert components.x.shape == (5, 6)
     assert components.ptr.tolist() == [0, 2, 5]
     assert components.edge_index is components.to_label is None
-    assert encoder.lin.in_channels == 4  # as of the first input
+    assert encoder.lin.in_channels == 4  # The size comes from the first input.
 
 
-def test_a_component_speaks_to_its_own_label_only():
+def test_a_component_sends_to_its_own_label_only():
     dataset = Planted(num_samples=6, num_labels=4, degree=1)
     model = LaMP(NodeEncoder(8, 16), edgeless(4), num_feature_layers=0, num_steps=2).eval()
     batch = Batch.from_data_list([dataset[0], dataset[1]])
-    before = model(batch)
-    batch.x[4 + 2] += 1.0  # the third component of the second sample
-    assert (model(batch) != before).nonzero().tolist() == [[1, 2]]
+    original = model(batch)
+    batch.x[4 + 2] += 1.0  # This is the third component of the second sample.
+    assert (model(batch) != original).nonzero().tolist() == [[1, 2]]
 
 
 def test_feature_message_passing_keeps_the_labels_of_components():
@@ -48,7 +48,7 @@ def test_feature_message_passing_keeps_the_labels_of_components():
     assert_close(weights, torch.ones_like(weights))
 
 
-def test_molecules():
+def test_atoms_are_components_and_bonds_are_edges():
     pytest.importorskip("rdkit", reason="molecules need RDKit")
     from torch_geometric.utils import from_smiles
 

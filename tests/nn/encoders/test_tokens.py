@@ -33,18 +33,18 @@ def test_words_of_the_same_documents_start_alike():
     # The mean length is that of normalised states.
     assert (length @ frequency.float()) / frequency.sum() == pytest.approx(2**0.5)
     assert (start[10] == 0).all()
-    alike = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
-    same = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5
-    assert alike[same].mean() > alike[~same].mean() + 0.5
+    cosine = torch.nn.functional.normalize(start[:10]) @ torch.nn.functional.normalize(start[:10]).T
+    same_topic = torch.arange(10)[:, None] // 5 == torch.arange(10) // 5
+    assert cosine[same_topic].mean() > cosine[~same_topic].mean() + 0.5
     encoder.start_from_documents(documents)
     assert torch.equal(encoder.embedding.weight, start)
-    wide = BagEncoder(11, 64)  # with more channels than documents or words have directions
+    wide = BagEncoder(11, 64)  # It has more channels than there are documents or words.
     wide.start_from_documents(documents)
     assert wide.embedding.weight.isfinite().all()
-    assert wide.embedding.weight[:10].std(dim=0).min() > 0.1  # the rotation uses all channels
+    assert wide.embedding.weight[:10].std(dim=0).min() > 0.1  # All channels are used.
 
 
-def test_bags():
+def test_a_bag_has_the_embeddings_of_its_words():
     encoder = BagEncoder(10, 8)
     x, ptr, edge_index, edge_attr, _ = encoder(documents())
     assert torch.equal(x, encoder.embedding.weight[[4, 2, 7, 2]])
@@ -54,7 +54,7 @@ def test_bags():
     assert_close(weighted, x * torch.tensor([[1.0], [2.0], [0.0], [3.0]]))
 
 
-def test_words_that_are_not_kept_are_left_out():
+def test_words_that_are_not_kept_are_skipped():
     kept = torch.ones(10, dtype=torch.bool)
     kept[2] = False
     encoder = BagEncoder(10, 8, kept=kept)
@@ -82,13 +82,13 @@ def test_positions_start_again_in_every_document():
     assert ptr.tolist() == [0, 3, 4]
     position = x - encoder.embedding.weight[[4, 2, 7, 2]]
     assert_close(position[0], position[3])
-    for row, place in enumerate((1, 2, 3)):  # Positions are counted from one.
-        angles = [place / 10000 ** ((c - c % 2) / 8) for c in range(8)]
+    for row, number in enumerate((1, 2, 3)):  # Positions are counted from one.
+        angles = [number / 10000 ** ((c - c % 2) / 8) for c in range(8)]
         expected = [(math.cos if c % 2 else math.sin)(angle) for c, angle in enumerate(angles)]
         assert_close(position[row], torch.tensor(expected), atol=1e-6, rtol=0)
 
 
-def test_a_table_of_positions():
+def test_positions_may_come_from_a_table():
     table = torch.randn(3, 8)
     encoder = SequenceEncoder(10, 8, positions=table)
     x = encoder(documents()).x

@@ -15,7 +15,7 @@ def batch():
 
 
 @pytest.mark.parametrize("in_channels", [5, -1])
-def test_one_component(in_channels):
+def test_a_vector_becomes_one_component(in_channels):
     encoder = VectorEncoder(in_channels, 8)
     data = batch()
     x, ptr, edge_index, *_ = encoder(data)
@@ -24,7 +24,7 @@ def test_one_component(in_channels):
     assert edge_index is None
 
 
-def test_several_components_of_another_key():
+def test_an_attribute_may_become_several_components():
     encoder = VectorEncoder(3, 8, num_components=2, key="counts", scaling=LogCounts())
     data = batch()
     x, ptr, *_ = encoder(data)

@@ -19,7 +19,7 @@ from tg_mlc.ops import (
 SMALL = Shared(random_edges(10, 10, 5, seed=0), 1)
 
 
-def test_available_backends():
+def test_all_backends_are_available():
     assert set(available_backends()) >= {"reference", "scatter", "dense", "csr", "blocks", "triton"}
 
 
@@ -33,42 +33,42 @@ def test_available_backends():
     ],
     ids=["blocks", "small", "large", "edges"],
 )
-def test_explain_choice(pattern, choice):
+def test_explain_choice_names_the_backend(pattern, choice):
     assert explain_choice(*tensors(pattern), pattern).startswith(choice)
 
 
-def test_a_choice_that_numba_would_change_says_so(monkeypatch):
+def test_choices_that_numba_would_change_mention_numba(monkeypatch):
     sparse, complete = (Shared(random_edges(300, 300, size, seed=0), 2) for size in (3000, 300**2))
-    few, states = Shared(random_edges(30, 30, 99, seed=0), 2), torch.empty(600, 4, 16)
+    small, states = Shared(random_edges(30, 30, 99, seed=0), 2), torch.empty(600, 4, 16)
     for module in ("dense", "crossovers", "compressed", "blocks"):
         name = f"tg_mlc.ops.attention.{module}.numba_problem"
         monkeypatch.setattr(name, lambda: "is missing", raising=False)
     cases = (
         (sparse, False, True),
-        (few, False, True),
-        (few, True, False),
+        (small, False, True),
+        (small, True, False),
         (complete, False, False),
     )
-    for pattern, return_weights, says_so in cases:
+    for pattern, return_weights, mentions_numba in cases:
         query = states[: pattern.num_queries]
         choice = explain_choice(query, query, query, pattern, return_weights=return_weights)
-        ending = says_so * " do without the extra 'numba'"
+        ending = mentions_numba * " do without the extra 'numba'"
         assert choice.endswith("costs less than its edges" + ending)
 
 
-def test_scale():
+def test_the_default_scale_depends_on_the_channels():
     pattern = Blocks(ptr([2]), ptr([3]))
-    given = tensors(pattern)
-    by_default = graph_attention(*given, pattern)
-    assert torch.equal(by_default, graph_attention(*given, pattern, scale=0.5))
-    assert not torch.allclose(by_default, graph_attention(*given, pattern, scale=2.0))
+    states = tensors(pattern)
+    default = graph_attention(*states, pattern)
+    assert torch.equal(default, graph_attention(*states, pattern, scale=0.5))
+    assert not torch.allclose(default, graph_attention(*states, pattern, scale=2.0))
 
 
 @pytest.mark.parametrize("size", [(10,), (10, 2)])
 def test_a_boolean_bias_is_a_mask(size):
     pattern, mask = Blocks(ptr([2, 2]), ptr([3, 2])), torch.rand(size) > 0.5
-    given, bias = tensors(pattern), torch.zeros(size).masked_fill(~mask, -math.inf)
-    assert torch.equal(*(graph_attention(*given, pattern, edge_bias=one) for one in (mask, bias)))
+    states, bias = tensors(pattern), torch.zeros(size).masked_fill(~mask, -math.inf)
+    assert torch.equal(*(graph_attention(*states, pattern, edge_bias=one) for one in (mask, bias)))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_boolean_bias_is_a_mask(size):
         ({"backend": "fastest"}, ValueError, "'backend' to be 'auto' or one of"),
     ],
 )
-def test_errors(options, error, message):
+def test_invalid_arguments_are_refused(options, error, message):
     pattern = Blocks(ptr([2]), ptr([3]))
-    given = dict(zip(("query", "key", "value"), tensors(pattern), strict=True))
+    states = dict(zip(("query", "key", "value"), tensors(pattern), strict=True))
     with pytest.raises(error, match=re.escape(message)):
-        graph_attention(**{**given, "pattern": pattern, **options})
+        graph_attention(**{**states, "pattern": pattern, **options})
 
 
 @settings(max_examples=60)
@@ -99,9 +99,9 @@ def test_dense_weights_hold_each_weight_once(pattern):
     query, key = torch.randn(pattern.num_queries, 2, 3), torch.randn(pattern.num_keys, 2, 3)
     _, weights = graph_attention(query, key, key, pattern, return_weights=True)
     dense = to_dense_weights(pattern, weights)
-    _, listed = pattern.to_edge_list(weights)
-    torch.testing.assert_close(dense.sum(dim=(0, 2, 3)), listed.sum(dim=0))
-    assert int((dense != 0).sum()) == listed.numel()
+    _, edge_weights = pattern.to_edge_list(weights)
+    torch.testing.assert_close(dense.sum(dim=(0, 2, 3)), edge_weights.sum(dim=0))
+    assert int((dense != 0).sum()) == edge_weights.numel()
 
 
 EDGES = Edges(torch.tensor([[2, 0], [0, 1]]), 3, 3)

@@ -1,4 +1,4 @@
-"""Every backend against the oracle, and the oracle against the formula."""
+"""Every backend agrees with the oracle, 'reference', and the oracle agrees with the formula."""
 
 import math
 import re
@@ -15,12 +15,12 @@ from tg_mlc.ops import Blocks, Edges, Shared, available_backends, explain_choice
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
 
-#: That of GPUs has tests of its own.
+#: The backend for GPUs has its own tests.
 BACKENDS = [name for name in available_backends() if name != "triton"]
 OTHERS = [name for name in BACKENDS if name != "reference"]
-#: The patterns of backends that do not take all.
+#: The kinds of patterns for each backend that does not take all kinds.
 KINDS_OF = {"blocks": ("blocks", "ragged")}
-#: The backends that errors of the others advise, so that they must refuse nothing.
+#: Error messages of other backends recommend these backends, so these must refuse nothing.
 ADVISED = ("dense", "scatter", "reference", "auto")
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
@@ -58,10 +58,10 @@ def keeps_no_weights(backend):
     return registry.get(backend).refuse(call.shape) is not None
 
 
-#: How a backend refuses to derive a derivative.
+#: The message with which a backend refuses second derivatives.
 REFUSED = "second derivatives .got '{}'.; take 'reference' or 'scatter'"
 WITHOUT_WEIGHTS = {backend for backend in BACKENDS if keeps_no_weights(backend)}
-#: Backends, and whether weights are asked for.
+#: Pairs of a backend and whether weights are returned.
 WAYS = [
     (name, weights)
     for name in [*BACKENDS, "auto"]
@@ -78,9 +78,9 @@ def test_backends_agree_with_the_oracle(backend, dtype, data, heads, seed):
     return_weights = data.draw(st.booleans()) and backend not in WITHOUT_WEIGHTS
     tensors = inputs(pattern, heads, dtype, seed)
     bias = torch.randn(pattern.bias_size, heads, dtype=dtype) if with_bias else None
-    weighs = {"return_weights": return_weights}
-    expected = outputs_and_gradients(tensors, pattern, "reference", bias, **weighs)
-    actual = outputs_and_gradients(tensors, pattern, backend, bias, **weighs)
+    options = {"return_weights": return_weights}
+    expected = outputs_and_gradients(tensors, pattern, "reference", bias, **options)
+    actual = outputs_and_gradients(tensors, pattern, backend, bias, **options)
     assert len(actual) == len(expected)
     for one, other in zip(actual, expected, strict=True):
         assert one.shape == other.shape
@@ -90,7 +90,7 @@ def test_backends_agree_with_the_oracle(backend, dtype, data, heads, seed):
 
 @settings(max_examples=50)
 @given(pattern=patterns(), seed=st.integers(0, 2**31))
-def test_the_oracle_is_the_formula(pattern, seed):
+def test_the_oracle_equals_the_formula(pattern, seed):
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float64, seed))
     options = {"return_weights": True, "backend": "reference"}
     out, weights = graph_attention(query, key, value, pattern, **options)
@@ -133,7 +133,7 @@ def test_queries_without_neighbours_give_zeros(backend, pattern):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_huge_logits(backend):
+def test_outputs_and_gradients_of_huge_logits_are_finite(backend):
     pattern = Blocks(ptr([3, 3]), ptr([4, 2]))
     tensors = inputs(pattern, 2, torch.float32, seed=0, factor=1e4)
     for tensor in outputs_and_gradients(tensors, pattern, backend, None):
@@ -145,13 +145,13 @@ def test_huge_logits(backend):
     ("dtype", "tolerance", "under_autocast"),
     [(torch.bfloat16, 2e-2, False), (torch.float16, 2e-3, False), (torch.bfloat16, 2e-2, True)],
 )
-def test_half_precision(backend, dtype, tolerance, under_autocast):
+def test_half_precision_is_close_to_the_oracle(backend, dtype, tolerance, under_autocast):
     pattern = example(backend)
     tensors = inputs(pattern, 2, torch.float32 if under_autocast else dtype, seed=0, factor=3.0)
     exact = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None)
     with torch.autocast("cpu", dtype, enabled=under_autocast):
-        found = outputs_and_gradients(tensors, pattern, backend, None)
-    for one, other in zip(found, exact, strict=True):
+        actual = outputs_and_gradients(tensors, pattern, backend, None)
+    for one, other in zip(actual, exact, strict=True):
         assert under_autocast or one.dtype == dtype
         assert (one.double() - other).norm() < tolerance * other.norm()
 
@@ -179,17 +179,17 @@ def test_scores_may_be_larger_than_half_precision_can_express(
 
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)
-def test_a_bias_of_more_precision_does_not_change_the_type(backend, return_weights):
+def test_a_bias_of_higher_precision_does_not_change_the_dtype(backend, return_weights):
     pattern = example(backend)
     tensors, bias = inputs(pattern, 2, torch.float16, seed=0), torch.randn(pattern.bias_size, 2)
-    found = outputs_and_gradients(tensors, pattern, backend, bias, return_weights=return_weights)
-    assert {tensor.dtype for tensor in found[:-1]} == {torch.float16}
-    assert found[-1].dtype == torch.float32
+    actual = outputs_and_gradients(tensors, pattern, backend, bias, return_weights=return_weights)
+    assert {tensor.dtype for tensor in actual[:-1]} == {torch.float16}
+    assert actual[-1].dtype == torch.float32
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
 @pytest.mark.parametrize("sizes", [(0, 3), (4, 0), (0, 0)])
-def test_channels_may_be_missing(backend, sizes):
+def test_states_may_have_no_channels(backend, sizes):
     pattern = example(backend)
     query, key, value = (t.detach() for t in inputs(pattern, 2, torch.float32, seed=0))
     tensors = [query[:, :, : sizes[0]], key[:, :, : sizes[0]], value[:, :, : sizes[1]]]
@@ -242,7 +242,7 @@ def test_nan_is_not_taken_for_a_mask(backend):
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
-def test_no_sample_at_all(backend):
+def test_a_batch_may_have_no_samples(backend):
     pattern = Shared(random_edges(5, 5, 12, seed=0), 0)
     if backend == "blocks":
         pattern = Blocks(ptr([]), ptr([]))
@@ -254,25 +254,25 @@ def test_no_sample_at_all(backend):
 
 @pytest.mark.parametrize("backend", [*BACKENDS, "auto"])
 @pytest.mark.parametrize("num_nodes", [5, 200])
-def test_forward_mode_is_right_or_refused(backend, num_nodes):
+def test_forward_mode_derivatives_are_right_or_refused(backend, num_nodes):
     pattern = example(backend)
     if not isinstance(pattern, Blocks):
         pattern = Shared(random_edges(num_nodes, num_nodes, 12, seed=0), 2)
     query, key, _ = (t.detach() for t in inputs(pattern, 2, torch.float64, seed=0))
-    value = key  # as wide as the keys, which is when PyTorch takes a fused kernel
+    value = key  # PyTorch uses a fused kernel if values are as wide as keys.
 
-    def attend(moved):
-        return graph_attention(moved, key, value, pattern, backend=backend)
+    def attend(new_query):
+        return graph_attention(new_query, key, value, pattern, backend=backend)
 
     try:
-        _, slope = torch.func.jvp(attend, (query,), (query,))
+        _, derivative = torch.func.jvp(attend, (query,), (query,))
     except ValueError as error:
         if backend in ADVISED or "no forward-mode derivatives" not in str(error):
             raise
         return
     step = 1e-6
     expected = (attend(query * (1 + step)) - attend(query * (1 - step))) / (2 * step)
-    assert_close(slope, expected, atol=1e-6, rtol=1e-6)
+    assert_close(derivative, expected, atol=1e-6, rtol=1e-6)
 
 
 def check_transforms(tensors, pattern, backend):
@@ -281,9 +281,9 @@ def check_transforms(tensors, pattern, backend):
     def loss(query, backend=backend):
         return graph_attention(query, key, value, pattern, backend=backend).square().sum()
 
-    found = torch.func.grad(loss)(query)
+    gradient = torch.func.grad(loss)(query)
     query.requires_grad_()
-    assert_close(found, torch.autograd.grad(loss(query, "reference"), query)[0])
+    assert_close(gradient, torch.autograd.grad(loss(query, "reference"), query)[0])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -296,15 +296,15 @@ def test_transforms_are_right_or_refused(backend):
             raise
 
 
-@pytest.mark.parametrize("chosen", ["blocks", "csr"])
-def test_transforms_are_spared_what_they_cannot_take(chosen, monkeypatch):
+@pytest.mark.parametrize("preferred", ["blocks", "csr"])
+def test_auto_avoids_backends_that_cannot_take_transforms(preferred, monkeypatch):
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: 2)
-    sparse = chosen == "csr"
+    sparse = preferred == "csr"
     pattern = Blocks(ptr([200, 200]), ptr([300, 100]))
     pattern = Shared(random_edges(600, 600, 1800, seed=0), 2) if sparse else pattern
     tensors = inputs(pattern, 2, torch.float64, seed=0)
     tensors = [t.repeat(1, 1, 1 if sparse else 32) for t in tensors]
-    assert explain_choice(*tensors, pattern).startswith(chosen)
+    assert explain_choice(*tensors, pattern).startswith(preferred)
     check_transforms(tensors, pattern, "auto")
 
 
@@ -332,7 +332,7 @@ def test_second_derivatives_are_right_or_refused(backend, return_weights):
 
 
 @pytest.mark.parametrize("backend", ["csr", "dense", "scatter"])
-def test_a_graph_seen_in_inference_serves_training(backend):
+def test_a_graph_used_in_inference_can_be_used_in_training(backend):
     pattern = Shared(random_edges(5, 5, 12, seed=0), 2)
     tensors = inputs(pattern, 2, torch.float32, seed=0)
     with torch.inference_mode():
@@ -346,11 +346,11 @@ def test_dropout_keeps_the_mean(backend, return_weights):
     pattern = Blocks(ptr([2]), ptr([3]))
     tensors = [t.detach() for t in inputs(pattern, 1, torch.float64, seed=0)]
     exact = graph_attention(*tensors, pattern)
-    many = [tensor.repeat(1, 500, 1) for tensor in tensors]  # each head draws for itself
+    repeated = [tensor.repeat(1, 500, 1) for tensor in tensors]  # Each head draws its own mask.
     runs = []
     for _ in range(2):
         options = {"return_weights": return_weights, "backend": backend}
-        result = graph_attention(*many, pattern, dropout_p=0.5, **options)
+        result = graph_attention(*repeated, pattern, dropout_p=0.5, **options)
         runs.append(result if isinstance(result, Tensor) else result[0])
     assert not torch.equal(runs[0], runs[1])
     heads = torch.cat(runs, dim=1).unflatten(1, (1000, -1))
@@ -359,7 +359,7 @@ def test_dropout_keeps_the_mean(backend, return_weights):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dropout_p", [0.0, 0.5])
-def test_gradients_are_those_of_differences_and_of_the_weights_that_were_kept(backend, dropout_p):
+def test_gradients_equal_finite_differences_with_the_same_dropped_weights(backend, dropout_p):
     pattern = example(backend)
 
     def attend(*tensors):
@@ -369,7 +369,7 @@ def test_gradients_are_those_of_differences_and_of_the_weights_that_were_kept(ba
     assert torch.autograd.gradcheck(attend, inputs(pattern, 1, torch.float64, seed=0))
 
 
-def test_repeated_edges_count_as_often():
+def test_repeated_edges_count_several_times():
     pattern = Edges(torch.tensor([[0, 0, 1], [0, 0, 0]]), 1, 2)
     value = torch.tensor([[[3.0]], [[9.0]]])
     zeros = torch.zeros(2, 1, 1)

@@ -1,4 +1,4 @@
-"""Blocks that are divided among threads."""
+"""Blocks are divided among threads."""
 
 from threading import Thread
 
@@ -23,7 +23,7 @@ PATTERNS = {
 
 @pytest.fixture(autouse=True, params=["numba", "torch"])
 def _threads(request, monkeypatch):
-    """Three threads, both ways to weigh scores, and tiles of a few queries."""
+    """Sets three threads, one of the two softmax functions, and tiles of a few queries."""
     if request.param == "numba":
         pytest.importorskip("numba", reason="Numba is not installed")
     kernels = {"torch": lambda: blocks.TorchSoftmax, "numba": blocks.softmax}
@@ -50,17 +50,17 @@ def results(pattern, leaves, backend="blocks", **options):
     return [out, *torch.autograd.grad(out.square().sum(), leaves)]
 
 
-@pytest.mark.parametrize("kind", PATTERNS)
-@pytest.mark.parametrize("way", ["plain", "biased", "new memory is NaN"])
-def test_threads_agree_with_the_oracle_and_stay_as_many(kind, way):
-    pattern = PATTERNS[kind]
+@pytest.mark.parametrize("name", PATTERNS)
+@pytest.mark.parametrize("case", ["plain", "biased", "new memory is NaN"])
+def test_threads_agree_with_the_oracle_and_their_number_stays_the_same(name, case):
+    pattern = PATTERNS[name]
     leaves = tensors(pattern)
-    if way == "biased":
+    if case == "biased":
         if isinstance(pattern, Shared):
             pytest.skip("takes no bias along a shared graph")
         leaves.append(torch.randn(pattern.bias_size, 2, dtype=torch.float64).requires_grad_())
     expected = results(pattern, leaves, "reference")
-    torch.use_deterministic_algorithms(way == "new memory is NaN")
+    torch.use_deterministic_algorithms(case == "new memory is NaN")
     try:
         actual = results(pattern, leaves)
     finally:
@@ -69,9 +69,9 @@ def test_threads_agree_with_the_oracle_and_stay_as_many(kind, way):
     assert torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("kind", PATTERNS)
-def test_both_passes_drop_the_same_weights(kind):
-    pattern = PATTERNS[kind]
+@pytest.mark.parametrize("name", PATTERNS)
+def test_both_passes_drop_the_same_weights(name):
+    pattern = PATTERNS[name]
     leaves = tensors(pattern)
 
     def attend(*leaves):
@@ -80,17 +80,17 @@ def test_both_passes_drop_the_same_weights(kind):
 
     assert torch.autograd.gradcheck(attend, leaves, fast_mode=True)  # along a random direction
     leaves = [leaf.detach() for leaf in (*leaves[:2], torch.ones_like(leaves[2]))]
-    present = graph_attention(*leaves, pattern, backend="reference")
-    # Every head draws for itself.
+    exact = graph_attention(*leaves, pattern, backend="reference")
+    # Every head draws its own mask.
     leaves = [leaf.repeat(1, 100, 1) for leaf in leaves]
-    kept = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(4)]
-    mean = torch.stack(kept).unflatten(2, (100, 2)).mean(dim=(0, 2))
-    assert_close(mean, present, atol=0.2, rtol=0.0)
+    outputs = [graph_attention(*leaves, pattern, dropout_p=0.4, backend="blocks") for _ in range(4)]
+    mean = torch.stack(outputs).unflatten(2, (100, 2)).mean(dim=(0, 2))
+    assert_close(mean, exact, atol=0.2, rtol=0.0)
 
 
-@pytest.mark.parametrize("kind", PATTERNS)
-def test_dropout_does_not_depend_on_the_threads(kind):
-    pattern, actual = PATTERNS[kind], []
+@pytest.mark.parametrize("name", PATTERNS)
+def test_dropout_does_not_depend_on_the_number_of_threads(name):
+    pattern, actual = PATTERNS[name], []
     leaves = tensors(pattern)
     for num_threads in (1, 3):
         torch.set_num_threads(num_threads)
@@ -99,13 +99,13 @@ def test_dropout_does_not_depend_on_the_threads(kind):
 
 
 @pytest.mark.parametrize("num_keys", [1, 31, 32, 70])
-def test_single_precision_and_nan(num_keys):
+def test_single_precision_is_close_to_the_oracle_and_nan_stays_nan(num_keys):
     pattern = Blocks(ptr([9, 9]), ptr([num_keys, num_keys]))
     leaves = [leaf.detach().float().requires_grad_() for leaf in tensors(pattern, 16)]
     out = graph_attention(*leaves, pattern, backend="blocks")
     exact = graph_attention(*[leaf.double() for leaf in leaves], pattern, backend="reference")
-    actual, wanted = (torch.autograd.grad(result.square().sum(), leaves) for result in (out, exact))
-    for one, other in zip((out, *actual), (exact, *wanted), strict=True):
+    actual, expected = (torch.autograd.grad(x.square().sum(), leaves) for x in (out, exact))
+    for one, other in zip((out, *actual), (exact, *expected), strict=True):
         assert (one - other).norm() <= 1e-5 * other.norm().clamp(min=1e-3)
     leaves[0].data[4] = torch.nan
     out = graph_attention(*leaves, pattern, backend="blocks")
@@ -113,28 +113,28 @@ def test_single_precision_and_nan(num_keys):
     assert not out[[0, 1, 2, 3, *range(5, 18)]].isnan().any()
 
 
-def test_threads_that_are_born_during_a_call_stay_as_many(monkeypatch):
-    calls = []
+def test_a_call_does_not_change_the_number_of_threads_of_new_threads(monkeypatch):
+    counts = []
     product = blocks._product
 
-    def watched(*args):
-        born = Thread(target=lambda: calls.append(torch.get_num_threads()))
-        born.start()
-        born.join()
-        inside.add(torch.get_num_threads())
+    def spy(*args):
+        thread = Thread(target=lambda: counts.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+        inner_counts.add(torch.get_num_threads())
         return product(*args)
 
-    inside = set()
+    inner_counts = set()
     leaves = tensors(PATTERN)
     graph_attention(*leaves, PATTERN, backend="blocks")
-    monkeypatch.setattr(blocks, "_product", watched)
+    monkeypatch.setattr(blocks, "_product", spy)
     graph_attention(*leaves, PATTERN, backend="blocks").sum().backward()
-    assert set(calls) == {3}
-    assert inside == {1}
+    assert set(counts) == {3}
+    assert inner_counts == {1}
     assert torch.get_num_threads() == 3
 
 
-def test_inference_mode():
+def test_inference_mode_gives_the_same_output():
     leaves = tensors(PATTERN)
     expected = graph_attention(*leaves, PATTERN, backend="reference")
     with torch.inference_mode():
@@ -155,7 +155,7 @@ def test_large_ragged_blocks_are_preferred(queries, keys, channels, name):
     assert explain_choice(*tensors(pattern, channels), pattern).startswith(f"{name}: Blocks")
 
 
-def test_weights_are_recomputed_where_some_are_dropped():
+def test_blocks_recompute_weights_where_some_are_dropped():
     complete = Shared(random_edges(260, 260, 260**2, seed=0), 2)
     half = Shared(random_edges(260, 260, 260**2 // 2, seed=0), 2)
     queries = [torch.empty(complete.num_queries, 2, 64)] * 3
@@ -175,7 +175,7 @@ def test_weights_are_recomputed_where_some_are_dropped():
         (200, 3, 2**20, "blocks"),
     ],
 )
-def test_few_small_samples_are_left_to_products_that_several_threads_share(
+def test_few_or_small_samples_are_left_to_the_dense_backend(
     size, num_samples, tile, name, monkeypatch
 ):
     monkeypatch.setattr(blocks, "TILE", tile)
@@ -194,7 +194,7 @@ def test_few_samples_are_divided_among_many_threads():
         tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])
         rows = [task.rows for task in tasks if task.heads == slice(0, 1)]
         assert [row for part in rows for row in range(9)[part]] == list(range(9))
-        assert len(rows) == min(5, num_threads // 2)  # two queries are a tile
+        assert len(rows) == min(5, num_threads // 2)  # A tile has two queries.
     assert_close(*actual)
 
 
@@ -206,10 +206,10 @@ def test_parts_of_a_sum_in_half_precision_may_be_larger_than_it_holds():
     sign = torch.ones(400, 1, 1).half()
     sign[200:] = -1
     grad = torch.autograd.grad(out, leaves[2], (6e4 * sign).expand_as(out).contiguous())[0]
-    assert grad.abs().max() < 1  # as every weight is the same, it cancels
+    assert grad.abs().max() < 1  # Equal weights make the gradients cancel.
 
 
-def test_no_heads():
+def test_states_may_have_no_heads():
     empty = [leaf[:, :0].detach().requires_grad_() for leaf in tensors(PATTERN)]
     out = graph_attention(*empty, PATTERN, backend="blocks")
     assert out.shape == (14, 0, 4)
@@ -223,7 +223,7 @@ def test_a_complete_graph_takes_no_bias():
         graph_attention(*tensors(COMPLETE), COMPLETE, edge_bias=bias, backend="blocks")
 
 
-def test_the_same_weights_are_dropped_whatever_the_threads(monkeypatch):
+def test_forward_and_backward_drop_the_same_weights_for_any_number_of_threads(monkeypatch):
     pattern = Blocks(query_ptr=torch.tensor([0, 9]), key_ptr=torch.tensor([0, 7]))
     gradients = []
     for workers in (1, 4):

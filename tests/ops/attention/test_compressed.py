@@ -26,7 +26,7 @@ EDGES = random_edges(5, 5, 9, seed=0)
 
 
 @pytest.mark.usefixtures("installed")
-def test_prefers_edges_on_a_gpu():
+def test_sparse_patterns_are_preferred_on_a_gpu():
     for pattern in (EDGES, Shared(EDGES, 3)):
         assert TRITON.prefer(call(pattern)) == "is sparse, so only its edges are computed"
         assert TRITON.refuse(call(pattern)) is None
@@ -34,7 +34,7 @@ def test_prefers_edges_on_a_gpu():
     assert TRITON.prefer(call(Blocks(ptr([2]), ptr([3])))) is None
 
 
-def test_refuses_what_its_kernels_cannot(installed, monkeypatch):
+def test_calls_that_the_kernels_cannot_take_are_refused(installed, monkeypatch):
     assert "double precision" in (TRITON.refuse(call(EDGES, dtype=torch.float64)) or "")
     assert "weights are not kept" in (TRITON.refuse(call(EDGES, return_weights=True)) or "")
     assert "CUDA device" in (TRITON.refuse(call(EDGES, device="cpu")) or "")

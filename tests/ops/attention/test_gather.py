@@ -1,4 +1,4 @@
-"""torch-scatter's kernels, where it is installed and no derivatives are asked for."""
+"""torch-scatter's kernels run where it is installed and no derivatives are needed."""
 
 import math
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def segments(monkeypatch):
-    """Sees what torch-scatter is asked for."""
+    """Records the reductions that torch-scatter computes."""
     calls = []
 
     def spy(x, ptr, reduce):
@@ -29,7 +29,7 @@ def segments(monkeypatch):
     return calls
 
 
-def test_inference_is_what_training_computes(segments):
+def test_inference_equals_training(segments):
     pattern = random_edges(9, 7, 30, seed=0)
     options = {"dtype": torch.double, "requires_grad": True}
     tensors = [torch.randn(size, 2, 4, **options) for size in (9, 7, 7)]

@@ -22,13 +22,13 @@ def chosen(pattern=SHARED):
 
 @pytest.fixture(autouse=True)
 def _as_before():
-    """Whatever a test sets holds within its blocks alone."""
+    """Checks that every test leaves the choice of backends as it was."""
     before = chosen()
     yield
     assert chosen() == before not in ("reference", "scatter")
 
 
-def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_within_itself():
+def test_blocks_of_set_backend_may_be_nested_and_entered_again():
     reference = tg_mlc.set_backend("reference")
     with reference:
         with tg_mlc.set_backend("scatter"):
@@ -40,7 +40,7 @@ def test_set_backend_holds_within_its_block_which_may_be_entered_again_and_withi
         assert chosen() == "reference"
 
 
-def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile():
+def test_leaving_a_block_restores_the_backend_that_was_set_on_entry():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     with reference:
         assert chosen() == "reference"
@@ -49,7 +49,7 @@ def test_a_block_that_is_entered_late_gives_back_what_was_set_meanwhile():
         pass
 
 
-def test_blocks_may_be_left_in_any_order_as_those_of_threads_are():
+def test_blocks_may_be_left_in_any_order():
     reference, scatter = tg_mlc.set_backend("reference"), tg_mlc.set_backend("scatter")
     reference.__enter__()
     scatter.__enter__()
@@ -58,7 +58,7 @@ def test_blocks_may_be_left_in_any_order_as_those_of_threads_are():
     scatter.__exit__()
 
 
-def test_set_backend_holds_until_it_is_set_anew():
+def test_set_backend_holds_until_the_next_call():
     tg_mlc.set_backend("reference")
     try:
         assert chosen() == "reference"
@@ -66,15 +66,15 @@ def test_set_backend_holds_until_it_is_set_anew():
         tg_mlc.set_backend("auto")
 
 
-def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(monkeypatch):
-    taken = []
+def test_a_checkpoint_is_recomputed_in_another_thread_with_the_same_backend(monkeypatch):
+    names = []
     for name in ("dense", "scatter"):
         backend = registry.BACKENDS[name]
-        watched = replace(
+        recorded = replace(
             backend,
-            run=lambda call, backend=backend: taken.append(backend.name) or backend.run(call),
+            run=lambda call, backend=backend: names.append(backend.name) or backend.run(call),
         )
-        monkeypatch.setitem(registry.BACKENDS, name, watched)
+        monkeypatch.setitem(registry.BACKENDS, name, recorded)
     query = torch.randn(10, 2, 4, requires_grad=True)
     with tg_mlc.set_backend("scatter"):
         out = checkpoint(
@@ -83,7 +83,7 @@ def test_a_checkpoint_is_computed_anew_in_another_thread_with_the_same_backend(m
         backward = Thread(target=out.sum().backward)
         backward.start()
         backward.join()
-    assert taken == ["scatter", "scatter"]
+    assert names == ["scatter", "scatter"]
     assert query.grad is not None
 
 
@@ -100,7 +100,7 @@ def attend(query):
     return graph_attention(query, query, query, SHARED)
 
 
-def test_compiled_models_notice():
+def test_compiled_models_notice_a_change_of_backends():
     SHARED.graph.prepare()
     query = torch.randn(10, 2, 4)
     compiled = torch.compile(attend, fullgraph=FULL_GRAPH, backend="aot_eager")
@@ -126,7 +126,7 @@ def test_a_compiled_model_may_set_its_backend():
     assert_close(compiled(query), by_scatter(query))
 
 
-def test_errors():
+def test_invalid_backends_and_attributes_are_refused():
     with pytest.raises(ValueError, match=r"'backend' to be 'auto' or one of .* \(got 'fastest'\)"):
         tg_mlc.set_backend("fastest")
     with pytest.raises(ValueError, match=r"Expected backends or 'auto'"):

@@ -1,4 +1,4 @@
-"""The kernels for CPUs where threads share rows: hubs, portions, slices of larger tensors."""
+"""The kernels for CPUs are right for hubs, whose rows threads share, and for slices of tensors."""
 
 import multiprocessing
 
@@ -16,8 +16,8 @@ pytest.importorskip("numba", reason="Numba is not installed")
 from tg_mlc.ops.kernels import csr_cpu, csr_numba
 from tg_mlc.ops.kernels.graph import Graph
 
-#: Three threads however few the edges: every thread takes whole groups, or all share each. Outputs
-#: go past the caches if rows in double precision fill lines, as 16 channels do.
+#: Three threads run, however few the edges are. A thread takes whole groups, or all threads share
+#: each group. Outputs bypass the caches if rows fill cache lines, as 16 channels of doubles do.
 MODES = {"whole groups": {"LARGE": 2**30}, "shared groups": {"LARGE": 0}}
 
 
@@ -34,7 +34,7 @@ def _threads(request):
 
 
 def hub(num_nodes, num_spokes, seed):
-    """One label that nearly all attend to and that attends to nearly all, few edges elsewhere."""
+    """A graph whose hub shares edges in both directions with most nodes, and few other edges."""
     generator = torch.Generator().manual_seed(seed)
     spokes = torch.randperm(num_nodes, generator=generator)[:num_spokes]
     centre = torch.full_like(spokes, int(torch.randint(num_nodes, (1,), generator=generator)))
@@ -73,7 +73,7 @@ def check_against_the_oracle(pattern, heads=2, **options):
     share=st.floats(0, 1),
     channels=st.sampled_from([1, 5, 16, 48, 150]),
 )
-def test_rows_that_threads_share(num_nodes, num_samples, heads, seed, share, channels):
+def test_threads_that_share_rows_are_right(num_nodes, num_samples, heads, seed, share, channels):
     pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
     check_against_the_oracle(pattern, heads, seed=seed, channels=channels)
 
@@ -87,15 +87,15 @@ def dense_enough_for_tiles(num_nodes):
 
 @pytest.mark.parametrize("num_tiles", [1, 2, 5])
 @pytest.mark.parametrize("channels", [1, 7, 64, 136])
-def test_tiles(num_tiles, channels, monkeypatch):
+def test_tiles_agree_with_the_oracle(num_tiles, channels, monkeypatch):
     pattern = dense_enough_for_tiles(60)
     monkeypatch.setattr(csr_cpu, "TILE", 60 // num_tiles * channels * 8)
     assert pattern.graph.num_edges / 3 > csr_numba.EDGES_PER_TILE * num_tiles * 60 / 3 + 60
     check_against_the_oracle(pattern, channels=channels)
 
 
-def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch):
-    monkeypatch.setattr(csr_cpu, "TILE", 20 * 16 * 8)  # two tiles, if edges ascended
+def test_keys_of_grouped_edges_need_not_ascend(monkeypatch):
+    monkeypatch.setattr(csr_cpu, "TILE", 20 * 16 * 8)  # There would be two tiles if keys ascended.
     ptr, key, _ = dense_enough_for_tiles(40).graph.csr()
     descending = torch.cat([row.flip(0) for row in key.split(ptr.diff().tolist())])
     graph = Edges.from_csr(ptr, descending, 40, 40)
@@ -104,13 +104,13 @@ def test_edges_that_came_grouped_but_do_not_ascend(monkeypatch):
 
 
 @pytest.mark.parametrize("channels", [16, 48, 128, 136])
-def test_single_precision(channels):
+def test_single_precision_is_close_to_the_oracle(channels):
     pattern = Shared(hub(400, 300, seed=0), 2)
     tensors = [torch.randn(pattern.num_queries, 4, channels, requires_grad=True) for _ in range(3)]
     exact = graph_attention(*[tensor.double() for tensor in tensors], pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend="csr")
-    actual, wanted = (torch.autograd.grad(x.square().sum(), tensors) for x in (out, exact))
-    for one, other in zip([out, *actual], [exact, *wanted], strict=True):
+    actual, expected = (torch.autograd.grad(x.square().sum(), tensors) for x in (out, exact))
+    for one, other in zip([out, *actual], [exact, *expected], strict=True):
         assert (one - other).norm() < 2e-6 * other.norm()
 
 
@@ -130,7 +130,7 @@ def test_nan_stays_nan(degree):
 
 
 @pytest.mark.parametrize(("num_queries", "num_keys", "channels"), [(7, 3, 5), (2, 9, 5), (5, 6, 0)])
-def test_bipartite_and_without_channels_in_queries(num_queries, num_keys, channels):
+def test_graphs_may_be_bipartite_and_queries_empty(num_queries, num_keys, channels):
     pattern, actual = random_edges(num_queries, num_keys, 10, seed=0), []
     query = torch.randn(num_queries, 2, channels, dtype=torch.float64)
     key = torch.randn(num_keys, 2, channels, dtype=torch.float64)
@@ -143,7 +143,7 @@ def test_bipartite_and_without_channels_in_queries(num_queries, num_keys, channe
 
 @pytest.mark.parametrize("num_edges", [9, 14], ids=["weights kept", "sums kept"])
 @pytest.mark.parametrize("biased", [False, True])
-def test_the_operator_is_what_it_says(biased, num_edges):
+def test_the_operator_passes_the_checks_of_pytorch(biased, num_edges):
     graph = random_edges(4, 4, num_edges, seed=0)
     tensors = [torch.randn(8, 2, 3, requires_grad=True) for _ in range(3)]
     bias = torch.randn(num_edges, 2, requires_grad=True) if biased else None
@@ -152,7 +152,7 @@ def test_the_operator_is_what_it_says(biased, num_edges):
     torch.library.opcheck(torch.ops.tg_mlc.csr_attention, arguments)
 
 
-def test_edges_out_of_range_are_an_error_where_nobody_has_checked_them():
+def test_edges_out_of_range_that_were_not_validated_are_an_error():
     graph = Edges(torch.tensor([[0, 40], [1, 2]]), 3, 3, validate=False)
     ptr, key = torch.tensor([0, 0, 1, 2]), torch.tensor([0, 40])
     arguments = (ptr, key, torch.tensor([0, 1, 1, 1]), torch.tensor([1]), torch.tensor([0]))
@@ -162,16 +162,16 @@ def test_edges_out_of_range_are_an_error_where_nobody_has_checked_them():
         torch.ops.tg_mlc.csr_attention(x, x, x, None, *arguments, *options)
 
 
-def test_the_same_bits_every_time():
+def test_results_are_the_same_bits_every_time():
     pattern = Shared(hub(300, 250, seed=1), 3)
     first = results(pattern, 2, torch.float32, "csr")
     for _ in range(5):
-        again = results(pattern, 2, torch.float32, "csr")
-        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+        repeated = results(pattern, 2, torch.float32, "csr")
+        assert all(torch.equal(one, other) for one, other in zip(first, repeated, strict=True))
 
 
 def test_no_memory_is_read_before_it_is_written():
-    torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+    torch.use_deterministic_algorithms(True)  # This fills new memory with NaN.
     try:
         check_against_the_oracle(Shared(random_edges(20, 20, 50, seed=3), 2))
     finally:
@@ -179,7 +179,7 @@ def test_no_memory_is_read_before_it_is_written():
 
 
 @pytest.mark.parametrize("dropout_p", [0.0, 0.4, 1.0])
-def test_what_is_kept_changes_nothing(dropout_p, monkeypatch):
+def test_saving_weights_or_sums_gives_the_same_results(dropout_p, monkeypatch):
     pattern, actual = Shared(hub(60, 50, seed=2), 3), []
     tensors = [torch.randn(180, 2, 16, dtype=torch.float64, requires_grad=True) for _ in range(3)]
     bias = torch.randn(pattern.bias_size, 2, dtype=torch.float64, requires_grad=True)
@@ -187,12 +187,12 @@ def test_what_is_kept_changes_nothing(dropout_p, monkeypatch):
         monkeypatch.setattr(Graph, "keeps_weights", lambda self, channels, keeps=keeps: keeps)
         torch.manual_seed(0)
         out = graph_attention(*tensors, pattern, edge_bias=bias, dropout_p=dropout_p, backend="csr")
-        kept = out.grad_fn.saved_tensors[-1] if out.grad_fn is not None else out
-        assert kept.numel() == 6 * (pattern.graph.num_edges if keeps else 60)
-        once = torch.autograd.grad(out.square().sum(), [*tensors, bias], retain_graph=True)
-        again = torch.autograd.grad(out.square().sum(), [*tensors, bias])
-        assert all(torch.equal(one, other) for one, other in zip(once, again, strict=True))
-        actual.append([out, *once])
+        saved = out.grad_fn.saved_tensors[-1] if out.grad_fn is not None else out
+        assert saved.numel() == 6 * (pattern.graph.num_edges if keeps else 60)
+        first = torch.autograd.grad(out.square().sum(), [*tensors, bias], retain_graph=True)
+        second = torch.autograd.grad(out.square().sum(), [*tensors, bias])
+        assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+        actual.append([out, *first])
     assert_close(actual[1], actual[0])
 
 
@@ -216,7 +216,7 @@ def test_a_forked_process_gets_threads_of_its_own():
         child.join()
 
 
-def test_minus_infinity_takes_an_edge_out():
+def test_a_bias_of_minus_infinity_removes_an_edge():
     pattern = random_edges(6, 6, 36, seed=0)
     query = torch.randn(6, 1, 4)
     bias = torch.zeros(36)

@@ -1,6 +1,6 @@
-"""The kernels against the oracle: on a GPU, or in Triton's interpreter, which a test starts.
+"""The kernels agree with the oracle on a GPU, or in Triton's interpreter, which a test starts.
 
-Triton decides on import whether it interprets, so that the interpreter needs its own process:
+Triton chooses its interpreter when it is imported, so the interpreter needs its own process:
 ``TRITON_INTERPRET=1 pytest tests/ops/kernels/test_csr_triton.py``.
 """
 
@@ -63,7 +63,7 @@ PATTERNS = {
     "no-sample": Shared(random_edges(3, 3, 4, seed=0), 0),
     "blocks": Blocks(ptr([1, 2, 0]), ptr([2, 0, 1])),
 }
-#: Heads, their channels for keys, and for values.
+#: Numbers of heads, of channels of keys, and of channels of values.
 SIZES = [(1, 4, 4), (3, 6, 5), (2, 1, 3), (1, 20, 1)]
 
 
@@ -98,20 +98,20 @@ def check_against_the_oracle(tensors, pattern):
 
 @pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="runs in the interpreter already")
-def test_in_the_interpreter():
+def test_the_kernels_pass_these_tests_in_the_interpreter():
     plugins = ["-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, __file__]
     settings = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTEST_ADDOPTS": ""}
     options = {"cwd": ROOT, "env": {**os.environ, **settings}, "capture_output": True, "text": True}
-    done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
+    process = subprocess.run(command, check=False, **options)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert " passed" in process.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "with_bias"), [*((name, True) for name in PATTERNS), ("ragged", False)]
 )
-def test_agrees_with_the_oracle(device, name, with_bias):
+def test_the_kernels_agree_with_the_oracle(device, name, with_bias):
     pattern = PATTERNS[name].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     check_against_the_oracle(tensors if with_bias else tensors[:3], pattern)
@@ -122,7 +122,7 @@ def test_agrees_with_the_oracle(device, name, with_bias):
     [*((size, torch.float32) for size in SIZES), *(((1, 6, 5), dtype) for dtype in TOLERANCE)],
     ids=str,
 )
-def test_any_heads_channels_and_types(device, size, dtype):
+def test_the_kernels_take_any_heads_channels_and_dtypes(device, size, dtype):
     pattern = PATTERNS["small"].to(device)
     check_against_the_oracle(inputs(pattern, size, device, dtype), pattern)
 
@@ -144,11 +144,11 @@ def test_a_bias_can_take_edges_out(device):
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_huge_scores(device):
+def test_outputs_and_gradients_of_huge_scores_are_finite(device):
     pattern = PATTERNS["small"].to(device)
     query, key, *rest = inputs(pattern, (2, 6, 5), device)
-    found = outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern)
-    assert all(x.isfinite().all() for x in found)
+    actual = outputs_and_gradients([query * 1e5, key * 1e5, *rest], pattern)
+    assert all(x.isfinite().all() for x in actual)
 
 
 def test_rows_of_larger_tensors_are_not_copied(device):
@@ -169,8 +169,8 @@ def test_other_strides_are_copied(device):
     check_against_the_oracle([*tensors, bias[:, :1].expand_as(bias)], pattern)
 
 
-def test_offsets_beyond_32_bits(device):
-    """On a CPU the pages of the memory between the rows are never touched, hence never taken."""
+def test_offsets_may_exceed_32_bits(device):
+    """On a CPU, the pages between the rows are never touched, so they take no memory."""
     pattern = Edges(torch.tensor([[0, 4, 4], [0, 0, 4]], device=device), 5, 5)
     *tensors, _ = inputs(pattern, (2, 3, 3), device, torch.float16)
     memory = torch.empty(2**31 + 64, dtype=torch.float16, device=device)
@@ -179,7 +179,7 @@ def test_offsets_beyond_32_bits(device):
     check_against_the_oracle(copies, pattern)
 
 
-def test_always_gives_the_same_bits(device):
+def test_results_are_the_same_bits_every_time(device):
     pattern = PATTERNS["ragged"].to(device)
     tensors = inputs(pattern, (1, 6, 5), device)
     first, second = (outputs_and_gradients(tensors, pattern) for _ in range(2))
@@ -191,32 +191,32 @@ def attend_with_dropout(tensors, pattern, seed):
     return graph_attention(*tensors, pattern, dropout_p=0.4, backend="triton")
 
 
-def test_dropout_drops_its_share_anew_for_each_seed_sample_and_head(device):
+def test_dropout_is_drawn_anew_for_each_seed_sample_and_head(device):
     pattern = Shared(torch.zeros(2, 150, dtype=torch.long, device=device), 2, num_nodes=1)
     ones = [torch.ones(2, 2, 1, device=device)] * 3
     runs = [attend_with_dropout(ones, pattern, seed) for seed in (0, 0, 1)]
     assert torch.equal(runs[0], runs[1])
     means = torch.cat([runs[0], runs[2]]).flatten()
     assert means.unique().numel() == means.numel()
-    # Each is a mean of 150 numbers whose standard deviation is 0.8:
+    # Each mean is over 150 numbers whose standard deviation is 0.8.
     assert_close(means, torch.ones_like(means), atol=0.25, rtol=0)
 
 
-def test_gradients_with_dropout_are_those_of_the_weights_that_were_kept(device):
+def test_gradients_use_the_same_dropped_weights_as_the_output(device):
     graph = random_edges(3, 3, 7, seed=0).to(device)
     pattern = Shared(graph, 2)
     *tensors, _ = inputs(pattern, (2, 4, 3), device)
     # With unit vectors as values, the output of a query is its row of weights:
     units = torch.eye(3, device=device).repeat(2, 1).unsqueeze(1).expand(-1, 2, -1)
-    kept = attend_with_dropout([*tensors[:2], units], pattern, seed=3).view(2, 3, 2, 3) != 0
-    assert 0 < kept.sum() < 2 * 2 * 7
+    is_kept = attend_with_dropout([*tensors[:2], units], pattern, seed=3).view(2, 3, 2, 3) != 0
+    assert 0 < is_kept.sum() < 2 * 2 * 7
 
     def attend_again(query, key, value):
         query, key, value = (x.view(2, 3, 2, -1) for x in (query, key, value))
         score = torch.einsum("bihc,bjhc->bihj", query, key) / 2
         score = score.masked_fill(~graph.mask()[None, :, None], -torch.inf)
         weight = score.softmax(dim=-1).nan_to_num(0.0)
-        return torch.einsum("bihj,bjhc->bihc", weight * kept / 0.6, value).flatten(end_dim=1)
+        return torch.einsum("bihj,bjhc->bihc", weight * is_kept / 0.6, value).flatten(end_dim=1)
 
     leaves = [tensor.requires_grad_() for tensor in tensors]
     actual, expected = attend_with_dropout(leaves, pattern, seed=3), attend_again(*leaves)

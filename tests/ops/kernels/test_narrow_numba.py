@@ -1,4 +1,4 @@
-"""Kernels of narrow heads: exact at every width and size, with dropout, on any threads."""
+"""Kernels of narrow heads are right for every width and size, with dropout and threads."""
 
 import pytest
 import torch
@@ -26,11 +26,11 @@ def draw(pattern, channels, value_channels):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("channels", "value_channels"), [(1, 3), (16, 16), (20, 7), (32, 32)])
-def test_equals_the_oracle(channels, value_channels, threads, monkeypatch):
+def test_the_kernels_equal_the_oracle(channels, value_channels, threads, monkeypatch):
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: threads)
-    called = []
+    calls = []
     backward = narrow_numba.backward
-    monkeypatch.setattr(narrow_numba, "backward", lambda *args: called.append(1) or backward(*args))
+    monkeypatch.setattr(narrow_numba, "backward", lambda *args: calls.append(1) or backward(*args))
     pattern = blocks()
     tensors = draw(pattern, channels, value_channels)
     grad = torch.randn(pattern.num_queries, 3, value_channels)
@@ -39,14 +39,14 @@ def test_equals_the_oracle(channels, value_channels, threads, monkeypatch):
     expected = graph_attention(*exact, pattern, backend="reference")
     assert_close(out.double(), expected, rtol=1e-5, atol=1e-5)
     actual = [x.double() for x in torch.autograd.grad(out, tensors, grad)]
-    wanted = [*torch.autograd.grad(expected, exact, grad.double())]
-    assert_close(actual, wanted, rtol=1e-4, atol=1e-5)
-    assert called == [1]
-    assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # without neighbours
+    expected_grads = [*torch.autograd.grad(expected, exact, grad.double())]
+    assert_close(actual, expected_grads, rtol=1e-4, atol=1e-5)
+    assert calls == [1]
+    assert not out[pattern.query_ptr[4] : pattern.query_ptr[5]].any()  # no neighbours
 
 
 @pytest.mark.parametrize("scale", [0.25, 3.0])
-def test_gradients_are_those_of_what_was_dropped(scale):
+def test_gradients_use_the_same_dropped_weights_as_the_output(scale):
     pattern = Blocks(torch.tensor([0, 9, 20]), torch.tensor([0, 21, 37]))
     query, key, _ = draw(pattern, 16, 16)
     # The value of each key is a unit vector, so that the output is the weights.
@@ -56,16 +56,16 @@ def test_gradients_are_those_of_what_was_dropped(scale):
     options = {"scale": scale, "backend": "blocks"}
     weights = graph_attention(query, key, value, pattern, dropout_p=0.4, **options)
     doubles = [tensor.double() for tensor in (query, key, value)]
-    whole = graph_attention(*doubles, pattern, scale=scale, backend="reference")
-    exact = torch.where(weights != 0, whole / 0.6, 0.0)
+    all_weights = graph_attention(*doubles, pattern, scale=scale, backend="reference")
+    exact = torch.where(weights != 0, all_weights / 0.6, 0.0)
     assert_close(weights.double(), exact, rtol=1e-3, atol=1e-6)
     grad = torch.randn_like(weights)
     leaves = (query, key)
-    actual, wanted = (torch.autograd.grad(x, leaves, grad.to(x.dtype)) for x in (weights, exact))
-    assert_close(actual, wanted, rtol=1e-3, atol=1e-4)
+    actual, expected = (torch.autograd.grad(x, leaves, grad.to(x.dtype)) for x in (weights, exact))
+    assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_rate_of_dropout_and_seeds():
+def test_dropout_has_the_given_rate_and_follows_the_seed():
     pattern = Blocks(torch.tensor([0, 400]), torch.tensor([0, 32]))
     value = torch.eye(32).unsqueeze(1)
     zero = torch.zeros(400, 1, 8), torch.zeros(32, 1, 8)
