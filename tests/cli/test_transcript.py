@@ -1,4 +1,4 @@
-"""The transcript of the command line in the docs, run again."""
+"""Runs the transcript of the command line in the docs again."""
 
 from __future__ import annotations
 

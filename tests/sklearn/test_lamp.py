@@ -247,7 +247,7 @@ def test_texts_may_have_sets_of_label_names() -> None:
 )
 def test_texts_may_be_arrays_series_or_lists_of_words(convert: Any) -> None:
     scores = [small().fit(texts, SETS).predict_proba(texts) for texts in (TEXTS, convert(TEXTS))]
-    # "a" is a letter
+    # The word "a" is a single letter, so lists of words give slightly different scores.
     np.testing.assert_allclose(*scores, atol=0.2 if isinstance(convert(TEXTS), list) else 0)
 
 
