@@ -82,7 +82,7 @@ def test_a_label_that_never_occurs_gets_low_scores(kind):
     assert BASELINES[kind]().fit(X, y).predict_proba(X)[:, 1].max() < 0.1
 
 
-def test_sparse_features_are_the_same_as_dense_ones(kind):
+def test_sparse_and_dense_features_give_the_same_scores(kind):
     x = np.where(np.abs(X) > 0.3, X, 0)
     matrices, make = (x, sp.csr_array(x)), BASELINES[kind]
     dense, sparse = (make().fit(x[:150], Y[:150]).predict_proba(x[150:]) for x in matrices)

@@ -109,8 +109,8 @@ def test_a_module_sends_entries_at_a_threshold_to_the_left():
     """Thresholds of double precision lie between numbers of single precision."""
     forest = ForestBaseline(3).fit(X, Y)
     trees = forest._forests[0]
-    inner = np.flatnonzero(trees.left >= 0)
-    x = np.tile(X[:1], (len(inner), 1)).astype(np.float32)
-    x[np.arange(len(inner)), trees.feature[inner]] = trees.threshold[inner].astype(np.float32)
+    nodes = np.flatnonzero(trees.left >= 0)
+    x = np.tile(X[:1], (len(nodes), 1)).astype(np.float32)
+    x[np.arange(len(nodes)), trees.feature[nodes]] = trees.threshold[nodes].astype(np.float32)
     decisions = forest.module()(torch.from_numpy(x))
     np.testing.assert_allclose(decisions, forest.decision_function(x), atol=2e-5)

@@ -91,9 +91,9 @@ def test_held_out_scores_use_the_correlations_of_other_folds(num_labels):
 def test_only_samples_of_the_folds_have_held_out_scores():
     x, y = X[:30], correlated_labels(5)[:30]
     ridge, fold = KernelRidgeBaseline(0.2, 2.0, correlated=True), (np.arange(10, 30), np.arange(10))
-    once = ridge.held_out_scores(x, y, cv=[fold])
-    assert np.isnan(once[10:]).all()
-    np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[fold, fold]), once)
+    scores = ridge.held_out_scores(x, y, cv=[fold])
+    assert np.isnan(scores[10:]).all()
+    np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[fold, fold]), scores)
 
 
 def test_samples_that_are_too_alike_or_too_many_are_refused(monkeypatch):

@@ -38,7 +38,7 @@ class Toy(PublishedTable):
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    """A published data set whose file lies in the data folder, and nowhere else."""
+    """Registers a data set whose file lies only in the data folder."""
     module = ModuleType("toy_data")
     module.Toy = Toy
     shared = tmp_path / "shared" / "toy" / "raw" / "toy.csv"
@@ -47,11 +47,11 @@ def toy(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "toy_data", module)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     recorded = DatasetCard.of(Toy(tmp_path / "once")).statistics
-    known = registry.catalogue()
+    entries = registry.catalogue()
 
     def catalogue():
         facts = {"title": "two samples", "maker": "toy_data:Toy", "files": (Toy.files,), **recorded}
-        return {**known, "toy": RegistryEntry(name="toy", **facts)}
+        return {**entries, "toy": RegistryEntry(name="toy", **facts)}
 
     monkeypatch.setattr(registry, "catalogue", catalogue)
     return recorded

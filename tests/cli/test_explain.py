@@ -22,7 +22,7 @@ def explain(folder: Path, *options: str) -> tuple[int, Path]:
 
 @pytest.fixture(scope="module")
 def text(rows: Path) -> str:
-    """The report of three rows of the table that a model was trained on."""
+    """Returns the report of three rows of the table that a model was trained on."""
     options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad"]
     status, report = explain(rows, *options)
     assert status == 0
@@ -35,7 +35,7 @@ def data_of(text: str) -> dict:
 
 
 def cells_of(text: str) -> list[str]:
-    """The cells of the table of metrics."""
+    """Returns the cells of the table of metrics."""
     [table] = re.findall(r"<th scope=\"col\">share</th>.*?</table>", text, re.DOTALL)
     return re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", table)
 

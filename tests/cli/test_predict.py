@@ -117,12 +117,12 @@ def test_labels_in_lists_need_no_separator(tmp_path, capsys):
 def test_unknown_labels_are_reported_and_count_in_no_metric(fruit, write, capsys, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
-    known = write("known.csv", "\n".join(lines))
-    others = write("others.csv", "\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
-    assert run("evaluate", fruit / "model", csv=known) == 0
+    known_file = write("known.csv", "\n".join(lines))
+    other_file = write("others.csv", "\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
+    assert run("evaluate", fruit / "model", csv=known_file) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert run("evaluate", fruit / "model", csv=others) == 0
+    assert run("evaluate", fruit / "model", csv=other_file) == 0
     out, error = capsys.readouterr()
     assert out == printed.out
     assert "count in no metric: ['blue', 'pink'] (in 1 of the rows" in error

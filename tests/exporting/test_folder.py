@@ -137,11 +137,11 @@ def test_label_sets_of_a_coverage_are_exported(tmp_path, saved):
     label_sets = description["decisions"]["coverage 0.8 per label"]
     assert (label_sets["coverage"], label_sets["per"]) == (0.8, "label")
     decisions = golden["decision"]["coverage 0.8 per label"]
-    is_open = np.isnan(np.array(golden["inputs"]["given"], dtype=float)).all(axis=1)
-    assert [row is not None for row in decisions] == is_open.tolist()
-    applies = np.array(golden["probability"])[is_open] >= label_sets["thresholds"]
+    none_given = np.isnan(np.array(golden["inputs"]["given"], dtype=float)).all(axis=1)
+    assert [row is not None for row in decisions] == none_given.tolist()
+    applies = np.array(golden["probability"])[none_given] >= label_sets["thresholds"]
     assert [row for row in decisions if row is not None] == applies.astype(int).tolist()
-    frame = model.predict(np.array(golden["raw"])[is_open], coverage=0.8)
+    frame = model.predict(np.array(golden["raw"])[none_given], coverage=0.8)
     assert frame["decision"].to_numpy().tolist() == applies.tolist()
     assert sum(description["calibration"].values()) == 3
     check_by_readme(out)

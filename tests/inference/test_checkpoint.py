@@ -122,7 +122,7 @@ def test_files_cut_short_are_refused(trained, tmp_path, data, fraction):
             read(path)
 
 
-def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
+def test_weights_of_other_settings_are_refused_in_one_line(trained, data):
     def smaller():
         model = LabelModel()
         model.readout = torch.nn.Linear(3, 2)

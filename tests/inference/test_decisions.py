@@ -74,7 +74,7 @@ def test_calibration_improves_probabilities_and_keeps_decisions(hierarchical, tm
     new = samples(2000, seed=1)
     report, decisions = predictor.evaluate(new), predictor.predict(new)["decision"]
     calibrated = predictor.calibrate(samples(1000))
-    # Logits are twice what they should be.
+    # The logits of the network are twice the true logits.
     assert set(calibrated.stage(Calibration).methods) <= {"temperature", "platt"}
     assert "Calibration" in repr(calibrated)
     frame = calibrated.predict(new)
@@ -131,10 +131,10 @@ def test_only_models_of_present_labels_warn_of_absent_labels(masks, value, num_w
 
 
 def test_given_labels_of_samples_are_refused_with_a_coverage():
-    known = with_attribute(samples(), "given", samples().y)
+    dataset = with_attribute(samples(), "given", samples().y)
     predictor = network().conformalize(samples())
     with pytest.raises(ValueError, match="no 'given' labels with a coverage"):
-        predictor.predict(known, coverage=0.8)
+        predictor.predict(dataset, coverage=0.8)
 
 
 def test_a_model_of_given_labels_is_saved_unless_a_tensor_has_nan(tmp_path):

@@ -88,13 +88,13 @@ def test_a_network_of_given_labels_is_calibrated_by_lists_of_samples():
 def test_unreadable_rows_do_not_count_as_rows_to_predict(saved):
     pytest.importorskip("rdkit")
     model = tg_mlc.load(saved("molecules"))
-    known = [dict.fromkeys(model.label_names, 1), {}]
+    given = [dict.fromkeys(model.label_names, 1), {}]
     with pytest.warns(UserWarning, match="1 input cannot be read"):
-        frame = model.predict(["CCO", "no molecule("], given=known)
+        frame = model.predict(["CCO", "no molecule("], given=given)
     assert (frame["probability"].iloc[0] == 1).all()
     assert frame["probability"].iloc[1].isna().all()
     with pytest.raises(ValueError, match="all 2 labels given"):
-        model.predict(["CCO"], given=known[:1])
+        model.predict(["CCO"], given=given[:1])
 
 
 def test_of_samples_returns_a_model_with_its_own_thresholds(saved):

@@ -90,8 +90,8 @@ def test_the_folder_describes_the_model(result, folder):
 def test_predictions_are_a_frame_with_named_rows_and_columns(folder):
     loaded = tg_mlc.load(folder)
     frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
-    parts = frame.columns.get_level_values(0).unique().tolist()
-    assert parts == ["probability", "decision", "threshold"]
+    groups = frame.columns.get_level_values(0).unique().tolist()
+    assert groups == ["probability", "decision", "threshold"]
     assert frame["probability"].columns.tolist() == LABELS
     assert frame.index.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(frame["probability"], loaded.probabilities(NEW))

@@ -157,18 +157,18 @@ def test_requests_that_cannot_be_joined_are_computed_one_by_one(ask, models, mon
 
 def test_given_labels_change_only_their_own_input(ask, models):
     first = models["rows"].label_names[0]
-    answer, free_answer, unknown = ask(
+    answer, plain_answer, unknown = ask(
         post("rows", inputs=ROWS, given=[{first: 1}, None, {}]),
         post("rows", inputs=ROWS),
         post("rows", inputs=ROWS[:1], given=[{"no label": 1}]),
     )
-    given, free = values(answer), values(free_answer)
+    given, plain = values(answer), values(plain_answer)
     matrix = np.full((3, 3), np.nan)
     matrix[0, 0] = 1
     np.testing.assert_allclose(given, models["rows"].probabilities(ROWS, given=matrix), atol=1e-6)
-    assert abs(given[0, 1:] - free[0, 1:]).max() > 1e-4
+    assert abs(given[0, 1:] - plain[0, 1:]).max() > 1e-4
     assert given[0, 0] == 1
-    np.testing.assert_allclose(given[1:], free[1:], atol=1e-6)
+    np.testing.assert_allclose(given[1:], plain[1:], atol=1e-6)
     assert unknown.status_code == 422
 
 
@@ -271,8 +271,8 @@ def test_models_are_found_by_name_and_never_by_path(ask):
 
 
 def test_requests_need_a_valid_token(ask):
-    wrong, right = ({"headers": {"authorization": f"Bearer {word}"}} for word in ("guess", "two"))
-    others = ("GET", "/models", wrong), ("GET", "/metrics", right)
+    invalid, valid = ({"headers": {"authorization": f"Bearer {word}"}} for word in ("guess", "two"))
+    others = ("GET", "/models", invalid), ("GET", "/metrics", valid)
     requests = ("GET", "/health", {}), post("rows", inputs=ROWS), *others
     answers = ask(*requests, tokens=["one", "two"])
     assert [answer.status_code for answer in answers] == [200, 401, 401, 200]

@@ -64,10 +64,10 @@ def test_answers_do_not_depend_on_other_rows(data, ask, models):
     for result, expected in zip(results(together), alone, strict=True):
         check_equal(result, expected)
     clients = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    parts = [[row for row in range(len(rows)) if clients[row] == client] for client in {*clients}]
-    inputs = [[rows[row] for row in part] for part in parts]
+    groups = [[row for row in range(len(rows)) if clients[row] == client] for client in {*clients}]
+    inputs = [[rows[row] for row in group] for group in groups]
     answers = ask(*(post("table", inputs=batch) for batch in inputs))
-    for part, batch, answer in zip(parts, inputs, answers, strict=True):
-        for row, result in zip(part, results(answer), strict=True):
+    for group, batch, answer in zip(groups, inputs, answers, strict=True):
+        for row, result in zip(group, results(answer), strict=True):
             check_equal(result, alone[row])
         assert answer.json()["warnings"] == [*models["table"].answer(batch).warnings]

@@ -403,13 +403,13 @@ def test_auto_classifier_decides_by_label_sets(tmp_path: Path) -> None:
 def test_given_labels_stay_and_inform_other_labels(tmp_path) -> None:
     coin = np.random.default_rng(1).random(len(VALUES)) < 0.5
     classifier = AutoClassifier(seconds=0, given_masks="present", random_state=0)
-    classifier.fit(VALUES, [{"heads", "up"} if value else set() for value in coin])
+    classifier.fit(VALUES, [{"heads", "up"} if each else set() for each in coin])
     loaded = AutoClassifier.load(classifier.save(tmp_path / "model"))
-    for value in (classifier, loaded):
-        assert value.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
-        assert (value.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
-        scores = value.predict_proba(VALUES, given=[{}] * 60)
-        np.testing.assert_allclose(scores, value.predict_proba(VALUES))
+    for each in (classifier, loaded):
+        assert each.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
+        assert (each.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
+        scores = each.predict_proba(VALUES, given=[{}] * 60)
+        np.testing.assert_allclose(scores, each.predict_proba(VALUES))
     with pytest.raises(ValueError, match=r"\(got \['tails'\]\)"):
         classifier.predict(VALUES, given={"tails": 1})
     classes = AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int))

@@ -133,9 +133,9 @@ def test_calibrated_models_report_methods_and_keep_given_labels():
     expected = calibration.free.probabilities(scores).numpy()
     np.testing.assert_allclose(model.probabilities(dataset), expected, rtol=1e-12)
     assert calibration.masked is not None
-    known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
-    mask = ~np.isnan(known)
-    np.testing.assert_array_equal(model.probabilities(dataset, given=known)[mask], known[mask])
+    given = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
+    mask = ~np.isnan(given)
+    np.testing.assert_array_equal(model.probabilities(dataset, given=given)[mask], given[mask])
 
 
 FRESH = """
@@ -193,7 +193,7 @@ def test_saved_model_predicts_the_same_for_samples_and_raw_rows(
     np.testing.assert_array_equal(scores, fitted.probabilities(rows.tolist()))
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
-    assert '"sample"' not in content  # no training sample
+    assert '"sample"' not in content  # No training sample is saved.
 
 
 @pytest.mark.parametrize("rows", [30, 89, 90])

@@ -35,9 +35,9 @@ def many(monkeypatch):
 def test_models_do_not_depend_on_the_labels_of_held_out_samples(num_labels):
     split = _folds._split(np.arange(60) % 5, 0)
     options = {**_folds.SETTINGS["table"].model, "channels": 8}
-    parts = [samples(num_labels), samples(num_labels, changed=split.val)]
-    settings, batches = _folds.SETTINGS["table"], _folds.batches_of(parts[0])
-    fits = [_folds._train(settings, (part, split), options, 3, seed=0) for part in parts]
+    datasets = [samples(num_labels), samples(num_labels, changed=split.val)]
+    settings, batches = _folds.SETTINGS["table"], _folds.batches_of(datasets[0])
+    fits = [_folds._train(settings, (dataset, split), options, 3, seed=0) for dataset in datasets]
     assert fits[0].least != fits[1].least
     logits, expected = (_folds.logits_of(fit.model.eval(), batches) for fit in fits)
     assert torch.equal(logits, expected)
