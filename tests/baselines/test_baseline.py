@@ -43,7 +43,7 @@ BASELINES = {
     "gini": lambda: ForestBaseline(30, criterion="gini"),
     "trees": lambda: LabelTrees(2),
 }
-#: Each with a grid of two settings.
+#: Baselines that can be tuned, with a grid of two settings.
 TUNED = {
     LinearBaseline: [1e-4, 1.0],
     KernelRidgeBaseline: [(0.2, 0.3), (50.0, 30.0)],
@@ -58,7 +58,7 @@ def kind(request):
     return request.param
 
 
-def test_it_ranks_new_samples(kind):
+def test_baselines_rank_new_samples(kind):
     model = BASELINES[kind]().fit(X[:150], torch.from_numpy(Y[:150]))
     assert isinstance(model, Baseline)
     scores = model.predict_proba(X[150:])
@@ -69,7 +69,7 @@ def test_it_ranks_new_samples(kind):
 
 
 @pytest.mark.filterwarnings("ignore:Label trees count")
-def test_unknown_labels_are_no_obstacle(kind):
+def test_baselines_learn_from_partly_unknown_labels(kind):
     y = np.where(np.random.default_rng(1).random(Y.shape) < 0.2, NAN, Y)
     scores = BASELINES[kind]().fit(X[:150], y[:150]).predict_proba(X[150:])
     assert np.isfinite(scores).all()
@@ -82,7 +82,7 @@ def test_a_label_that_never_occurs_gets_low_scores(kind):
     assert BASELINES[kind]().fit(X, y).predict_proba(X)[:, 1].max() < 0.1
 
 
-def test_sparse_features_are_the_same_as_dense_ones(kind):
+def test_sparse_and_dense_features_give_the_same_scores(kind):
     x = np.where(np.abs(X) > 0.3, X, 0)
     matrices, make = (x, sp.csr_array(x)), BASELINES[kind]
     dense, sparse = (make().fit(x[:150], Y[:150]).predict_proba(x[150:]) for x in matrices)
@@ -90,7 +90,7 @@ def test_sparse_features_are_the_same_as_dense_ones(kind):
     np.testing.assert_allclose(dense, sparse, atol=0.03 if kind == "trees" else 2e-3)
 
 
-def test_it_needs_a_fit_to_as_many_inputs_as_targets(kind):
+def test_baselines_need_a_fit_with_equal_numbers_of_rows(kind):
     for method in ("predict_proba", "decision_function", "predict"):
         with pytest.raises(RuntimeError, match="'fit'"):
             getattr(BASELINES[kind](), method)(X)
@@ -98,7 +98,7 @@ def test_it_needs_a_fit_to_as_many_inputs_as_targets(kind):
         BASELINES[kind]().fit(X, Y[:50])
 
 
-def test_it_keeps_the_contract_of_scikit_learn(kind):
+def test_baselines_keep_the_contract_of_scikit_learn(kind):
     model = BASELINES[kind]()
     name, value = list(model.get_params().items())[-1]
     copy = clone(model)
@@ -115,13 +115,13 @@ def test_it_keeps_the_contract_of_scikit_learn(kind):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), expected)
 
 
-def test_held_out_scores_have_not_seen_the_labels(kind):
-    noise = (np.random.default_rng(3).random((200, 4)) < 0.4).astype(float)
-    wide = np.random.default_rng(4).standard_normal((200, 100))
-    held_out = BASELINES[kind]().held_out_scores(wide, noise, refit=False)
-    assert held_out.shape == noise.shape
+def test_held_out_scores_do_not_depend_on_their_own_labels(kind):
+    y = (np.random.default_rng(3).random((200, 4)) < 0.4).astype(float)
+    x = np.random.default_rng(4).standard_normal((200, 100))
+    held_out = BASELINES[kind]().held_out_scores(x, y, refit=False)
+    assert held_out.shape == y.shape
     assert np.isfinite(held_out).all()
-    assert abs(macro_roc_auc(noise, held_out) - 0.5) < 0.12
+    assert abs(macro_roc_auc(y, held_out) - 0.5) < 0.12
 
 
 def test_held_out_scores_come_with_a_fit_to_all_samples(kind):
@@ -132,19 +132,19 @@ def test_held_out_scores_come_with_a_fit_to_all_samples(kind):
     np.testing.assert_allclose(model.decision_function(X[:9]), expected, atol=tolerance)
 
 
-def test_held_out_scores_of_given_parts():
-    parts = [(np.arange(50, 200), np.arange(50)), (np.arange(50), np.arange(50, 200))]
-    held_out = LinearBaseline().held_out_scores(X, Y, cv=iter(parts))
-    for rest, rows in parts:
-        expected = LinearBaseline().fit(X[rest], Y[rest]).decision_function(X[rows])
-        np.testing.assert_array_equal(held_out[rows], expected)
+def test_held_out_scores_may_use_specified_folds():
+    folds = [(np.arange(50, 200), np.arange(50)), (np.arange(50), np.arange(50, 200))]
+    held_out = LinearBaseline().held_out_scores(X, Y, cv=iter(folds))
+    for train, test in folds:
+        expected = LinearBaseline().fit(X[train], Y[train]).decision_function(X[test])
+        np.testing.assert_array_equal(held_out[test], expected)
     for cv in (1, 201):
         with pytest.raises(ValueError, match="'cv' between 2 and the 200 samples"):
             LinearBaseline().held_out_scores(X, Y, cv=cv)
 
 
 @pytest.mark.parametrize("kind", TUNED)
-def test_tuning_takes_the_best_on_validation_data_and_its_state_says_the_same(kind):
+def test_tuning_selects_the_best_setting_and_the_model_can_be_restored(kind):
     model = kind.tuned(X[:80], Y[:80], X[80:], Y[80:], grid=TUNED[kind], metric=macro_roc_auc)
     values = [row[-1] for row in model.search]
     assert len(set(values)) == 2
@@ -152,8 +152,8 @@ def test_tuning_takes_the_best_on_validation_data_and_its_state_says_the_same(ki
     restored = kind().load_state_dict(model.state_dict())
     np.testing.assert_allclose(restored.predict_proba(X), model.predict_proba(X), atol=1e-5)
     assert (repr(restored), restored.search) == (repr(model), model.search)
-    again = kind().load_state_dict(restored.state_dict())
-    assert np.array_equal(again.decision_function(X), restored.decision_function(X))
+    second = kind().load_state_dict(restored.state_dict())
+    assert np.array_equal(second.decision_function(X), restored.decision_function(X))
     with pytest.raises(ValueError, match="'metric' to be defined"):
         kind.tuned(X, Y, X, Y, grid=TUNED[kind], metric=lambda y, scores: NAN)
     with pytest.raises(RuntimeError, match="'fit' to be called before 'state_dict'"):
@@ -185,7 +185,7 @@ def test_bad_parameters_are_named_by_fit(model, message):
 def test_frequencies_are_the_means_of_known_labels():
     y = torch.tensor([[1, 0, NAN, NAN], [1, 1, 0, NAN], [NAN, 0, 0, NAN]])
     baseline = LabelFrequency().fit(X[:3], y)
-    # The last label is never known: it gets the share of positives among all known entries.
+    # The last label is never known: it gets the fraction of positives among all known entries.
     np.testing.assert_allclose(baseline.predict_proba(["one", "two"]), [[1, 1 / 3, 0, 3 / 7]] * 2)
     assert repr(baseline) == "LabelFrequency()"
     assert evaluate(Y, LabelFrequency().fit(X, Y).predict_proba(X))["roc_auc_macro"] == 0.5
@@ -205,9 +205,9 @@ def sider_labels():
 
 def test_constant_scores_reach_the_published_f1_on_sider():
     y = sider_labels()
-    order, results = np.random.default_rng(0), []
+    generator, results = np.random.default_rng(0), []
     for _ in range(20):
-        train, val, test = np.split(order.permutation(len(y)), [1141, 1141 + 143])
+        train, val, test = np.split(generator.permutation(len(y)), [1141, 1141 + 143])
         baseline = LabelFrequency().fit(train, y[train])
         tuners = tune_thresholds(y[val], baseline.predict_proba(val))
         results.append(evaluate(y[test], baseline.predict_proba(test), tuners))

@@ -15,13 +15,13 @@ def gini(n_estimators=20, **kwargs):
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "gini"])
-def test_scores_are_those_of_scikit_learn(criterion):
+def test_scores_equal_those_of_scikit_learn(criterion):
     options = {"min_samples_leaf": 0.02, "random_state": 3}
     forest = ForestBaseline(20, criterion=criterion, **options).fit(X[:80], Y[:80])
     is_regressor = criterion == "squared_error"
     make = RandomForestRegressor if is_regressor else RandomForestClassifier
-    theirs = make(20, max_features="sqrt", **options).fit(X[:80], Y[:80])
-    columns = theirs.predict(X) if is_regressor else np.array(theirs.predict_proba(X))
+    reference = make(20, max_features="sqrt", **options).fit(X[:80], Y[:80])
+    columns = reference.predict(X) if is_regressor else np.array(reference.predict_proba(X))
     expected = columns if is_regressor else columns[..., 1].T
     np.testing.assert_allclose(forest.predict_proba(X), expected, atol=1e-12)
     options["random_state"] = 4
@@ -37,7 +37,7 @@ def test_squared_errors_count_unknown_labels_as_their_frequency():
     assert scores.mean() == pytest.approx(0.25, abs=0.05)
 
 
-def test_gini_grows_a_forest_for_each_label_once_some_are_unknown():
+def test_gini_grows_a_forest_per_label_where_labels_are_unknown():
     y = Y[:, :2].copy()
     y[0, 0] = y[29, 1] = NAN
     together, first = gini().fit(X, y), gini().fit(X[1:], y[1:, :1])
@@ -62,19 +62,19 @@ def test_gini_gives_labels_of_one_class_their_frequency(unknown):
 
 
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
-def test_scores_out_of_bag_of_what_no_tree_has_left_out():
+def test_samples_in_every_bag_get_label_frequencies():
     y = Y.copy()
     y[0, 1] = NAN
     model = gini()
-    # no tree has seen its label
+    # No tree has seen this label.
     assert model.held_out_scores(X, y)[0, 1] == model.decision_function(X[:1])[0, 1]
     frequency = LabelFrequency().fit(X, Y).decision_function(X[:1])
-    seen = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
-    assert 0.5 < seen.mean() < 0.75  # a tree is grown with 63% of all samples
+    in_bag = (gini(1).held_out_scores(X, Y) == frequency).all(axis=1)
+    assert 0.5 < in_bag.mean() < 0.75  # A tree is grown on 63% of all samples.
 
 
 @pytest.mark.parametrize("extra_trees", [False, True])
-def test_trees_of_random_combinations_hold_all_labels(extra_trees):
+def test_trees_of_random_combinations_predict_all_labels(extra_trees):
     y = Y.copy()
     y[0, 1] = NAN
     forest = ForestBaseline(40, max_outputs=2, extra_trees=extra_trees, min_samples_leaf=2)
@@ -91,16 +91,16 @@ def test_trees_of_random_combinations_hold_all_labels(extra_trees):
         ForestBaseline().load_state_dict(state)
 
 
-def test_extra_trees_are_those_of_scikit_learn():
-    theirs = ExtraTreesRegressor(7, max_features="sqrt", random_state=0).fit(X, Y)
-    ours = ForestBaseline(7, extra_trees=True)
-    held_out = ours.held_out_scores(X, Y)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict(X), atol=1e-12)
-    # which remember all samples
-    assert macro_roc_auc(Y, held_out) < macro_roc_auc(Y, ours.predict_proba(X)) == 1.0
+def test_extra_trees_equal_those_of_scikit_learn():
+    reference = ExtraTreesRegressor(7, max_features="sqrt", random_state=0).fit(X, Y)
+    forest = ForestBaseline(7, extra_trees=True)
+    held_out = forest.held_out_scores(X, Y)
+    np.testing.assert_allclose(forest.predict_proba(X), reference.predict(X), atol=1e-12)
+    # Extra trees remember all samples.
+    assert macro_roc_auc(Y, held_out) < macro_roc_auc(Y, forest.predict_proba(X)) == 1.0
 
 
-def test_enough_outputs_change_nothing():
+def test_max_outputs_of_all_labels_changes_nothing():
     forests = ForestBaseline(5), ForestBaseline(5, max_outputs=Y.shape[1])
     np.testing.assert_array_equal(*(forest.fit(X, Y).predict_proba(X) for forest in forests))
 
@@ -109,8 +109,8 @@ def test_a_module_sends_entries_at_a_threshold_to_the_left():
     """Thresholds of double precision lie between numbers of single precision."""
     forest = ForestBaseline(3).fit(X, Y)
     trees = forest._forests[0]
-    inner = np.flatnonzero(trees.left >= 0)
-    x = np.tile(X[:1], (len(inner), 1)).astype(np.float32)
-    x[np.arange(len(inner)), trees.feature[inner]] = trees.threshold[inner].astype(np.float32)
+    nodes = np.flatnonzero(trees.left >= 0)
+    x = np.tile(X[:1], (len(nodes), 1)).astype(np.float32)
+    x[np.arange(len(nodes)), trees.feature[nodes]] = trees.threshold[nodes].astype(np.float32)
     decisions = forest.module()(torch.from_numpy(x))
     np.testing.assert_allclose(decisions, forest.decision_function(x), atol=2e-5)

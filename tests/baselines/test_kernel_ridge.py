@@ -12,24 +12,24 @@ from tg_mlc.baselines import KernelRidgeBaseline, kernel_ridge
 X, Y = X[:90], Y[:90]
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
-def test_it_is_what_scikit_learn_fits(form):
-    model = KernelRidgeBaseline(gamma=0.2, alpha=0.3).fit(form(X[:60]), Y[:60])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_scores_equal_those_of_scikit_learn(convert):
+    model = KernelRidgeBaseline(gamma=0.2, alpha=0.3).fit(convert(X[:60]), Y[:60])
     reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3)
     reference.fit(X[:60], Y[:60] - Y[:60].mean(axis=0))
     expected = reference.predict(X) + Y[:60].mean(axis=0)
-    np.testing.assert_allclose(model.predict_proba(form(X)), np.clip(expected, 0, 1), atol=1e-9)
-    np.testing.assert_allclose(model.decision_function(form(X)), 2 * expected - 1, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(convert(X)), np.clip(expected, 0, 1), atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(convert(X)), 2 * expected - 1, atol=1e-9)
 
 
-def test_left_out_samples_get_what_a_model_without_them_says():
-    left_out = KernelRidgeBaseline(gamma=0.2, alpha=0.3).held_out_scores(X, Y)
+def test_held_out_scores_equal_those_of_a_model_without_the_sample():
+    held_out = KernelRidgeBaseline(gamma=0.2, alpha=0.3).held_out_scores(X, Y)
     centred = Y - Y.mean(axis=0)
     for sample in (0, 17, 89):
-        rest = np.arange(90) != sample
-        reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3).fit(X[rest], centred[rest])
+        train = np.arange(90) != sample
+        reference = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.3).fit(X[train], centred[train])
         expected = reference.predict(X[[sample]])[0] + Y.mean(axis=0)
-        np.testing.assert_allclose(left_out[sample], 2 * expected - 1, atol=1e-9)
+        np.testing.assert_allclose(held_out[sample], 2 * expected - 1, atol=1e-9)
 
 
 def test_unknown_labels_count_as_their_frequency():
@@ -44,7 +44,7 @@ def test_unknown_labels_count_as_their_frequency():
 
 
 def correlated_labels(num_labels):
-    """Noisy copies of a few columns, which are correlated, and one label with one value."""
+    """Returns noisy, correlated copies of a few columns, and a first label with one value."""
     rng = np.random.default_rng(0)
     columns = np.tile(Y, num_labels // Y.shape[1] + 1)[:, :num_labels]
     noisy = np.abs(columns - (rng.random(columns.shape) < 0.1))
@@ -52,7 +52,7 @@ def correlated_labels(num_labels):
 
 
 def kronecker(x, y, some, gamma, alpha):
-    """The regression of all entries at once, by the kernel of pairs of sample and label."""
+    """Returns the kernel of all pairs of sample and label, and the dual weights of the pairs."""
     distance = np.square(x[:, None] - x[None]).sum(axis=-1)
     z = some - some.mean(axis=0)
     z /= np.linalg.norm(z, axis=0).clip(1e-12)
@@ -60,7 +60,7 @@ def kronecker(x, y, some, gamma, alpha):
     return kernel, np.linalg.solve(kernel + alpha * np.eye(len(kernel)), y.ravel())
 
 
-@pytest.mark.parametrize("num_labels", [6, 40])  # fewer than samples, and more
+@pytest.mark.parametrize("num_labels", [6, 40])  # These are fewer labels than samples, and more.
 def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
     kernel, dual = kronecker(x, y - y.mean(axis=0), y, 0.2, 2.0)
@@ -73,27 +73,27 @@ def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
 
 
 @pytest.mark.parametrize("num_labels", [6, 40])
-def test_left_out_samples_get_the_correlations_of_other_parts(num_labels):
+def test_held_out_scores_use_the_correlations_of_other_folds(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
-    ridge, again = (KernelRidgeBaseline(0.2, 2.0, correlated=True) for _ in range(2))
+    ridge, second = (KernelRidgeBaseline(0.2, 2.0, correlated=True) for _ in range(2))
     first, rest = np.split(np.arange(30), [10])
-    left_out = ridge.held_out_scores(x, y, cv=iter([(rest, first), (first, rest)]))
+    held_out = ridge.held_out_scores(x, y, cv=iter([(rest, first), (first, rest)]))
     centred = y - y.mean(axis=0)
-    np.testing.assert_allclose(ridge.dual, again.fit(x, y).dual)
-    for sample, some in ((3, y[10:]), (20, y[:10])):
+    np.testing.assert_allclose(ridge.dual, second.fit(x, y).dual)
+    for sample, fold in ((3, y[10:]), (20, y[:10])):
         rest = np.arange(30) != sample
-        kernel = kronecker(x, centred, some, 0.2, 2.0)[0].reshape(30, num_labels, 30, num_labels)
-        dual = kronecker(x[rest], centred[rest], some, 0.2, 2.0)[1].reshape(29, num_labels)
+        kernel = kronecker(x, centred, fold, 0.2, 2.0)[0].reshape(30, num_labels, 30, num_labels)
+        dual = kronecker(x[rest], centred[rest], fold, 0.2, 2.0)[1].reshape(29, num_labels)
         expected = np.einsum("lnk,nk->l", kernel[sample][:, rest], dual) + y.mean(axis=0)
-        np.testing.assert_allclose(left_out[sample], 2 * expected - 1, atol=1e-8)
+        np.testing.assert_allclose(held_out[sample], 2 * expected - 1, atol=1e-8)
 
 
-def test_left_out_samples_are_those_of_the_parts():
+def test_only_samples_of_the_folds_have_held_out_scores():
     x, y = X[:30], correlated_labels(5)[:30]
-    ridge, part = KernelRidgeBaseline(0.2, 2.0, correlated=True), (np.arange(10, 30), np.arange(10))
-    once = ridge.held_out_scores(x, y, cv=[part])
-    assert np.isnan(once[10:]).all()
-    np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[part, part]), once)
+    ridge, fold = KernelRidgeBaseline(0.2, 2.0, correlated=True), (np.arange(10, 30), np.arange(10))
+    scores = ridge.held_out_scores(x, y, cv=[fold])
+    assert np.isnan(scores[10:]).all()
+    np.testing.assert_array_equal(ridge.held_out_scores(x, y, cv=[fold, fold]), scores)
 
 
 def test_samples_that_are_too_alike_or_too_many_are_refused(monkeypatch):
@@ -104,21 +104,21 @@ def test_samples_that_are_too_alike_or_too_many_are_refused(monkeypatch):
         KernelRidgeBaseline().fit(X, Y)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_a_restored_model_keeps_the_form_of_features(form):
-    model = KernelRidgeBaseline(0.2, 0.3).fit(form(X), Y)
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_a_restored_model_keeps_the_matrix_type_of_features(convert):
+    model = KernelRidgeBaseline(0.2, 0.3).fit(convert(X), Y)
     restored = KernelRidgeBaseline().load_state_dict(model.state_dict())
-    expected = model.predict_proba(form(X))
-    np.testing.assert_allclose(restored.predict_proba(form(X)), expected, atol=1e-5)
-    assert sp.issparse(restored.x) == (form is sp.csr_array)
+    expected = model.predict_proba(convert(X))
+    np.testing.assert_allclose(restored.predict_proba(convert(X)), expected, atol=1e-5)
+    assert sp.issparse(restored.x) == (convert is sp.csr_array)
 
 
-def test_many_samples_are_scored_some_at_a_time(monkeypatch):
+def test_samples_are_scored_in_chunks(monkeypatch):
     x = np.random.default_rng(0).normal(size=(20, 3))
     ridge = KernelRidgeBaseline(gamma=0.5, alpha=0.1).fit(x, (x > 0).astype(float))
-    at_once = ridge.decision_function(x)
+    expected = ridge.decision_function(x)
     monkeypatch.setattr(kernel_ridge, "_CHUNK", 7)
-    np.testing.assert_allclose(ridge.decision_function(x), at_once, rtol=1e-12)
+    np.testing.assert_allclose(ridge.decision_function(x), expected, rtol=1e-12)
     assert ridge.decision_function(x[:0]).shape == (0, 3)
 
 

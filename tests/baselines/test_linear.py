@@ -15,7 +15,7 @@ from tests.baselines.test_baseline import NAN, X, Y
 from tg_mlc.baselines import ChainEnsemble, ClassifierChain, LabelTrees, LinearBaseline
 
 
-def test_it_is_what_scikit_learn_fits():
+def test_linear_models_equal_those_of_scikit_learn():
     model = LinearBaseline("hinge", C=0.3).fit(sp.csr_array(X), Y)
     for label in range(3):
         expected = LinearSVC(C=0.3).fit(X, Y[:, label]).decision_function(X)
@@ -26,7 +26,7 @@ def test_it_is_what_scikit_learn_fits():
     np.testing.assert_allclose(logistic.predict_proba(X)[:, 1], expected, atol=1e-3)
 
 
-def test_long_indices_are_shortened():
+def test_sparse_matrices_may_have_long_indices():
     x = sp.csr_array(X)
     x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
     expected = LinearBaseline("logistic").fit(X, Y).weight
@@ -40,14 +40,14 @@ def test_scores_keep_the_order_of_distances():
     assert 0 < score.min() < score.max() < 1
 
 
-def test_unknown_labels_are_left_out():
+def test_unknown_labels_are_skipped():
     y = Y.copy()
     y[60:, 0] = np.nan
     model, reference = LinearBaseline().fit(X, y), LinearBaseline().fit(X[:60], Y[:60])
     np.testing.assert_allclose(model.weight[:, 0], reference.weight[:, 0], atol=1e-3)
 
 
-def test_a_label_of_one_class_gets_its_side():
+def test_a_label_of_one_class_is_predicted_with_certainty():
     y = Y.copy()
     y[:, 0], y[:, 1] = 0, 1
     score = LinearBaseline().fit(X, y).predict_proba(X)
@@ -55,7 +55,7 @@ def test_a_label_of_one_class_gets_its_side():
     assert score[:, 1].min() > 0.99
 
 
-def test_it_is_the_chain_of_scikit_learn():
+def test_chains_equal_those_of_scikit_learn():
     chain = ClassifierChain(C=1.0, random_state=3).fit(X[:150], Y[:150])
     estimator = LogisticRegression(C=1.0, solver="liblinear", random_state=0)
     reference = SklearnChain(estimator, order=chain.order_.tolist()).fit(X[:150], Y[:150])
@@ -63,8 +63,8 @@ def test_it_is_the_chain_of_scikit_learn():
     np.testing.assert_allclose(chain.predict_proba(X[150:]), expected, atol=1e-3)
 
 
-def test_labels_see_those_before_them():
-    # No linear function of the inputs tells these two labels, which are the same.
+def test_labels_of_a_chain_use_earlier_labels():
+    # Both labels are the XOR of two signs, which no linear function predicts.
     x = np.random.default_rng(0).standard_normal((300, 2))
     y = np.repeat((x[:, :1] > 0) ^ (x[:, 1:] > 0), 2, axis=1).astype(float)
     chain = ClassifierChain(order=None).fit(x, y)
@@ -72,7 +72,7 @@ def test_labels_see_those_before_them():
     assert abs(chain._links[1].weight[2, 0]) > 5 * np.abs(chain._links[1].weight[:2, 0]).max()
 
 
-def test_unknown_labels_count_as_what_was_predicted():
+def test_unknown_labels_of_a_chain_are_filled_with_predictions():
     y = Y.copy()
     y[100:, 0] = NAN
     chain = ClassifierChain(order=None).fit(X, y)
@@ -82,10 +82,10 @@ def test_unknown_labels_count_as_what_was_predicted():
     np.testing.assert_allclose(chain._links[1].weight, second.weight)
 
 
-def test_nothing_is_predicted_of_known_labels(monkeypatch):
+def test_chains_predict_only_unknown_labels_in_training(monkeypatch):
     rows, predict = [], LinearBaseline.predict_proba
-    counted = lambda self, x: rows.append(len(x)) or predict(self, x)  # noqa: E731
-    monkeypatch.setattr(LinearBaseline, "predict_proba", counted)
+    record = lambda self, x: rows.append(len(x)) or predict(self, x)  # noqa: E731
+    monkeypatch.setattr(LinearBaseline, "predict_proba", record)
     y = Y.copy()
     ClassifierChain().fit(X, y)
     assert rows == []
@@ -94,7 +94,7 @@ def test_nothing_is_predicted_of_known_labels(monkeypatch):
     assert rows == [len(y) - 100]
 
 
-def test_a_label_that_is_never_known_says_nothing():
+def test_a_label_that_is_never_known_does_not_change_others():
     y = Y.copy()
     y[:, 0] = NAN
     scores = ClassifierChain(order=None).fit(X, y).predict_proba(X)
@@ -102,15 +102,15 @@ def test_a_label_that_is_never_known_says_nothing():
     np.testing.assert_allclose(scores[:, 1:], expected, atol=1e-3)
 
 
-def test_an_ensemble_is_the_mean_of_its_chains_and_repeats():
-    ensemble, again = (ChainEnsemble(3, 0.5, random_state=1).fit(X, Y) for _ in range(2))
+def test_an_ensemble_is_the_mean_of_its_chains_and_repeatable():
+    ensemble, second = (ChainEnsemble(3, 0.5, random_state=1).fit(X, Y) for _ in range(2))
     scores = [chain.predict_proba(X) for chain in ensemble.estimators_]
     np.testing.assert_allclose(ensemble.predict_proba(X), np.mean(scores, axis=0))
     assert len({tuple(chain.order_) for chain in ensemble.estimators_}) > 1
-    np.testing.assert_array_equal(again.predict_proba(X), ensemble.predict_proba(X))
+    np.testing.assert_array_equal(second.predict_proba(X), ensemble.predict_proba(X))
 
 
-def test_without_the_package_the_extra_is_named(monkeypatch):
+def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.delitem(sys.modules, "napkinxc.models", raising=False)
     monkeypatch.setitem(sys.modules, "napkinxc", None)
     with pytest.raises(ImportError, match=r"tg_mlc\[extreme\]"):
@@ -122,7 +122,7 @@ def test_unknown_labels_do_not_apply_to_trees():
     pytest.importorskip("napkinxc")
     y = Y.copy()
     y[:40][Y[:40] == 0] = NAN
-    # Its solver stops early, and starts at random whatever the seed.
+    # The solver stops early and starts at random, whatever the seed.
     scores = [LabelTrees().fit(X, labels).predict_proba(X) for labels in (y, Y)]
     np.testing.assert_allclose(*scores, atol=0.03)
 

@@ -8,12 +8,12 @@ from tg_mlc.baselines import MLkNN
 
 
 def by_hand(x, y, at, k, s):
-    """The paper's algorithm, one label and one sample at a time; NaN is left out."""
+    """Returns the scores of a sample by the paper's algorithm, label by label; skips NaN."""
     distance = np.linalg.norm(x[:, None] - x[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
     nearest = distance.argsort(axis=1)[:, :k]
     near = np.linalg.norm(x - at, axis=-1).argsort()[:k]
-    out = []
+    scores = []
     for label in range(y.shape[1]):
         known = [n for n in range(len(x)) if not np.isnan(y[n, label])]
         counts = np.zeros((2, k + 1))
@@ -22,12 +22,12 @@ def by_hand(x, y, at, k, s):
         prior = (s + counts.sum(axis=1)) / (2 * s + len(known))
         likelihood = (s + counts) / (s * (k + 1) + counts.sum(axis=1, keepdims=True))
         no, yes = prior * likelihood[:, int(np.nansum(y[near, label]))]
-        out.append(yes / (yes + no))
-    return out
+        scores.append(yes / (yes + no))
+    return scores
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2])
-def test_it_counts_as_the_paper_does(share):
-    y = np.where(np.random.default_rng(1).random(Y.shape) < share, NAN, Y)
+@pytest.mark.parametrize("fraction", [0.0, 0.2])
+def test_scores_equal_those_of_the_paper(fraction):
+    y = np.where(np.random.default_rng(1).random(Y.shape) < fraction, NAN, Y)
     scores = MLkNN(n_neighbors=5, smoothing=0.5).fit(X[:120], y[:120]).predict_proba(X[120:130])
     np.testing.assert_allclose(scores, [by_hand(X[:120], y[:120], at, 5, 0.5) for at in X[120:130]])

@@ -22,7 +22,7 @@ from tg_mlc.graphs import tree
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)).astype(np.float32)
 Y = (X[:, :4] + RNG.normal(size=(60, 4)) > 0).astype(float)
-Y[:, 3] = 1.0  # a label of one class
+Y[:, 3] = 1.0  # This label has one class.
 NEW = np.concatenate([X, RNG.normal(size=(20, 7)).astype(np.float32)])
 
 BASELINES = [
@@ -49,7 +49,7 @@ def test_a_module_computes_the_decision_function(baseline):
 @pytest.mark.parametrize(
     "baseline", [LinearBaseline(), KernelRidgeBaseline(0.5), ForestBaseline(5)], ids=repr
 )
-def test_a_module_of_a_baseline_of_sparse_features_takes_dense_ones(baseline):
+def test_a_module_of_a_baseline_of_sparse_features_takes_dense_features(baseline):
     x = np.where(np.abs(X) > 0.3, X, 0)
     baseline.fit(sp.csr_array(x), Y)
     decisions = baseline.module()(torch.from_numpy(x))
@@ -68,9 +68,9 @@ def test_a_module_is_exported_for_any_number_of_samples(baseline):
 def test_a_module_keeps_its_weights_when_its_baseline_is_fitted_again():
     for baseline in (LinearBaseline(), NetworkBaseline(8, epochs=1)):
         module = baseline.fit(X, Y).module()
-        before = module(torch.from_numpy(X))
+        expected = module(torch.from_numpy(X))
         baseline.fit(X + X[::-1], Y)
-        assert torch.equal(module(torch.from_numpy(X)), before)
+        assert torch.equal(module(torch.from_numpy(X)), expected)
     module.double()
     assert all(weight.dtype == torch.float32 for weight in baseline.networks_[0].parameters())
 

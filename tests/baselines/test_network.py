@@ -19,7 +19,7 @@ def coherent_graph():
 
 
 @pytest.mark.parametrize("graph", [None, coherent_graph()], ids=["independent", "hierarchy"])
-def test_it_learns_and_is_made_again(graph):
+def test_networks_learn_and_are_restored(graph):
     y = ABOVE.copy()
     y[0, 0] = NAN
     network = NetworkBaseline(**SMALL, label_graph=graph)
@@ -34,7 +34,7 @@ def test_it_learns_and_is_made_again(graph):
     assert np.allclose(network.predict_proba(X), 1 / (1 + np.exp(-scores)))
 
 
-def test_equal_seeds_give_equal_networks_and_leave_other_random_numbers_alone():
+def test_equal_seeds_give_equal_networks_and_leave_global_random_state():
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
@@ -51,12 +51,12 @@ def test_equal_seeds_give_equal_networks_and_leave_other_random_numbers_alone():
     ("options", "match"),
     [({"hidden": 0}, "'hidden'"), ({"dropout": 1.0}, "'dropout'"), ({"epochs": 0}, "'epochs'")],
 )
-def test_settings_out_of_range(options, match):
+def test_settings_out_of_range_are_refused(options, match):
     with pytest.raises(ValueError, match=match):
         NetworkBaseline(**options).fit(X, Y)
 
 
-def test_pairs_of_a_state_are_labels():
+def test_pairs_of_a_state_must_be_labels():
     network = NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph())
     state = network.fit(X, ABOVE).state_dict()
     with pytest.raises(ValueError, match="'pairs' of labels below"):

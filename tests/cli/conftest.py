@@ -1,4 +1,4 @@
-"""Small tables, a short way to run commands, and models that the command line trained."""
+"""Small tables, a function that runs commands, and small trained models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tg_mlc.data import from_arrays
 
 
 def run(command: str, *words: object, **options: object) -> int:
-    """Runs a command, given words between spaces, further words, and options by name."""
+    """Runs a command, split at spaces, with further words and with options by name."""
     pairs = [word for name, value in options.items() for word in (f"--{name}", value)]
     return cli.main([*command.split(), *map(str, (*words, *pairs))])
 
@@ -37,7 +37,7 @@ def write_rows(path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with ``rows.csv`` and a model of it."""
+    """Returns a folder with ``rows.csv`` and a model trained on the file."""
     folder = tmp_path_factory.mktemp("rows")
     file = write_rows(folder / "rows.csv")
     assert run("train --labels tall,broad --seconds 0", csv=file, out=folder / "model") == 0
@@ -46,7 +46,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def plain_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model of five numbers that the command line did not train, with LaMP."""
+    """Returns the folder of a model of five numbers with LaMP, trained in Python."""
     X = np.random.default_rng(0).normal(size=(60, 5))
     dataset = from_arrays(X, (X[:, :3] > 0).astype(float), ["calm", "sad", "loud"], kind="vector")
     with pytest.MonkeyPatch.context() as patched:

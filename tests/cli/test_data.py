@@ -38,7 +38,7 @@ class Toy(PublishedTable):
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    """A published data set whose file lies in the data folder, and nowhere else."""
+    """Registers a data set whose file lies only in the data folder."""
     module = ModuleType("toy_data")
     module.Toy = Toy
     shared = tmp_path / "shared" / "toy" / "raw" / "toy.csv"
@@ -47,17 +47,17 @@ def toy(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "toy_data", module)
     monkeypatch.setenv("TG_MLC_DATA", str(tmp_path / "shared"))
     recorded = DatasetCard.of(Toy(tmp_path / "once")).statistics
-    known = registry.catalogue()
+    entries = registry.catalogue()
 
     def catalogue():
         facts = {"title": "two samples", "maker": "toy_data:Toy", "files": (Toy.files,), **recorded}
-        return {**known, "toy": RegistryEntry(name="toy", **facts)}
+        return {**entries, "toy": RegistryEntry(name="toy", **facts)}
 
     monkeypatch.setattr(registry, "catalogue", catalogue)
     return recorded
 
 
-def test_version_and_help(capsys):
+def test_version_and_help_are_printed(capsys):
     texts = {"version": f"tg-mlc {tg_mlc.__version__}", "help": "usage: tg-mlc"}
     for option, text in texts.items():
         with pytest.raises(SystemExit) as stop:
@@ -84,14 +84,14 @@ def test_list_and_cards_need_no_files(capsys):
         ("info yeast --root none", "which is none"),
     ],
 )
-def test_unknown_names_and_folders(command, message, tmp_path, monkeypatch, capsys):
+def test_unknown_names_and_folders_are_refused(command, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(f"data {command}") == 1
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_get_and_count_again(capsys, tmp_path, toy):
+def test_get_and_info_compare_statistics_with_the_record(capsys, tmp_path, toy):
     root = tmp_path / "data"
     assert run("data get toy", root=root) == 0
     assert capsys.readouterr().out == f"{registry.card('toy')}\nAs recorded.\n"
@@ -105,7 +105,7 @@ def test_get_and_count_again(capsys, tmp_path, toy):
     assert "nothing to compare with" in capsys.readouterr().out
 
 
-def test_data_sets_without_files_say_so(capsys, tmp_path):
+def test_data_sets_without_files_download_nothing(capsys, tmp_path):
     for command in ("get", "info"):
         assert run(f"data {command} planted", root=tmp_path) == 0
         printed = capsys.readouterr().out
@@ -113,16 +113,16 @@ def test_data_sets_without_files_say_so(capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interruption_while_samples_are_made_is_a_message(capsys, tmp_path, toy, monkeypatch):
+def test_an_interruption_gives_a_message(capsys, tmp_path, toy, monkeypatch):
     def interrupted(self):
-        raise KeyboardInterrupt  # as Ctrl-C does
+        raise KeyboardInterrupt  # Ctrl-C raises this error.
 
     monkeypatch.setattr(Toy, "read", interrupted)
     assert run("data get toy", root=tmp_path) == 130
     assert capsys.readouterr().err.splitlines()[-1] == "tg-mlc: interrupted; run it again"
 
 
-def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):
+def test_a_failed_download_gives_a_message(capsys, tmp_path, toy, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA")
     assert run("data get toy", root=tmp_path) == 1
     error = capsys.readouterr().err
@@ -133,7 +133,7 @@ def test_offline_is_a_message(capsys, tmp_path, toy, monkeypatch):
     assert "Traceback" not in error
 
 
-def test_a_wrong_file_is_a_message(capsys, tmp_path, toy):
+def test_a_wrong_file_gives_a_message(capsys, tmp_path, toy):
     raw = tmp_path / "toy" / "raw"
     raw.mkdir(parents=True)
     (raw / "toy.csv").write_bytes(b"<html>")
@@ -142,10 +142,10 @@ def test_a_wrong_file_is_a_message(capsys, tmp_path, toy):
     assert "is not the file it should be. Expected SHA-256" in error
     assert "run again to get the right file" in error
     assert not list((tmp_path / "toy").glob("processed/data.pt"))
-    assert run("data get toy", root=tmp_path) == 0  # from the data folder
+    assert run("data get toy", root=tmp_path) == 0  # The file comes from the data folder.
 
 
-def test_counting_again_downloads_nothing(capsys, tmp_path, toy, monkeypatch):
+def test_info_downloads_nothing(capsys, tmp_path, toy, monkeypatch):
     monkeypatch.setattr(Toy, "download", lambda self: pytest.fail("downloaded"))
     assert run("data info toy", root=tmp_path) == 1
     error = capsys.readouterr().err
@@ -155,7 +155,7 @@ def test_counting_again_downloads_nothing(capsys, tmp_path, toy, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["get", "info"])
-def test_a_damaged_file_is_a_message_that_says_force(capsys, tmp_path, toy, command):
+def test_a_damaged_file_gives_a_message_that_suggests_force(capsys, tmp_path, toy, command):
     root = tmp_path / "data"
     run("data get toy", root=root)
     processed = root / "toy" / "processed" / "data.pt"
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_a_message_that_says_force(capsys, tmp_path, toy, comm
     assert run("data info toy", root=root) == 0
 
 
-def test_mistakes_of_ours_show_their_traceback(tmp_path, toy, monkeypatch):
+def test_internal_errors_show_a_traceback(tmp_path, toy, monkeypatch):
     def break_down(self):
         raise RuntimeError("an operator is broken")
 
@@ -180,7 +180,7 @@ def test_mistakes_of_ours_show_their_traceback(tmp_path, toy, monkeypatch):
         run("data get toy", root=tmp_path)
 
 
-def test_without_the_extra(capsys, monkeypatch):
+def test_a_missing_extra_is_named(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "jsonargparse", None)
     assert run("data list") == 1
     assert 'pip install "tg_mlc[data]"' in capsys.readouterr().err
@@ -196,11 +196,11 @@ def test_a_closed_output_gives_no_message(command, line_buffering, capsys, monke
     stdout.reconfigure(line_buffering=line_buffering)
     monkeypatch.setattr(sys, "stdout", stdout)
     assert run(command) == 141
-    stdout.close()  # as Python does at exit
+    stdout.close()  # Python closes stdout at exit.
     assert capsys.readouterr().err == ""
 
 
-def test_other_errors_of_writing_are_a_message(capsys, monkeypatch):
+def test_other_write_errors_give_a_message(capsys, monkeypatch):
     def fill_up():
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -209,17 +209,17 @@ def test_other_errors_of_writing_are_a_message(capsys, monkeypatch):
     assert capsys.readouterr().err == "tg-mlc: [Errno 28] No space left on device\n"
 
 
-def test_the_command_can_be_interrupted_from_the_start():
+def test_the_command_line_starts_without_torch():
     code = "import sys, tg_mlc.cli; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"  # PyTorch takes seconds to import.
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert child.stdout == "False\n"  # PyTorch takes seconds to import.
 
 
-def test_as_a_module():
+def test_the_package_runs_as_a_module():
     command = [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 1
+    assert "Traceback" not in process.stderr
 
 
 def test_the_command_is_installed():
@@ -231,7 +231,7 @@ def test_the_command_is_installed():
 
 @pytest.fixture
 def table(tmp_path):
-    """Writes a table of 12 rows or more, from a function of their numbers."""
+    """Returns a function that writes a table, given a function from row numbers to rows."""
 
     def write(header, row, number=12):
         path = tmp_path / "a.csv"
@@ -241,7 +241,7 @@ def table(tmp_path):
     return write
 
 
-def test_a_file_is_checked(table, tmp_path, capsys):
+def test_data_check_prints_the_roles_of_columns(table, tmp_path, capsys):
     row = "{0},{0},{1},{2},1".format
     path = table("id,price,colour,odd,calm", lambda i: row(i, "rb"[i % 2], i % 3 or "x"))
     schema = tmp_path / "schema.yaml"
@@ -285,7 +285,7 @@ def test_typed_tables_are_checked_as_training_reads_them(tmp_path, capsys, cells
 @pytest.mark.parametrize(
     "name", ["Age (years)", "it's", 'a "b"', "a, b", "back\\slash", "x]", "größe"]
 )
-def test_the_options_that_a_message_names_cure_it(tmp_path, capsys, name):
+def test_the_options_named_in_a_message_solve_the_problem(tmp_path, capsys, name):
     path = tmp_path / "a.csv"
     with path.open("w", newline="") as file:
         rows = [[i * i, "x" if i == 5 else i * i % 7, i % 2] for i in range(12)]
@@ -304,7 +304,7 @@ def test_the_options_that_a_message_names_cure_it(tmp_path, capsys, name):
             ["C" * i + end for i in range(1, 7) for end in ("O", "N")],
             "molecule  perhaps inputs: pass --smiles 'what'",
         ),
-        (["CO", "CN", "C"], "category"),  # too few to tell
+        (["CO", "CN", "C"], "category"),  # Three values are too few to tell.
         ([f"town {i}" for i in range(12)], "category"),
     ],
     ids=["molecules", "few", "names"],
@@ -316,7 +316,7 @@ def test_categories_that_are_all_molecules_are_named(table, capsys, values, line
     assert line in capsys.readouterr().out.splitlines()[2]
 
 
-def test_likely_labels_are_named_and_patterns_find_them(table, capsys):
+def test_likely_labels_are_listed_and_patterns_match_labels(table, capsys):
     row = "{0},{1},{2},{3}".format
     path = table("size,a-x,a-y,b", lambda i: row(i * i, i % 2, "" if i % 3 else i // 3 % 2, 0))
     assert run("data check", csv=path) == 0
@@ -359,7 +359,7 @@ def test_a_schema_is_written_changed_and_used(table, tmp_path, capsys):
         ("--ignore zone,Size", "Expected a column of inputs"),
     ],
 )
-def test_options_beside_a_schema_win_or_are_refused(table, tmp_path, capsys, options, expected):
+def test_options_override_a_schema_or_are_refused(table, tmp_path, capsys, options, expected):
     schema, row = tmp_path / "schema.yaml", "{0},{1},{2},{3}".format
     path = table("zone,Size,calm,sad", lambda i: row(10 * (i % 3), i * i, i % 2, i % 3 // 2), 30)
     # Without --labels, columns of labels become numbers.
@@ -381,7 +381,7 @@ def test_a_warning_is_printed_once(table, capsys):
         assert capsys.readouterr().err.count("has the name of one that divides") == 1
 
 
-def test_arff_is_checked(tmp_path, capsys):
+def test_data_check_reads_arff(tmp_path, capsys):
     path, schema = tmp_path / "a.arff", tmp_path / "schema.yaml"
     attributes = [f"x{i} numeric" for i in range(40)]
     attributes += ["colour {red,green,blue}", "name string", "calm {0,1}"]

@@ -22,7 +22,7 @@ def explain(folder: Path, *options: str) -> tuple[int, Path]:
 
 @pytest.fixture(scope="module")
 def text(rows: Path) -> str:
-    """The report of three rows of the table that a model was trained on."""
+    """Returns the report of three rows of the table that a model was trained on."""
     options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--title", "Tall & broad"]
     status, report = explain(rows, *options)
     assert status == 0
@@ -35,7 +35,7 @@ def data_of(text: str) -> dict:
 
 
 def cells_of(text: str) -> list[str]:
-    """The cells of the table of metrics."""
+    """Returns the cells of the table of metrics."""
     [table] = re.findall(r"<th scope=\"col\">share</th>.*?</table>", text, re.DOTALL)
     return re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", table)
 
@@ -49,15 +49,15 @@ def test_rows_of_a_file_are_explained(text: str):
         assert f"row {row}" in sample["name"]
         truth = dict(zip(sample["labels"], sample["truth"], strict=True))
         assert truth == {0: int(row % 10 > 5), 1: int(row % 7 > 3)}
-    assert any(each["chosen"] and each["faithfulness"] is not None for each in data["methods"])
+    assert any(entry["chosen"] and entry["faithfulness"] is not None for entry in data["methods"])
 
 
-def test_metrics_are_those_of_all_rows(text: str):
+def test_metrics_are_computed_from_all_rows(text: str):
     cells = cells_of(text)
     assert cells[cells.index("tall") + 2] == "0.4"
     assert "80 rows" in unescape(text)
     assert "ECE" in cells
-    assert text.count("<polyline") == 1  # of the reliability
+    assert text.count("<polyline") == 1  # The polyline is the reliability curve.
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_metrics_are_those_of_all_rows(text: str):
         (["--csv", "rows.csv", "--given", "all"], r"all 2 labels given"),
     ],
 )
-def test_what_cannot_be_explained_is_refused(rows, options, message, monkeypatch, capsys):
+def test_wrong_options_are_refused(rows, options, message, monkeypatch, capsys):
     monkeypatch.chdir(rows)
     status, report = explain(rows, *options)
     assert status == 1
@@ -79,7 +79,7 @@ def test_what_cannot_be_explained_is_refused(rows, options, message, monkeypatch
     assert not report.exists()
 
 
-def test_given_labels_move_the_others(rows: Path):
+def test_given_labels_change_the_other_label(rows: Path):
     """The report shows what a known label changes, and metrics of the other label alone."""
     options = ["--csv", str(rows / "rows.csv"), "--rows", "3", "--method", "occlusion"]
     _, report = explain(rows, *options, "--given", "tall")
@@ -88,15 +88,15 @@ def test_given_labels_move_the_others(rows: Path):
     inputs, given = table[["height", "width"]], table[["tall"]]
     expected = tg_mlc.load(rows / "model").probabilities(inputs, given=given)
     for row, sample in enumerate(data["samples"]):
-        found = dict(zip(sample["labels"], sample["probability"], strict=True))
-        assert found == pytest.approx(dict(enumerate(expected[row])), abs=1e-3)
+        probabilities = dict(zip(sample["labels"], sample["probability"], strict=True))
+        assert probabilities == pytest.approx(dict(enumerate(expected[row])), abs=1e-3)
         assert "given labels" in str(sample["parts"])
     cells = cells_of(report.read_text("utf-8"))
-    shares = {name: cells[cells.index(name) + 2] for name in ("tall", "broad")}
-    assert shares == {"tall": "", "broad": f"{table['broad'].mean():.3g}"}
+    fractions = {name: cells[cells.index(name) + 2] for name in ("tall", "broad")}
+    assert fractions == {"tall": "", "broad": f"{table['broad'].mean():.3g}"}
 
 
-def test_rows_whose_labels_are_all_given_are_passed_over(rows: Path):
+def test_rows_whose_labels_are_all_given_are_skipped(rows: Path):
     table = pd.read_csv(rows / "rows.csv")
     table.loc[2:, "broad"] = None
     table.to_csv(rows / "part.csv", index=False)

@@ -1,4 +1,4 @@
-"""Hierarchies on the command line, from files as people have them to coherent predictions."""
+"""Tests hierarchies on the command line, from files of hierarchies to predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUS = (
 
 @pytest.fixture(scope="module")
 def clus(tmp_path_factory):
-    """A file of Clus, and a model of it."""
+    """Returns a folder with a file in the format of Clus and a model trained on the file."""
     folder = tmp_path_factory.mktemp("clus")
     lines = ["@attribute class hierarchical a,a/b,c,c/d,c/d/e", "@data"]
     for i in range(60):
@@ -45,7 +45,7 @@ def test_predictions_are_coherent(clus, capsys):
         assert all(above in names for names in named if below in names)
 
 
-def test_listed_labels_have_those_above_them(clus):
+def test_targets_include_the_ancestors_of_labels(clus):
     model = tg_mlc.load(clus / "model")
     inputs = inputs_of(model, str(clus / "model"), RowsFile())
     y = inputs.targets(next(iter(read_blocks(clus / "genes.arff"))), model, {})
@@ -55,12 +55,12 @@ def test_listed_labels_have_those_above_them(clus):
         assert (columns[below] <= columns[above]).all()
 
 
-def test_given_labels_say_what_holds_of_others(clus):
+def test_given_labels_determine_ancestors_and_descendants(clus):
     model = tg_mlc.load(clus / "model")
     rows = pd.DataFrame({"height": [1.0, 2], "width": [0.0, 1], "hue": ["red", "green"]})
-    found = model.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
-    assert found["probability"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 0]]
-    assert found["decision"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
+    frame = model.predict(rows, given=[{"c/d/e": 1}, {"c": 0}])
+    assert frame["probability"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert frame["decision"][["c", "c/d", "c/d/e"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
     with pytest.raises(
         ValueError, match=r"'given' to agree .*row 0, in which 'c/d' applies and 'c' above it"
     ):
@@ -75,14 +75,14 @@ def test_given_labels_say_what_holds_of_others(clus):
         ("a,a/b", "a/x", "line 7: Expected a path"),
     ],
 )
-def test_what_is_wrong_is_named(header, row, expected, tmp_path, capsys):
+def test_wrong_hierarchies_are_named(header, row, expected, tmp_path, capsys):
     text = f"{CLUS}@attribute class hierarchical {header}\n@data\n" + f"1,2,red,{row}\n" * 20
     (tmp_path / "a.arff").write_text(text)
     assert run("train", arff=tmp_path / "a.arff", out=tmp_path / "m") == 1
     assert expected in capsys.readouterr().err
 
 
-def test_labels_that_contradict_their_ancestors(tmp_path, capsys):
+def test_labels_that_contradict_their_ancestors_are_refused(tmp_path, capsys):
     rows = "".join(f"{i},{int(i % 3 > 0)},{int(i % 3 == 0)}\n" for i in range(20))
     (tmp_path / "a.csv").write_text(f"size,animal,dog\n{rows}")
     (tmp_path / "p.csv").write_text("child,parent\ndog,animal\n")

@@ -14,20 +14,20 @@ def table(path, labels="bound", **options):
 @pytest.mark.parametrize(
     ("kind", "cells"), [("smiles", "C,CO"), ("dna", "ACGT,TTTT"), ("text", "a b,c"), (None, "1,2")]
 )
-@pytest.mark.parametrize(("given", "mark"), [(";", ";"), (r"\t", "\t"), ("\t", "\t")])
-def test_what_stands_between_cells(kind, cells, given, mark, tmp_path):
+@pytest.mark.parametrize(("value", "delimiter"), [(";", ";"), (r"\t", "\t"), ("\t", "\t")])
+def test_delimiters_are_specified_or_recognized(kind, cells, value, delimiter, tmp_path):
     if kind == "smiles":
         pytest.importorskip("rdkit")
-    lines = [f"site{mark}bound", *(f"{cell}{mark}1" for cell in cells.split(",") * 5)]
+    lines = [f"site{delimiter}bound", *(f"{cell}{delimiter}1" for cell in cells.split(",") * 5)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
     columns = InputColumns.declared()(**({kind: "site"} if kind else {}))
-    for options in ({}, {"delimiter": given}):
+    for options in ({}, {"delimiter": value}):
         run = Run(TrainOptions(out=str(tmp_path / "model")), columns, table(tmp_path, **options))
         assert run.dataset.y.tolist() == [[1]] * 10
 
 
 @pytest.mark.parametrize("name", ["predicted", "reason", "liver;skin"])
-def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path):
+def test_ambiguous_names_of_labels_are_refused(name, tmp_path):
     columns = InputColumns.declared()()
     with pytest.raises(
         ValueError, match=f"Expected another name for the label '{name}' .*'predict --csv'"
@@ -37,8 +37,8 @@ def test_names_that_predictions_could_not_be_told_by_are_refused(name, tmp_path)
     inputs, _ = make_inputs(columns, table(tmp_path, name, label_separator="|"))
     assert inputs.labels == [name]
     (tmp_path / "table.csv").write_text(f"x,names\n1,bound|{name}\n" + "2,bound\n" * 9)
-    listed = table(tmp_path, "names", label_separator="|")
-    run = Run(TrainOptions(out=str(tmp_path / "model")), columns, listed)
+    options = table(tmp_path, "names", label_separator="|")
+    run = Run(TrainOptions(out=str(tmp_path / "model")), columns, options)
     if name == "liver;skin":
         assert run.dataset.label_names == ["bound", name]
     else:

@@ -1,4 +1,4 @@
-"""A kind of input of one's own has its options in every command that takes inputs."""
+"""A custom kind of input adds its options to every command that takes inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tg_mlc.inputs.kinds import KINDS, kinds_by_columns
 
 @pytest.fixture
 def toy():
-    """Strings of digits, by how often each occurs: a class, and one line of registration."""
+    """Registers a custom kind of input, strings of digits, for the time of a test."""
 
     class Toy(Digits):
         option, role, noun = "toy", "text", "a toy"
@@ -38,15 +38,15 @@ def toy():
     del INPUT_OPTIONS["toy"]
 
 
-def test_its_options_are_those_of_a_column_and_of_one_input(toy, tmp_path, monkeypatch, capsys):
+def test_options_of_a_custom_kind_take_a_column_or_one_input(toy, tmp_path, monkeypatch, capsys):
     toys = [f"{number:06d}" for number in range(0, 40_000, 997)]
-    lines = [f"{each},{int('9' in each)},{int(each.count('0') > 2)}" for each in toys]
+    lines = [f"{entry},{int('9' in entry)},{int(entry.count('0') > 2)}" for entry in toys]
     (tmp_path / "toys.csv").write_text("\n".join(["code,nine,zeros", *lines, "none,0,0"]))
     out, file = tmp_path / "model", tmp_path / "toys.csv"
     assert run("train --toy code --labels nine,zeros --seconds 0", csv=file, out=out) == 0
     capsys.readouterr()
     assert run("predict", out, "--json", toy="999999") == 0
-    assert {each["label"] for each in json.loads(capsys.readouterr().out)} == {"nine", "zeros"}
+    assert {entry["label"] for entry in json.loads(capsys.readouterr().out)} == {"nine", "zeros"}
     assert run("predict", out, toy="nine") == 1
     assert "Expected an input that can be read for --toy (got 'nine'" in capsys.readouterr().err
     assert run("predict", out, "--json", csv=file) == 1
@@ -62,7 +62,7 @@ def test_its_options_are_those_of_a_column_and_of_one_input(toy, tmp_path, monke
     assert explained == ["123"]
 
 
-def test_its_options_have_help(toy, capsys):
+def test_options_of_a_custom_kind_have_help(toy, capsys):
     columns = dict.fromkeys(("train", "data check"), "--toy COLUMN The column of toys.")
     for command, text in {**columns, "predict": "--toy TOY A toy.", "explain": "A toy."}.items():
         with pytest.raises(SystemExit):
@@ -70,11 +70,11 @@ def test_its_options_have_help(toy, capsys):
         assert text in " ".join(capsys.readouterr().out.split())
 
 
-def test_options_are_those_of_kinds():
+def test_input_options_equal_those_of_the_kinds():
     assert {name: kind.command_option for name, kind in kinds_by_columns().items()} == INPUT_OPTIONS
 
 
-def test_a_column_may_be_checked_as_of_its_kind(tmp_path, capsys):
+def test_data_check_accepts_the_kind_of_a_column(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("site,bound\n" + "ACGT,1\nACCT,0\n" * 6)
     assert run("data check --dna site --labels bound", csv=tmp_path / "a.csv") == 0
     assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["site", "dna"]

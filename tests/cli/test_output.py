@@ -10,7 +10,7 @@ from tg_mlc._options import SPELLING, argument
 from tg_mlc.cli._output import option, show
 
 
-def test_null_stands_for_numbers_that_json_lacks(capsys):
+def test_numbers_that_json_lacks_become_null(capsys):
     values = {"threshold": math.inf, "values": [-math.inf, math.nan, 0.5], "name": "ü"}
     show(values, "", as_json=True)
     printed = capsys.readouterr().out
@@ -29,7 +29,7 @@ def test_null_stands_for_numbers_that_json_lacks(capsys):
         ("max_lost", [0.25], "max_lost=0.25", ["--max_lost", "0.25"]),
     ],
 )
-def test_options_are_written_as_the_caller_writes_them(name, value, in_python, words):
+def test_options_are_spelled_as_in_python_or_on_the_command_line(name, value, in_python, words):
     assert argument(name, *value) == in_python
     token = SPELLING.set(option)
     assert shlex.split(argument(name, *value)) == words

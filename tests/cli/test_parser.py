@@ -75,7 +75,7 @@ def test_options_come_from_a_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", [*(n for n in _COMMANDS if n != "data"), "data check", "data get"])
-def test_help_has_groups_words_of_people_and_examples(name, capsys):
+def test_help_has_groups_and_examples_without_python_types(name, capsys):
     with pytest.raises(SystemExit):
         run(f"{name} --help")
     printed = capsys.readouterr().out
@@ -89,17 +89,17 @@ def test_help_has_groups_words_of_people_and_examples(name, capsys):
 
 
 def test_an_interruption_imports_nothing(monkeypatch):
-    """Packages that are half imported would fail to be imported again, in ways of their own."""
+    """A package whose import was interrupted would fail when it is imported again."""
 
-    def interrupted(*_):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "parse", interrupted)
+    monkeypatch.setattr(cli, "parse", interrupt)
     monkeypatch.setattr(cli, "_expected", lambda: pytest.fail("imported"))
     assert cli.main([]) == 130
 
 
-def test_help_does_without_pytorch():
+def test_help_does_not_import_pytorch():
     code = """
 import sys
 from tg_mlc import cli
@@ -111,7 +111,7 @@ for command in sys.argv[1:]:
 print(sorted({"torch", "sklearn", "pandas"} & sys.modules.keys()))
 """
     commands = ["--help", "predict --help", "tune --help", "data info --help", "trian"]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *commands], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert result.stdout.splitlines()[-1] == "[]"

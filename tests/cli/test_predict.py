@@ -18,7 +18,7 @@ from tg_mlc.cli._output import resumable
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
-# The attribute of the package with this name is the function.
+# The package's attribute "predict" is a function, so the module is imported by name.
 predicting = import_module("tg_mlc.cli.predict")
 
 
@@ -26,7 +26,7 @@ def read(text):
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_rows_of_a_file(rows, tmp_path, capsys):
+def test_predictions_of_a_file_equal_those_of_the_model(rows, tmp_path, capsys):
     paths = {"csv": rows / "rows.csv"}
     assert run("predict", rows / "model", **paths) == 0
     lines = read(capsys.readouterr().out)
@@ -41,11 +41,11 @@ def test_rows_of_a_file(rows, tmp_path, capsys):
     assert run("predict", rows / "model", out=tmp_path / "predictions.csv", **paths) == 0
     assert read((tmp_path / "predictions.csv").read_text()) == lines
     assert run("predict", rows / "model", "--json", **paths) == 0
-    first = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert first["tall"] == pytest.approx(float(lines[0]["tall"]))
+    record = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert record["tall"] == pytest.approx(float(lines[0]["tall"]))
 
 
-def test_evaluation_of_a_file(rows, write, capsys):
+def test_evaluate_prints_metrics_and_draws_reliability(rows, write, capsys):
     paths, picture = {"csv": rows / "rows.csv"}, rows / "reliability.svg"
     assert run("evaluate", rows / "model", "--json", **paths) == 0
     values = json.loads(capsys.readouterr().out)
@@ -54,14 +54,14 @@ def test_evaluation_of_a_file(rows, write, capsys):
     for name in ("roc_auc_macro", "ece_macro", "brier_macro"):
         assert f"{values[name]:.4f}" in printed
     assert "<circle" in picture.read_text()
-    one = write("one.csv", "height,width,tall,broad\n9,5,1,1\n")
-    assert run("evaluate", rows / "model", "--json", csv=one) == 0
+    one_row = write("one.csv", "height,width,tall,broad\n9,5,1,1\n")
+    assert run("evaluate", rows / "model", "--json", csv=one_row) == 0
     values = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert values["roc_auc_macro"] is None
     assert values["hamming_accuracy"] is not None
 
 
-def test_label_sets_of_a_coverage(tmp_path, capsys):
+def test_predict_gives_label_sets_of_a_coverage(tmp_path, capsys):
     file, model = write_rows(tmp_path / "rows.csv"), tmp_path / "model"
     options = "--labels tall,broad --seconds 0 --coverage_share 0.5"
     assert run(f"train {options}", csv=file, out=model) == 0
@@ -79,7 +79,7 @@ def test_label_sets_of_a_coverage(tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def fruit(tmp_path_factory):
-    """The folder with a model of texts and names of labels, of a file with semicolons."""
+    """Returns a folder with a file of texts, with semicolons, and a model trained on the file."""
     home = tmp_path_factory.mktemp("fruit")
     texts = ["plums", "a pear", "pears"] * 10
     lines = [f"{text};{'red,green' if i % 3 else 'red'}" for i, text in enumerate(texts)]
@@ -117,12 +117,12 @@ def test_labels_in_lists_need_no_separator(tmp_path, capsys):
 def test_unknown_labels_are_reported_and_count_in_no_metric(fruit, write, capsys, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     lines = ["body;colours", "plums;red", "a pear;red,green", "pears;red,green"]
-    known = write("known.csv", "\n".join(lines))
-    others = write("others.csv", "\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
-    assert run("evaluate", fruit / "model", csv=known) == 0
+    known_file = write("known.csv", "\n".join(lines))
+    other_file = write("others.csv", "\n".join([*lines[:3], "", "pears;blue,red,pink,green"]))
+    assert run("evaluate", fruit / "model", csv=known_file) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert run("evaluate", fruit / "model", csv=others) == 0
+    assert run("evaluate", fruit / "model", csv=other_file) == 0
     out, error = capsys.readouterr()
     assert out == printed.out
     assert "count in no metric: ['blue', 'pink'] (in 1 of the rows" in error
@@ -131,7 +131,7 @@ def test_unknown_labels_are_reported_and_count_in_no_metric(fruit, write, capsys
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory):
-    """The folder with a file of DNA, two rows of which cannot be read, and a model."""
+    """Returns a folder with a model of DNA and with files, some of whose rows cannot be read."""
     home = tmp_path_factory.mktemp("dna")
     lines = [f"{'ACGT' * (3 + i % 3)}{'TTTT' if i % 2 else 'GGGG'},{i % 2}" for i in range(20)]
     (home / "train.csv").write_text("\n".join(["site,bound", *lines]))
@@ -165,25 +165,25 @@ def test_rows_that_cannot_be_read_are_reported(pieces, capsys):
     assert "got row 1 (line 3): Expected letters of DNA" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypatch, capsys):
-    """Twice, each time in the midst of a block, as if the process had been killed."""
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_interrupted_prediction_resumes(options, pieces, tmp_path, monkeypatch, capsys):
+    """The command is stopped twice in the middle of a block, as if it had been killed."""
     monkeypatch.setattr(tables, "_BLOCK", 2)
     path, out = tmp_path / "new.csv", tmp_path / "out.csv"
     path.write_bytes((pieces / "new.csv").read_bytes() + b"\nACGT,1" * 5)
-    command = ["predict", pieces / "model", *form]
+    command = ["predict", pieces / "model", *options]
     assert run(*command, csv=path, out=tmp_path / "straight.csv") == 1
     capsys.readouterr()
-    straight, of_rows, blocks = (tmp_path / "straight.csv").read_bytes(), Predictions.of_rows, []
+    expected, of_rows, blocks = (tmp_path / "straight.csv").read_bytes(), Predictions.of_rows, []
 
-    def stops(*arguments):
+    def interrupt(*arguments):
         blocks.append(arguments[1])
         if len(blocks) in (2, 4):
             (tmp_path / ".out.csv.partial").open("ab").write(b"half a li")
             raise KeyboardInterrupt
         return of_rows(*arguments)
 
-    monkeypatch.setattr(Predictions, "of_rows", stops)
+    monkeypatch.setattr(Predictions, "of_rows", interrupt)
     for _ in range(2):
         assert run(*command, csv=path, out=out) == 130
         assert "run it again" in capsys.readouterr().err
@@ -191,21 +191,21 @@ def test_a_prediction_that_was_stopped_goes_on(form, pieces, tmp_path, monkeypat
     for name, value in (("metric", "f1_macro"), ("keep", "none")):
         assert run(*command, csv=path, out=out, **{name: value}) == 1
         assert f"(got another {name}); run that command again" in capsys.readouterr().err
-    before = path.read_bytes()
-    path.write_bytes(before + b"\nACGT,0")
+    content = path.read_bytes()
+    path.write_bytes(content + b"\nACGT,0")
     assert run(*command, csv=path, out=out) == 1
     assert "(got another csv)" in capsys.readouterr().err
-    path.write_bytes(before)
+    path.write_bytes(content)
     assert run(*command, csv=path, out=out) == 1
     assert "2 rows could not be read" in capsys.readouterr().err
-    assert out.read_bytes() == straight
-    assert len(blocks) == 7  # 5 blocks, two of which were begun twice
-    files = sorted(each.name for each in tmp_path.iterdir())
+    assert out.read_bytes() == expected
+    assert len(blocks) == 7  # Two of the five blocks are begun twice.
+    files = sorted(file.name for file in tmp_path.iterdir())
     assert files == ["new.csv", "out.csv", "straight.csv"]
 
 
 @pytest.mark.parametrize("error", [ValueError, MemoryError])
-def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monkeypatch):
+def test_refused_inputs_leave_no_partial_file(error, pieces, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK", 2)
 
     def refuse(table, *_):
@@ -217,8 +217,8 @@ def test_errors_of_the_input_leave_nothing_behind(error, pieces, tmp_path, monke
     paths = {"csv": pieces / "new.csv", "out": tmp_path / "out.csv"}
     with nullcontext() if error is ValueError else pytest.raises(error):
         assert run("predict", pieces / "model", **paths) == 1
-    left = {each.name for each in tmp_path.iterdir()}
-    assert left == (set() if error is ValueError else {".out.csv.partial", ".out.csv.notes"})
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == (set() if error is ValueError else {".out.csv.partial", ".out.csv.notes"})
 
 
 def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
@@ -230,12 +230,12 @@ def test_two_commands_do_not_write_to_one_file(rows, tmp_path, capsys):
 
 def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     loaded = tg_mlc.load(fruit / "model")
-    loaded.decision.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # whatever the scores are
+    loaded.decision.tuners["subset_accuracy"] = LabelSets([[1, 1]])  # All scores give this set.
     model = loaded.save(tmp_path / "model")
     command = ["predict --metric subset_accuracy", model]
     assert run(*command, "--json", text="plums") == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert [(each["decision"], each["threshold"]) for each in shown] == [(True, None)] * 2
+    records = json.loads(capsys.readouterr().out)
+    assert [(record["decision"], record["threshold"]) for record in records] == [(True, None)] * 2
     assert run(*command, text="plums") == 0
     for line in capsys.readouterr().out.splitlines()[-2:]:
         assert re.search("label sets +yes$", line)
@@ -245,7 +245,7 @@ def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     assert "0.6667  label sets" in capsys.readouterr().out
 
 
-def test_given_labels_of_rows(rows, write, capsys):
+def test_labels_of_rows_may_be_given(rows, write, capsys):
     new = write("new.csv", "height,width,tall,broad\n9,5,0,\n9,5,,\n9,5,1,0\n")
     assert run("predict", rows / "model", csv=new) == 0
     plain = read(capsys.readouterr().out)
@@ -263,7 +263,7 @@ def test_given_labels_of_rows(rows, write, capsys):
         assert [line["predicted"][:4] for line in read(capsys.readouterr().out)] == ["", "tall"]
 
 
-def test_given_labels_of_names(fruit, write, capsys):
+def test_labels_of_texts_may_be_given(fruit, write, capsys):
     new = write("new.csv", "body;colours\nplums;green\nplums;\n")
     assert run("predict", fruit / "model", csv=new, given="all") == 0
     lines = read(capsys.readouterr().out)
@@ -271,9 +271,9 @@ def test_given_labels_of_names(fruit, write, capsys):
     assert lines[1]["green"] != "1.0"
     command = ["predict --text plums --given green=0", fruit / "model"]
     assert run(*command, "--json") == 0
-    shown = {each["label"]: each for each in json.loads(capsys.readouterr().out)}
-    assert (shown["green"]["probability"], shown["green"]["decision"]) == (0.0, False)
-    assert [name for name, each in shown.items() if each.get("given")] == ["green"]
+    records = {record["label"]: record for record in json.loads(capsys.readouterr().out)}
+    assert (records["green"]["probability"], records["green"]["decision"]) == (0.0, False)
+    assert [name for name, record in records.items() if record.get("given")] == ["green"]
     assert run(*command) == 0
     assert re.search(r"green +0\.000 +given +no", capsys.readouterr().out)
 
@@ -300,21 +300,21 @@ def test_wrong_options_are_named(model, options, message, request, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_folders_without_a_model_of_the_command_line(plain_model, tmp_path, capsys):
+def test_folders_without_a_trained_model_are_refused(plain_model, tmp_path, capsys):
     assert run("predict", plain_model, text="a pear") == 1
     assert "to be trained by 'tg-mlc train'" in capsys.readouterr().err
     assert run("predict", tmp_path, text="a") == 1
     assert "to be the folder of a saved model" in capsys.readouterr().err
 
 
-def test_the_columns_of_the_file_stand_beside_its_predictions(rows, write, capsys):
+def test_columns_of_the_file_are_copied_beside_predictions(rows, write, capsys):
     new = write("new.csv", "Width,name,HEIGHT,tall\n5,ann,9,1\n5,bob,tall,\n3,cy,,0\n")
     command = ["predict", rows / "model"]
     assert run(*command, csv=new) == 1
     out, error = capsys.readouterr()
     lines = read(out)
-    own = ["Width", "name", "HEIGHT", "tall (in the file)"]
-    assert list(lines[0]) == [*own, "predicted", "tall", "broad", "reason"]
+    columns = ["Width", "name", "HEIGHT", "tall (in the file)"]
+    assert list(lines[0]) == [*columns, "predicted", "tall", "broad", "reason"]
     assert [line["name"] for line in lines] == ["ann", "bob", "cy"]
     assert [line["tall (in the file)"] for line in lines] == ["1", "", "0"]
     assert [bool(line["tall"]) for line in lines] == [True, False, True]
@@ -328,14 +328,14 @@ def test_the_columns_of_the_file_stand_beside_its_predictions(rows, write, capsy
     assert "is 'name' meant?" in capsys.readouterr().err
 
 
-def test_blank_lines_of_texts_keep_their_place(fruit, write, capsys):
+def test_blank_lines_of_texts_keep_their_rows(fruit, write, capsys):
     assert run("predict", fruit / "model", csv=write("new.csv", "body\nplums\n\npears\n")) == 0
     assert [line["body"] for line in read(capsys.readouterr().out)] == ["plums", "", "pears"]
 
 
 @pytest.fixture(scope="module")
 def with_lamp(tmp_path_factory):
-    """A model of the rows with LaMP, however busy the machine is."""
+    """Returns a model of rows that contains LaMP, even on a busy machine."""
     home = tmp_path_factory.mktemp("rows")
     path = write_rows(home / "rows.csv")
     with pytest.MonkeyPatch.context() as patched:
@@ -346,7 +346,7 @@ def with_lamp(tmp_path_factory):
 
 
 @pytest.mark.parametrize("size", ["1e300", "-1e39", "3e38"])
-def test_too_large_numbers_are_left_blank(size, with_lamp, write, monkeypatch, capsys):
+def test_rows_with_too_large_numbers_are_left_blank(size, with_lamp, write, monkeypatch, capsys):
     monkeypatch.setattr(tables, "_BLOCK", 2)
     text = f"height,width,tall,broad\n1,2,0,0\n9,4,1,0\n{size},5,1,1\n5,6,0,1\n"
     file = write("new.csv", text)

@@ -1,4 +1,4 @@
-"""The command ``tg-mlc serve``, as a process of its own."""
+"""Tests the command ``tg-mlc serve`` in a separate process."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
     process = subprocess.Popen(command)
     url, headers = f"http://127.0.0.1:{port}", {"authorization": "Bearer secret"}
     try:
-        end = time.monotonic() + 120
-        while not is_ready(url) and time.monotonic() < end:
+        deadline = time.monotonic() + 120
+        while not is_ready(url) and time.monotonic() < deadline:
             time.sleep(0.1)
         body = {"inputs": [[0.1, 0.2, 0.3, 0.4, 0.5]] * 1000}
-        # A client of its own for each request takes longer to make than the server to end.
+        # Requests share a client: making four clients takes longer than the server's end.
         client = httpx.Client(base_url=url, headers=headers, timeout=60)
         with client, ThreadPoolExecutor(4) as threads:
             post = partial(client.post, "/models/model/predict", json=body)
@@ -63,7 +63,7 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
         ("--also nothing", "Expected 'nothing' to be the folder of a saved model"),
     ],
 )
-def test_refusals(options, message, plain_model, write, capsys):
+def test_wrong_options_are_refused(options, message, plain_model, write, capsys):
     options = options.format(plain_model, write("tokens", ""))
     assert run(f"serve {plain_model} {options}") == 1
     assert message in capsys.readouterr().err

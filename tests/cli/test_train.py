@@ -32,7 +32,7 @@ def files(folder):
     return sorted(path.name.split("-")[0] for path in folder.iterdir())
 
 
-def test_the_folder_holds_the_model_alone(rows):
+def test_the_folder_holds_only_the_model(rows):
     assert files(rows / "model") == ["model.json", "weights"]
     facts = tg_mlc.load(rows / "model").facts
     names = {"columns": ["height", "width"], "labels": ["tall", "broad"]}
@@ -63,7 +63,7 @@ def sites(path):
         (sites, "--dna site --labels b*", {"dna": "ACGTACGTACGTTTTT"}, ["bound"]),
     ],
 )
-def test_from_file_to_named_predictions(write, options, new, labels, train, tmp_path, capsys):
+def test_trained_models_predict_named_labels(write, options, new, labels, train, tmp_path, capsys):
     if "smiles" in new:
         pytest.importorskip("rdkit")
     file, out = write(tmp_path / "table.csv"), tmp_path / "model"
@@ -79,7 +79,7 @@ def test_from_file_to_named_predictions(write, options, new, labels, train, tmp_
     assert json.loads(capsys.readouterr().out)["roc_auc_macro"] > 0.6
 
 
-def test_an_sdf_becomes_a_model_that_predicts_sdf_and_csv(tmp_path, capsys):
+def test_a_model_of_an_sdf_predicts_sdf_and_csv(tmp_path, capsys):
     chem = pytest.importorskip("rdkit.Chem")
     drugs, sdf, out = tmp_path / "drugs.csv", tmp_path / "drugs.sdf", tmp_path / "model"
     lines = write_drugs(drugs).read_text().splitlines()
@@ -106,7 +106,7 @@ def test_an_sdf_becomes_a_model_that_predicts_sdf_and_csv(tmp_path, capsys):
     assert run("evaluate", out, sdf=sdf) == 1
 
 
-def test_columns_of_words(train, tmp_path, capsys):
+def test_columns_of_words_are_categories(train, tmp_path, capsys):
     file, out = tmp_path / "fruit.csv", tmp_path / "model"
     rows = [f"{('red', 'green', 'blue')[i % 3]},{i % 5},{int(i % 3 == 0)}" for i in range(60)]
     file.write_text("\n".join(["colour,size,ripe", *rows]))
@@ -136,21 +136,21 @@ def test_an_interruption_leaves_no_model(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "end"),
+    ("seconds", "pattern"),
     [
         (0, r"; LaMP is left out, because the time was too short to train it\.$"),
         (12, r", LaMP \d\.\d\d\.$"),
     ],
 )
-def test_the_parts_of_a_model_are_printed(seconds, end, train, tmp_path, monkeypatch):
+def test_the_parts_of_a_model_are_printed(seconds, pattern, train, tmp_path, monkeypatch):
     train_little(monkeypatch, max_epochs=1)
     printed = train(write_rows(tmp_path / "rows.csv"), "--labels tall,broad", seconds)
     [line] = [line for line in printed.splitlines() if line.startswith("Weights")]
     assert line.startswith("Weights of its parts: linear SVM ")
-    assert re.search(end, line)
+    assert re.search(pattern, line)
 
 
-def test_metrics_that_are_undefined_are_null(train, write, tmp_path):
+def test_undefined_metrics_are_null(train, write, tmp_path):
     file = write("rows.csv", "height,tall\n" + "".join(f"{i},{int(i > 4)}\n" for i in range(10)))
     printed = json.loads(train(file, "--labels tall --json"), parse_constant=pytest.fail)
     assert printed["test"]["roc_auc_macro"] is None
@@ -161,7 +161,7 @@ def test_metrics_that_are_undefined_are_null(train, write, tmp_path):
 
 def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
     paths = {"csv": write_rows(tmp_path / "rows.csv"), "out": tmp_path / "model"}
-    assert run(f"{ROWS} --features heihgt,width", **paths) == 1  # and may be corrected
+    assert run(f"{ROWS} --features heihgt,width", **paths) == 1  # A failed command leaves no model.
     assert "heihgt" in capsys.readouterr().err
     assert run(ROWS, **paths) == 0
     assert run(ROWS, **paths) == 1
@@ -183,18 +183,18 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
         ({"labels": "height"}, r"choose other columns of labels, or pass --label_separator"),
     ],
 )
-def test_wrong_options_are_messages(options, message, tmp_path, capsys, monkeypatch):
+def test_wrong_options_give_messages(options, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "rows.csv")
     (tmp_path / "few.csv").write_text("height,tall\n1,0\n2,1\n")
-    usual = {"csv": "rows.csv", "labels": "tall,broad", "out": "model", "seconds": 1}
-    assert run("train", **{**usual, **options}) == 1
+    defaults = {"csv": "rows.csv", "labels": "tall,broad", "out": "model", "seconds": 1}
+    assert run("train", **{**defaults, **options}) == 1
     error = capsys.readouterr().err
     assert message in error
     assert f"--labels {options.get('labels')}" not in error
 
 
-def test_what_is_read_is_printed_before_training(write, tmp_path, capsys):
+def test_the_reading_of_columns_is_printed_before_training(write, tmp_path, capsys):
     rows = [f"s{i},${i % 7}.50,{('red', 'blue')[i % 2]},{i % 3 == 0}" for i in range(60)]
     file, out = write("a.csv", "\n".join(["name,price,colour,ripe", *rows])), tmp_path / "model"
     assert run("train --labels ripe --seconds 0", csv=file, out=out) == 0

@@ -1,4 +1,4 @@
-"""The transcript of the command line in the docs, run again."""
+"""Runs the transcript of the command line in the docs again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def without_numbers(text):
 
 
 @pytest.mark.slow
-def test_the_transcript_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
+def test_commands_print_the_transcript(tmp_path, monkeypatch, capsys):
     pytest.importorskip("rdkit")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(folds, "MAX_EPOCHS", 3)

@@ -13,7 +13,7 @@ from tg_mlc.stacking import folds as _folds
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """A command that takes seconds, as its trainings have two epochs."""
+    """Returns a command that takes seconds because each training has two epochs."""
     train_little(monkeypatch, max_epochs=2)
     table = write_rows(tmp_path / "rows.csv")
     options = "--labels tall,broad --seconds 10 --trials 3 --json"
@@ -24,14 +24,14 @@ def test_the_best_settings_train_the_model(command, tmp_path, capsys, monkeypatc
     pytest.importorskip("optuna")
     train, trials = _folds._train, []
 
-    def diverging(settings, dataset, split, options, epochs, seed, patience=None, callbacks=()):
+    def diverge(settings, dataset, split, options, epochs, seed, patience=None, callbacks=()):
         if callbacks:
             trials.append(options)
             if len(trials) == 2:
                 raise FloatingPointError("loss is nan")
         return train(settings, dataset, split, options, epochs, seed, patience, callbacks)
 
-    monkeypatch.setattr(_folds, "_train", diverging)
+    monkeypatch.setattr(_folds, "_train", diverge)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert run(command) == 0
     assert len(trials) == 3
@@ -45,13 +45,13 @@ def test_the_best_settings_train_the_model(command, tmp_path, capsys, monkeypatc
     assert names == ["model.json", "weights"]
 
 
-def test_trials_are_counted_before_the_file_is_read(tmp_path, capsys):
+def test_the_number_of_trials_is_checked_before_the_file_is_read(tmp_path, capsys):
     command = "tune --labels tall --csv none.csv --trials 0"
     assert run(command, out=tmp_path / "model") == 1
     assert "'--trials' to be a whole number of at least 1 (got 0)" in capsys.readouterr().err
 
 
-def test_without_the_extra(command, capsys, monkeypatch):
+def test_a_missing_extra_is_named(command, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert run(command) == 1
     assert 'pip install "tg_mlc[tune]"' in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Folders of exported models, which hold all that it takes to use them and to check them."""
+"""Tests folders of exported models, which can be used and checked without this package."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def test_readme_checks_the_golden_inputs_without_this_package(exported):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vectors", "dna", "molecules", "texts"])
-def test_every_kind_of_saved_model(name, exported):
+def test_readme_works_for_every_kind_of_model(name, exported):
     check_by_readme(exported(name))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vectors", "molecules"])
-def test_onnx(name, exported):
+def test_readme_works_for_onnx(name, exported):
     check_by_readme(exported(name, "onnx"))
 
 
 @needs_export
-def test_contents(exported, saved):
+def test_files_describe_the_model(exported, saved):
     model = tg_mlc.load(saved("given"))
-    about, golden, features = read(exported("given"), "model", "golden", "featurize")
-    assert about["label_names"] == model.label_names
-    assert about["inputs"]["given"]["shape"] == ["samples", 3]
-    for metric, decision in about["decisions"].items():
+    description, golden, features = read(exported("given"), "model", "golden", "featurize")
+    assert description["label_names"] == model.label_names
+    assert description["inputs"]["given"]["shape"] == ["samples", 3]
+    for metric, decision in description["decisions"].items():
         np.testing.assert_allclose(decision["thresholds"], model.thresholds(metric))
     given = np.array(golden["inputs"]["given"], dtype=float)
     assert 0 < np.isnan(given).mean() < 1
@@ -75,13 +75,13 @@ def test_a_hierarchy_makes_the_program_coherent(exported):
 
 
 @needs_export
-def test_a_model_is_replaced_by_one_of_a_sparse_matrix(exported, tmp_path, saved):
+def test_an_export_replaces_the_exported_model(exported, tmp_path, saved):
     out = shutil.copytree(exported("given"), tmp_path / "exported")
     model = tg_mlc.load(saved("vectors"))
     inputs = sp.random(20, 5, 0.5, format="csr", random_state=0)
     tg_mlc.export(model, out, inputs=inputs, base_scores="input", given=False)
-    about, golden = read(out, "model", "golden")
-    assert about["inputs"].keys() == {"x", "base_scores"}
+    description, golden = read(out, "model", "golden")
+    assert description["inputs"].keys() == {"x", "base_scores"}
     expected = model.probabilities(inputs.toarray())
     np.testing.assert_allclose(golden["probability"], expected, atol=1e-4)
     assert {path.name for path in out.iterdir()} == {
@@ -115,7 +115,7 @@ def test_nothing_is_written_if_outputs_differ(monkeypatch, tmp_path, saved):
         ({"coverage": 0.8, "coverage_per": "sample"}, r"coverage 0.8 per sample .*'conformalize'"),
     ],
 )
-def test_refused_options(options, message, tmp_path, saved):
+def test_wrong_options_are_refused(options, message, tmp_path, saved):
     with pytest.raises(ValueError, match=message):
         tg_mlc.export(saved("given"), tmp_path / "exported", **options)
     assert not list(tmp_path.iterdir())
@@ -133,16 +133,16 @@ def test_label_sets_of_a_coverage_are_exported(tmp_path, saved):
     y = (np.random.default_rng(0).random((60, 3)) < model.probabilities(x)).astype(float)
     model.calibrate(x, y).conformalize(x, y)
     tg_mlc.export(model, out, coverage=0.8)
-    about, golden = read(out, "model", "golden")
-    label_sets = about["decisions"]["coverage 0.8 per label"]
+    description, golden = read(out, "model", "golden")
+    label_sets = description["decisions"]["coverage 0.8 per label"]
     assert (label_sets["coverage"], label_sets["per"]) == (0.8, "label")
-    decided = golden["decision"]["coverage 0.8 per label"]
-    is_open = np.isnan(np.array(golden["inputs"]["given"], dtype=float)).all(axis=1)
-    assert [row is not None for row in decided] == is_open.tolist()
-    applies = np.array(golden["probability"])[is_open] >= label_sets["thresholds"]
-    assert [row for row in decided if row is not None] == applies.astype(int).tolist()
-    frame = model.predict(np.array(golden["raw"])[is_open], coverage=0.8)
+    decisions = golden["decision"]["coverage 0.8 per label"]
+    none_given = np.isnan(np.array(golden["inputs"]["given"], dtype=float)).all(axis=1)
+    assert [row is not None for row in decisions] == none_given.tolist()
+    applies = np.array(golden["probability"])[none_given] >= label_sets["thresholds"]
+    assert [row for row in decisions if row is not None] == applies.astype(int).tolist()
+    frame = model.predict(np.array(golden["raw"])[none_given], coverage=0.8)
     assert frame["decision"].to_numpy().tolist() == applies.tolist()
-    assert sum(about["calibration"].values()) == 3
+    assert sum(description["calibration"].values()) == 3
     check_by_readme(out)
     assert "are\ncalibrated for each label" in (out / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Programs of every kind of input, with any number of samples, components and edges."""
+"""Tests programs of all kinds of input with any number of samples, components and edges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def words(num_samples, weighted=True):
     generator = torch.Generator().manual_seed(num_samples)
     samples = []
     for row in range(num_samples):
-        x = torch.randint(20, (row % 9,), generator=generator)  # the first has none
+        x = torch.randint(20, (row % 9,), generator=generator)  # The first sample has no words.
         weight = {"weight": torch.rand(x.numel())} if weighted else {}
         samples.append(Data(x=x, num_nodes=x.numel(), **weight))
     return samples
@@ -92,16 +92,16 @@ CASES = {
 
 
 @needs_export
-@pytest.mark.parametrize("form", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
-def test_program_equals_model(case, form, tmp_path):
+def test_program_equals_model(case, target, tmp_path):
     torch.manual_seed(0)
     make, sample = CASES[case]
     predictor = Model.of(make(), LABELS)
     tensors = featurize(predictor, sample(20))
     scorer = Program(predictor, list(tensors))
     program = trace(scorer, tensors)
-    if form == "onnx":
+    if target == "onnx":
         run = save_onnx(program, tmp_path / "n.onnx", scorer.names)
     else:
         run = save_torch(program, tmp_path / "n.pt2")
@@ -120,7 +120,7 @@ def test_program_equals_model(case, form, tmp_path):
 
 @needs_export
 def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
-    """It learns from them beside its network."""
+    """The estimator learns to use given labels beside its network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 2 * x[:, 2:] + np.random.default_rng(1).normal(size=(80, 2)) > 0).astype(int)
     options = {"max_epochs": 2, "random_state": 0, "train_options": {"calibrate": True}}
@@ -133,15 +133,15 @@ def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
     run = save_torch(program, tmp_path / "n.pt2")
     nan = np.nan
     for given in (np.full((3, 2), nan), np.array([[1.0, nan], [nan, 0.0], [nan, nan]])):
-        found = featurize(predictor, x[:3], given)
+        inputs = featurize(predictor, x[:3], given)
         expected = predictor.probabilities(x[:3], given=given)
-        scores = run(*(found[name] for name in scorer.names)).detach()
+        scores = run(*(inputs[name] for name in scorer.names)).detach()
         np.testing.assert_allclose(scores, expected, atol=1e-4)
     assert abs(expected - predictor.probabilities(x[:3]))[0, 1] > 1e-3
 
 
 @needs_export
-def test_tensors_that_a_network_does_not_use_are_left_out():
+def test_unused_tensors_are_no_inputs_of_a_program():
     predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
     tensors = featurize(predictor, vectors(4))
     scorer = Program(predictor, list(tensors))
@@ -167,7 +167,7 @@ def test_older_versions_of_pytorch_are_refused(monkeypatch):
 
 
 @needs_export
-def test_choice_by_values_is_refused():
+def test_control_flow_on_values_is_refused():
     predictor = Model.of(DependsOnValues(), LABELS)
     tensors = featurize(predictor, vectors(4))
     with pytest.raises(ValueError, match=r"Expected networks whose .*torch.export \(got: .*Eq"):
@@ -178,12 +178,12 @@ def test_choice_by_values_is_refused():
 def test_calibration_is_a_part_of_the_program(name, saved):
     predictor = tg_mlc.load(saved(name))
     raw = predictor.kind.examples(20)
-    before = predictor.probabilities(raw)
+    uncalibrated = predictor.probabilities(raw)
     calibration = LabelCalibration(["isotonic"] * len(predictor.label_names), 1)
     for buffer, value in zip(calibration.buffers(), (0.4, 0.5, 0.0, 0.8), strict=True):
         buffer.fill_(value)
     predictor.stages.insert(-2, Calibration(calibration))
     tensors = featurize(predictor, raw)
-    found = Program(predictor, list(tensors)).eval()(*tensors.values()).detach().numpy()
-    assert abs(found - predictor.probabilities(raw)).max() < 1e-4
-    assert abs(found - before).max() > 0.01
+    probabilities = Program(predictor, list(tensors)).eval()(*tensors.values()).detach().numpy()
+    assert abs(probabilities - predictor.probabilities(raw)).max() < 1e-4
+    assert abs(probabilities - uncalibrated).max() > 0.01

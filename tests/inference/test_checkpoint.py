@@ -34,7 +34,7 @@ def test_files_hold_plain_data_only(trained):
         torch.load(trained.checkpoint.parent / name, weights_only=True)
 
 
-def test_read_checkpoint(trained, batch):
+def test_read_checkpoint_returns_what_training_saved(trained, batch):
     checkpoint = read_checkpoint(trained.checkpoint)
     assert checkpoint.label_names == LABELS
     assert checkpoint.config == CONFIG
@@ -54,7 +54,7 @@ def load(path, model=None):
     return MultiLabelModule.load_from_checkpoint(path, model=model, weights_only=True)
 
 
-def test_load_from_checkpoint(trained, batch):
+def test_load_from_checkpoint_restores_the_module(trained, batch):
     module = load(trained.checkpoint).eval()
     assert torch.equal(module(batch), trained.module(batch))
     assert module.label_names == LABELS
@@ -82,7 +82,7 @@ def test_foreign_files_are_refused(tmp_path):
 
 
 def test_a_flipped_bit_is_refused(trained, tmp_path, batch):
-    """Even in a weight, where PyTorch would read another number."""
+    """A bit of a weight is flipped, which PyTorch would read as another number."""
     content = bytearray(trained.checkpoint.read_bytes())
     weight = trained.module.state_dict()["model.lin_in.weight"].numpy().tobytes()
     content[content.index(weight) + 5] ^= 1
@@ -99,20 +99,20 @@ def test_damage_anywhere_is_refused_or_harmless(tmp_path):
     entries = {"a": torch.arange(5.0), "b": "text"}
     AtomicCheckpointIO().save_checkpoint(entries, tmp_path / "small.ckpt")
     content, path = (tmp_path / "small.ckpt").read_bytes(), tmp_path / "damaged.ckpt"
-    for place in range(0, len(content), 3):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 8]) + content[place + 1 :])
+    for index in range(0, len(content), 3):
+        path.write_bytes(content[:index] + bytes([content[index] ^ 8]) + content[index + 1 :])
         try:
-            read = AtomicCheckpointIO().load_checkpoint(path)
+            loaded = AtomicCheckpointIO().load_checkpoint(path)
         except (ValueError, RuntimeError):
             continue
-        assert read["b"] == "text"
-        assert torch.equal(read["a"], torch.arange(5.0))
+        assert loaded["b"] == "text"
+        assert torch.equal(loaded["a"], torch.arange(5.0))
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
-def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 0.999])
+def test_files_cut_short_are_refused(trained, tmp_path, data, fraction):
     path, content = tmp_path / "last.ckpt", trained.last_checkpoint.read_bytes()
-    path.write_bytes(content[: int(kept * len(content))])
+    path.write_bytes(content[: int(fraction * len(content))])
 
     def resume(path):
         train(make_module(LabelModel), data, path.parent, resume=True)
@@ -122,7 +122,7 @@ def test_files_cut_short_are_refused(trained, tmp_path, data, kept):
             read(path)
 
 
-def test_weights_of_other_settings_are_refused_in_one_sentence(trained, data):
+def test_weights_of_other_settings_are_refused_in_one_line(trained, data):
     def smaller():
         model = LabelModel()
         model.readout = torch.nn.Linear(3, 2)
@@ -202,7 +202,7 @@ def test_missing_lightning_names_the_extra(monkeypatch):
         from tg_mlc.training import fit  # noqa: F401
 
 
-def test_a_newer_format_is_no_damage(trained, tmp_path):
+def test_a_newer_format_is_named(trained, tmp_path):
     content = torch.load(trained.checkpoint, weights_only=True)
     content["tg_mlc"]["format"] = "tg_mlc.model/9"
     torch.save(content, tmp_path / "newer.ckpt")

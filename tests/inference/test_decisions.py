@@ -20,7 +20,7 @@ LABELS = ["above", "below", "beside"]
 
 
 class Net(nn.Module):
-    """The first columns of inputs as logits."""
+    """Returns twice the first columns of inputs as logits."""
 
     def __init__(self, num_labels):
         super().__init__()
@@ -45,7 +45,7 @@ def network(hierarchy=None, given=None):
 
 
 @pytest.mark.parametrize("per", ["label", "sample"])
-def test_label_sets_hold_their_coverage_and_are_saved(per, tmp_path):
+def test_label_sets_keep_their_coverage_and_are_saved(per, tmp_path):
     predictor, new = network().conformalize(samples()), samples(2000, seed=1)
     frame = predictor.predict(new, coverage=0.8, coverage_per=per)
     np.testing.assert_array_equal(frame["decision"], frame["probability"] >= frame["threshold"])
@@ -56,25 +56,25 @@ def test_label_sets_hold_their_coverage_and_are_saved(per, tmp_path):
     assert loaded.predict(new).equals(predictor.predict(new))
 
 
-def test_label_sets_of_a_hierarchy_are_coherent_and_lose_nothing():
+def test_label_sets_of_a_hierarchy_are_coherent_and_lose_no_label():
     hierarchy = tree({"below": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
     predictor, new = network(hierarchy).conformalize(samples()), samples(500, seed=1)
-    alone = predictor.decision.conformal.tuner(Coverage(0.8), LABELS)
+    tuner = predictor.decision.conformal.tuner(Coverage(0.8), LABELS)
     decision = predictor.predict(new, coverage=0.8)["decision"].to_numpy()
     assert (decision[:, 0] >= decision[:, 1]).all()
-    assert (decision >= alone.predict(predictor.probabilities(new))).all()
+    assert (decision >= tuner.predict(predictor.probabilities(new))).all()
 
 
 @pytest.mark.parametrize("hierarchical", [False, True])
-def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, tmp_path):
+def test_calibration_improves_probabilities_and_keeps_decisions(hierarchical, tmp_path):
     hierarchy = tree({"below": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
     predictor = network(hierarchy if hierarchical else None).tune(samples(1000))
     new = samples(2000, seed=1)
-    before, decided = predictor.evaluate(new), predictor.predict(new)["decision"]
+    report, decisions = predictor.evaluate(new), predictor.predict(new)["decision"]
     calibrated = predictor.calibrate(samples(1000))
-    # Logits are twice what they should be.
+    # The logits of the network are twice the true logits.
     assert set(calibrated.stage(Calibration).methods) <= {"temperature", "platt"}
     assert "Calibration" in repr(calibrated)
     frame = calibrated.predict(new)
@@ -82,9 +82,9 @@ def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, 
     if hierarchical:
         assert (frame["probability"]["above"] >= frame["probability"]["below"]).all()
     else:
-        assert calibrated.evaluate(new)["ece_macro"] < 0.5 * before["ece_macro"]
-        assert calibrated.evaluate(new)["roc_auc_macro"] == before["roc_auc_macro"]
-        assert frame["decision"].equals(decided)
+        assert calibrated.evaluate(new)["ece_macro"] < 0.5 * report["ece_macro"]
+        assert calibrated.evaluate(new)["roc_auc_macro"] == report["roc_auc_macro"]
+        assert frame["decision"].equals(decisions)
         loaded = tg_mlc.load(calibrated.save(tmp_path / "model"), Net)
         assert loaded.predict(new).equals(frame)
     with pytest.raises(ValueError, match="a model that is not calibrated"):
@@ -101,17 +101,17 @@ def test_calibrated_probabilities_are_better_and_decide_as_before(hierarchical, 
         ({"coverage": 0.999}, "at least 999 samples to which one label applies"),
     ],
 )
-def test_what_cannot_be_promised_is_refused(options, message):
+def test_coverages_that_cannot_be_promised_are_refused(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         network().conformalize(samples()).predict(samples(4), **options)
 
 
-def test_a_model_without_held_out_scores_says_what_to_do():
+def test_coverage_without_held_out_scores_is_refused():
     with pytest.raises(ValueError, match=r"0.8 per label .*'conformalize'.*coverage_share=0.2"):
         network().predict(samples(4), coverage=0.8)
 
 
-def test_a_hierarchy_may_tell_all_that_is_left():
+def test_a_hierarchy_may_determine_all_other_labels():
     hierarchy = tree({"below": "above", "beside": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
     engine = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
@@ -122,22 +122,22 @@ def test_a_hierarchy_may_tell_all_that_is_left():
 
 
 @pytest.mark.parametrize(
-    ("masks", "value", "warned"), [("present", 0, 1), ("present", 1, 0), ("both", 0, 0)]
+    ("masks", "value", "num_warnings"), [("present", 0, 1), ("present", 1, 0), ("both", 0, 0)]
 )
-def test_absent_labels_are_no_surprise_to_a_model_of_present_ones(masks, value, warned, recwarn):
+def test_only_models_of_present_labels_warn_of_absent_labels(masks, value, num_warnings, recwarn):
     engine = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
     network(given=engine).predict(samples(4), given={"below": value})
-    assert sum("below as absent" in str(each.message) for each in recwarn) == warned
+    assert sum("below as absent" in str(warning.message) for warning in recwarn) == num_warnings
 
 
-def test_given_labels_of_samples_are_no_calibration():
-    known = with_attribute(samples(), "given", samples().y)
+def test_given_labels_of_samples_are_refused_with_a_coverage():
+    dataset = with_attribute(samples(), "given", samples().y)
     predictor = network().conformalize(samples())
     with pytest.raises(ValueError, match="no 'given' labels with a coverage"):
-        predictor.predict(known, coverage=0.8)
+        predictor.predict(dataset, coverage=0.8)
 
 
-def test_a_default_is_saved_with_what_it_knows_of_given_labels_or_not_at_all(tmp_path):
+def test_a_model_of_given_labels_is_saved_unless_a_tensor_has_nan(tmp_path):
     new, given = samples(20, seed=1), np.full((20, 3), np.nan)
     given[:, 0] = 1.0
     model = tg_mlc.auto(samples(200), seconds=0)

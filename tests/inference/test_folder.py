@@ -22,32 +22,32 @@ KINDS = ("vectors", "dna", "texts")
 
 
 def signed(folder, entries):
-    """Writes a description with the hash that it ought to have."""
+    """Writes model.json with the hash of its entries."""
     entries = {name: value for name, value in entries.items() if name != "sha256"}
-    hashed = sha256(folders._dump(entries))
-    (folder / "model.json").write_bytes(folders._dump({"sha256": hashed, **entries}))
+    digest = sha256(folders._dump(entries))
+    (folder / "model.json").write_bytes(folders._dump({"sha256": digest, **entries}))
 
 
 def small(folder, value=1.0):
     return write_folder(folder, {"a": torch.full((3,), value), "b": [1, "x", math.inf]})
 
 
-def test_files_of_others_stay(tmp_path):
-    mine = {
+def test_other_files_in_the_folder_stay(tmp_path):
+    contents = {
         "weights-mine.safetensors": b"x",
         "weights-0123456789ab.safetensors": b"twelve digits, of another hash",
         "weights-0.safetensors": save({"a": torch.ones(2)}),
         "notes.txt": b"x",
     }
-    for name, content in mine.items():
+    for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "weights-ffffffffffff.safetensors").mkdir()
     for value in (1.0, 2.0):
         small(tmp_path, value)
-    assert {name: (tmp_path / name).read_bytes() for name in mine} == mine
+    assert {name: (tmp_path / name).read_bytes() for name in contents} == contents
     names = {path.name for path in tmp_path.iterdir()}
-    ours = names - {*mine, "weights-ffffffffffff.safetensors", "model.json"}
-    assert ours == {json.loads((tmp_path / "model.json").read_text())["weights"]["file"]}
+    new_names = names - {*contents, "weights-ffffffffffff.safetensors", "model.json"}
+    assert new_names == {json.loads((tmp_path / "model.json").read_text())["weights"]["file"]}
 
 
 def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
@@ -55,7 +55,7 @@ def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
     read, replaced = folders._read, []
 
     def replacing(path, max_bytes):
-        if path.suffix == ".safetensors" and len(replaced) < 3:  # its description has been read
+        if path.suffix == ".safetensors" and len(replaced) < 3:  # model.json has been read.
             replaced.append(small(tmp_path, len(replaced) + 2.0))
         return read(path, max_bytes)
 
@@ -63,7 +63,7 @@ def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
     assert read_folder(tmp_path)["a"].tolist() == [4.0, 4.0, 4.0]
 
 
-def test_readers_and_a_writer_at_once(tmp_path):
+def test_reading_gives_whole_models_while_another_thread_writes(tmp_path):
     small(tmp_path)
     done = threading.Event()
 
@@ -99,11 +99,11 @@ def test_devices_and_pipes_are_not_read(tmp_path, name, kind):
 @pytest.mark.parametrize(
     ("name", "limit"), [("model.json", "MAX_BYTES"), ("weights", "MAX_WEIGHTS")]
 )
-def test_files_have_a_largest_size(tmp_path, name, limit, monkeypatch):
+def test_too_large_files_are_refused(tmp_path, name, limit, monkeypatch):
     small(tmp_path)
     path = next(tmp_path.glob(f"{name}*"))
     with path.open("r+b") as file:
-        file.truncate(getattr(folders, limit) + 1)  # a hole, which takes no room
+        file.truncate(getattr(folders, limit) + 1)  # A sparse file takes no disk space.
     with pytest.raises(ValueError, match=f"{name}.*at most"):
         tg_mlc.load(tmp_path)
     monkeypatch.setattr(folders, limit, 10)
@@ -119,9 +119,9 @@ def test_a_link_to_a_file_is_read(tmp_path):
     assert read_folder(tmp_path / "links")["b"] == [1, "x", math.inf]
 
 
-def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_path(tmp_path, monkeypatch):
     small(tmp_path)
-    before = (tmp_path / "model.json").read_bytes()
+    content = (tmp_path / "model.json").read_bytes()
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -130,15 +130,15 @@ def test_a_full_disk_is_told_by_path(tmp_path, monkeypatch):
         patched.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match=rf"{tmp_path}.*No space left.*bytes are free"):
             small(tmp_path, 2.0)
-    assert (tmp_path / "model.json").read_bytes() == before
+    assert (tmp_path / "model.json").read_bytes() == content
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("below", ["", "deeper"])
-def test_a_file_in_the_way_is_named(tmp_path, below):
+@pytest.mark.parametrize("subfolder", ["", "deeper"])
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path, subfolder):
     (tmp_path / "out").write_text("x")
     with pytest.raises(ValueError, match=f"to be a folder.*{tmp_path / 'out'}"):
-        small(tmp_path / "out" / below)
+        small(tmp_path / "out" / subfolder)
 
 
 def copy_of(source, tmp_path):
@@ -154,7 +154,7 @@ def items_of(value):
 
 
 def places(value, path=()):
-    """Yields the paths of all entries of a description, one for each list of plain values."""
+    """Yields the path of each entry; of a list of plain values, only the first has a path."""
     yield path
     for key, item in items_of(value):
         if key and isinstance(value, list) and not isinstance(item, dict):
@@ -163,19 +163,18 @@ def places(value, path=()):
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("version", "message"),
     [
         ("tg_mlc.model/2", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/10", "a newer version of tg_mlc wrote it: update tg_mlc"),
         ("tg_mlc.model/0", "save the model again with this version"),
     ],
 )
-def test_another_version_of_the_format_is_no_damage(found, message, tmp_path):
+def test_other_format_versions_are_named(version, message, tmp_path):
     entries = json.loads((small(tmp_path) / "model.json").read_text())
-    signed(tmp_path, {**entries, "format": found, "more": 1})
-    with pytest.raises(
-        ValueError, match=rf"in the format tg_mlc.model/1 \(got '{found}'\); .*{message}"
-    ):
+    signed(tmp_path, {**entries, "format": version, "more": 1})
+    refusal = rf"in the format tg_mlc.model/1 \(got '{version}'\); .*{message}"
+    with pytest.raises(ValueError, match=refusal):
         read_folder(tmp_path)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace('"b"', '"c"'))
@@ -188,20 +187,20 @@ WRONG = (*WRONG, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_well_signed_folders_that_are_inconsistent(name, saved, tmp_path):
-    whole = copy_of(saved(name), tmp_path)
+def test_inconsistent_folders_with_valid_hashes_are_refused(name, saved, tmp_path):
+    original = copy_of(saved(name), tmp_path)
     rng = np.random.default_rng(0)
-    found = [place for place in places(whole) if place and place[0] != "sha256"]
+    paths = [path for path in places(original) if path and path[0] != "sha256"]
     messages = []
-    for number in rng.permutation(len(found))[:60]:
-        entries, place = copy.deepcopy(whole), found[number]
-        inner = entries
-        for key in place[:-1]:
-            inner = inner[key]
-        wrong = WRONG[rng.integers(len(WRONG))]
-        inner[place[-1]] = wrong
-        if wrong == "gone":
-            del inner[place[-1]]
+    for number in rng.permutation(len(paths))[:60]:
+        entries, path = copy.deepcopy(original), paths[number]
+        parent = entries
+        for key in path[:-1]:
+            parent = parent[key]
+        value = WRONG[rng.integers(len(WRONG))]
+        parent[path[-1]] = value
+        if value == "gone":
+            del parent[path[-1]]
         signed(tmp_path, entries)
         try:
             tg_mlc.load(tmp_path)
@@ -225,17 +224,17 @@ def change(entries, what):
         entries["content"] = [content]
 
 
-@pytest.mark.parametrize("what", ["label_names", "facts", "weights", "thresholds", "content"])
-def test_parts_that_disagree_are_named(saved, tmp_path, what):
+@pytest.mark.parametrize("part", ["label_names", "facts", "weights", "thresholds", "content"])
+def test_parts_that_disagree_are_named(saved, tmp_path, part):
     entries = copy_of(saved("vectors"), tmp_path)
-    change(entries, what)
+    change(entries, part)
     signed(tmp_path, entries)
-    with pytest.raises(ValueError, match=rf"{tmp_path}.*{what}"):
+    with pytest.raises(ValueError, match=rf"{tmp_path}.*{part}"):
         tg_mlc.load(tmp_path)
 
 
 def tensors(value, name=""):
-    """All tensors of numbers with a point in a state, by their names."""
+    """Yields the name and value of each floating-point tensor in a state."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         yield name, value
     for key, entry in items_of(value):
@@ -247,34 +246,34 @@ def tensors(value, name=""):
 def test_weights_that_are_not_finite_are_named(name, number, saved, tmp_path):
     content = read_folder(saved(name))
     state = content["stages"]
-    found = [each for each in tensors(state) if each[1].numel()]
-    for broken, values in found:
-        good = values.view(-1)[0].item()
+    named_tensors = [entry for entry in tensors(state) if entry[1].numel()]
+    for key, values in named_tensors:
+        original = values.view(-1)[0].item()
         values.view(-1)[0] = number
-        with pytest.raises(ValueError, match=rf"'{broken}' hold 1 of .* NaN or infinite"):
+        with pytest.raises(ValueError, match=rf"'{key}' hold 1 of .* NaN or infinite"):
             check_finite(state)
-        values.view(-1)[0] = good
+        values.view(-1)[0] = original
     values.view(-1)[0] = number
     write_folder(tmp_path, content)
-    with pytest.raises(ValueError, match=rf"{tmp_path}.*{broken}' hold 1 of .* NaN or infinite"):
+    with pytest.raises(ValueError, match=rf"{tmp_path}.*{key}' hold 1 of .* NaN or infinite"):
         tg_mlc.load(tmp_path)
 
 
 def first(value, key):
-    """The dictionary that holds the first entry of a name in a state."""
+    """Returns the first dictionary in a state that has the key, or None."""
     if isinstance(value, dict):
         if key in value:
             return value
         value = list(value.values())
-    found = (first(item, key) for item in value) if isinstance(value, list) else ()
-    return next((holder for holder in found if holder is not None), None)
+    holders = (first(item, key) for item in value) if isinstance(value, list) else ()
+    return next((holder for holder in holders if holder is not None), None)
 
 
 @pytest.mark.parametrize(
-    ("name", "entry", "wrong"),
+    ("name", "entry", "corrupt"),
     [
         ("vectors", "right", lambda old: torch.full_like(old, 10**6)),
-        ("vectors", "left", lambda old: torch.where(old < 0, old, 0)),  # no end
+        ("vectors", "left", lambda old: torch.where(old < 0, old, 0)),  # No node is a leaf.
         ("vectors", "feature", lambda old: old[1:]),
         ("vectors", "labels", lambda old: old + 3),
         ("vectors", "view", lambda old: f"{old}s"),
@@ -285,18 +284,18 @@ def first(value, key):
         ("dna", "gamma", lambda old: "x"),
         ("dna", "idf", lambda old: -1),
         ("dna", "dual", lambda old: old[1:]),
-        ("dna", "indices", lambda old: old + 10**9),  # products would read memory there
+        ("dna", "indices", lambda old: old + 10**9),  # Products would read memory out of bounds.
         ("dna", "bias", lambda old: "x"),
     ],
 )
-def test_states_of_classifiers_that_are_inconsistent(name, entry, wrong, saved, tmp_path):
+def test_inconsistent_states_of_classifiers_are_refused(name, entry, corrupt, saved, tmp_path):
     content = read_folder(saved(name))
     states = {stage["stage"]: stage["state"] for stage in content["stages"]}
     if entry == "combination":
         holder, entry = states["Combination"], "weight"
     else:
         holder = first([states["Features"], states["Classifiers"]], entry)
-    holder[entry] = wrong(holder[entry])
+    holder[entry] = corrupt(holder[entry])
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=rf"Expected '{tmp_path}' to hold a model"):
         tg_mlc.load(tmp_path)

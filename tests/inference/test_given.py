@@ -1,4 +1,4 @@
-"""Given labels, whoever gives them: the caller, or the samples that carry them."""
+"""Tests labels that are given by the caller or carried by the samples."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_samples_that_carry_given_labels_are_predicted_as_with_an_argument(name,
     expected = model.probabilities(x, given=GIVEN)
     np.testing.assert_allclose(model.probabilities(samples), expected, atol=1e-6)
     assert "given" in samples[0]
-    free = model.logits(model.prepare(samples))
-    np.testing.assert_allclose(free, model.logits(model.prepare(x)), atol=1e-6)
+    logits = model.logits(model.prepare(samples))
+    np.testing.assert_allclose(logits, model.logits(model.prepare(x)), atol=1e-6)
 
 
 class Net(nn.Module):
-    """Logits of sums of nodes, which given labels move."""
+    """Returns logits of sums of nodes, plus effects of given labels."""
 
     def __init__(self, num_labels):
         super().__init__()
@@ -70,12 +70,12 @@ def test_lists_of_samples_take_given_labels():
     expected = model.probabilities(samples, given=given.numpy())
     assert expected[0, 0] == 1.0
     assert (expected[0] != model.probabilities(samples)[0]).all()
-    held = [copy(each) for each in samples]
-    for each, row in zip(held, given, strict=True):
-        each.given = row.view(1, -1)
-    np.testing.assert_array_equal(model.probabilities(held), expected)
+    carriers = [copy(sample) for sample in samples]
+    for sample, row in zip(carriers, given, strict=True):
+        sample.given = row.view(1, -1)
+    np.testing.assert_array_equal(model.probabilities(carriers), expected)
     with pytest.raises(ValueError, match="'given' of every sample, or of none"):
-        model.probabilities([held[0], samples[1]])
+        model.probabilities([carriers[0], samples[1]])
 
 
 def test_a_network_of_given_labels_is_calibrated_by_lists_of_samples():
@@ -85,23 +85,23 @@ def test_a_network_of_given_labels_is_calibrated_by_lists_of_samples():
     assert (frame["probability"]["a"] == 1).all()
 
 
-def test_rows_that_cannot_be_read_do_not_count_as_open(saved):
+def test_unreadable_rows_do_not_count_as_rows_to_predict(saved):
     pytest.importorskip("rdkit")
     model = tg_mlc.load(saved("molecules"))
-    known = [dict.fromkeys(model.label_names, 1), {}]
+    given = [dict.fromkeys(model.label_names, 1), {}]
     with pytest.warns(UserWarning, match="1 input cannot be read"):
-        frame = model.predict(["CCO", "no molecule("], given=known)
+        frame = model.predict(["CCO", "no molecule("], given=given)
     assert (frame["probability"].iloc[0] == 1).all()
     assert frame["probability"].iloc[1].isna().all()
     with pytest.raises(ValueError, match="all 2 labels given"):
-        model.predict(["CCO"], given=known[:1])
+        model.predict(["CCO"], given=given[:1])
 
 
-def test_the_form_for_samples_has_thresholds_of_its_own(saved):
+def test_of_samples_returns_a_model_with_its_own_thresholds(saved):
     model = tg_mlc.load(saved("vectors"))
-    before = model.thresholds("f1_micro").copy()
+    thresholds = model.thresholds("f1_micro").copy()
     model.of_samples().decision.tuners = {}
-    np.testing.assert_array_equal(model.thresholds("f1_micro"), before)
+    np.testing.assert_array_equal(model.thresholds("f1_micro"), thresholds)
 
 
 def test_labels_of_a_graph_in_another_order_are_refused():
@@ -117,7 +117,7 @@ def test_labels_of_a_graph_in_another_order_are_refused():
         Model.of(network, ["a", "b"])
 
 
-def test_an_attribute_is_taken_off_without_changing_the_samples():
+def test_an_attribute_is_removed_without_changing_the_samples():
     samples = carrying(X, GIVEN)
     plain = without_attribute(samples[5:9], "given")
     assert "given" not in plain[0]

@@ -33,7 +33,7 @@ from tg_mlc.nn.encoders import VectorEncoder
 NEW = ["Red pears!", "GREEN apples", "something else"]
 
 
-def test_what_fit_leaves_predicts_the_same(result, folder):
+def test_a_saved_model_predicts_the_same_as_the_fitted_module(result, folder):
     state = torch.get_rng_state()
     loaded = tg_mlc.load(folder)
     assert torch.equal(torch.get_rng_state(), state)
@@ -55,7 +55,7 @@ def test_columns_of_targets_are_matched_by_name(folder):
 @pytest.mark.parametrize(
     "raw", [NEW, pd.DataFrame({"text": NEW}), [{"text": NEW[0]}]], ids=["list", "frame", "rows"]
 )
-def test_targets_of_raw_inputs_are_asked_for(folder, raw):
+def test_raw_inputs_need_targets(folder, raw):
     model = tg_mlc.load(folder)
     for method in (model.evaluate, model.tune, model.calibrate, model.conformalize):
         with pytest.raises(ValueError, match="'y', because only samples hold"):
@@ -70,7 +70,7 @@ def test_no_inputs_give_no_rows(folder, empty, on_error):
     assert tg_mlc.load(folder).predict(empty, on_error=on_error)["decision"].shape == (0, 2)
 
 
-def test_the_folder_says_what_a_person_wants_to_know(result, folder):
+def test_the_folder_describes_the_model(result, folder):
     content = json.loads((folder / "model.json").read_text())["content"]
     assert content["label_names"] == LABELS
     stages = {entry["stage"]: entry["state"] for entry in content["stages"]}
@@ -87,11 +87,11 @@ def test_the_folder_says_what_a_person_wants_to_know(result, folder):
     assert len(facts["data"]) == len(facts["split"]) == 64
 
 
-def test_a_data_frame_of_names(folder):
+def test_predictions_are_a_frame_with_named_rows_and_columns(folder):
     loaded = tg_mlc.load(folder)
     frame = loaded.predict(pd.Series(NEW, index=["x", "y", "z"]))
-    parts = frame.columns.get_level_values(0).unique().tolist()
-    assert parts == ["probability", "decision", "threshold"]
+    groups = frame.columns.get_level_values(0).unique().tolist()
+    assert groups == ["probability", "decision", "threshold"]
     assert frame["probability"].columns.tolist() == LABELS
     assert frame.index.tolist() == ["x", "y", "z"]
     np.testing.assert_array_equal(frame["probability"], loaded.probabilities(NEW))
@@ -115,24 +115,24 @@ def test_any_number_of_rows_is_streamed(folder):
         next(loaded.stream("CCO"))
 
 
-def test_frames_are_cut_by_rows_and_may_have_one_column(folder):
+def test_frames_of_one_column_are_streamed_by_rows(folder):
     loaded, frame = tg_mlc.load(folder), pd.DataFrame({"text": TEXTS[:5]}, index=list("abcde"))
     expected = loaded.predict(frame["text"])
     pd.testing.assert_frame_equal(loaded.predict(frame), expected)
     pd.testing.assert_frame_equal(pd.concat(loaded.stream(frame, rows=2)), expected)
 
 
-def test_a_wrong_device_is_not_the_fault_of_the_folder(folder):
+def test_a_wrong_device_is_named(folder):
     for device in ("gpu", "cuda:99"):
         with pytest.raises(ValueError, match=f"'device' .*got '{device}': "):
             tg_mlc.load(folder, device=device)
 
 
-def test_known_labels_stay_as_they_are_given_and_change_the_others(folder):
+def test_given_labels_stay_and_change_other_labels(folder):
     loaded = tg_mlc.load(folder)
-    free, given = loaded.predict(NEW), loaded.predict(NEW, given={"red": 1})
+    plain, given = loaded.predict(NEW), loaded.predict(NEW, given={"red": 1})
     assert (given["probability"]["red"] == 1).all()
-    assert (given["probability"]["green"] != free["probability"]["green"]).all()
+    assert (given["probability"]["green"] != plain["probability"]["green"]).all()
     [streamed] = loaded.stream(NEW, given={"red": 1})
     pd.testing.assert_frame_equal(streamed, given)
 
@@ -154,17 +154,17 @@ def test_given_labels_count_as_unknown_in_an_evaluation():
         model.evaluate(tosses, y[:, :2], given=given)
 
 
-def test_saving_again_replaces_the_model_as_a_whole(folder, tmp_path):
+def test_saving_again_replaces_the_whole_model(folder, tmp_path):
     loaded = tg_mlc.load(folder)
     assert loaded.save(tmp_path / "copy") == tmp_path / "copy"
-    first = (tmp_path / "copy" / "model.json").read_text()
+    first_text = (tmp_path / "copy" / "model.json").read_text()
     with torch.no_grad():
         loaded.networks[0].readout.bias += 1
     loaded.save(tmp_path / "copy")
     assert len(list((tmp_path / "copy").iterdir())) == 2
-    assert (tmp_path / "copy" / "model.json").read_text() != first
-    again = tg_mlc.load(tmp_path / "copy")
-    np.testing.assert_array_equal(again.probabilities(NEW), loaded.probabilities(NEW))
+    assert (tmp_path / "copy" / "model.json").read_text() != first_text
+    reloaded = tg_mlc.load(tmp_path / "copy")
+    np.testing.assert_array_equal(reloaded.probabilities(NEW), loaded.probabilities(NEW))
 
 
 def vectors():
@@ -188,7 +188,7 @@ def other_path():
         (other_path, "as its builder 'table_lamp' makes it"),
     ],
 )
-def test_a_model_that_cannot_be_made_again_is_refused(make, message, tmp_path):
+def test_a_model_that_cannot_be_rebuilt_is_refused(make, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         Model.of(make()).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -204,20 +204,20 @@ def test_a_model_without_a_preprocessor_takes_samples(tmp_path):
 
 
 def damage(folder, number):
-    """Changes a saved model somewhere."""
+    """Damages one file of a saved model."""
     rng = random.Random(number)
     path = rng.choice(sorted(folder.iterdir()))
     content = bytearray(path.read_bytes())
-    place = rng.randrange(len(content))
-    how = number % 5
-    if how == 0:
+    position = rng.randrange(len(content))
+    method = number % 5
+    if method == 0:
         path.unlink()
-    elif how == 1:
-        path.write_bytes(content[:place])
-    elif how == 2:
-        path.write_bytes(content[:place] + rng.randbytes(8) + content[place:])
+    elif method == 1:
+        path.write_bytes(content[:position])
+    elif method == 2:
+        path.write_bytes(content[:position] + rng.randbytes(8) + content[position:])
     else:
-        content[place] ^= 1 << rng.randrange(8)
+        content[position] ^= 1 << rng.randrange(8)
         path.write_bytes(content)
 
 
@@ -232,13 +232,13 @@ def test_damaged_folders_are_refused(folder, tmp_path):
         assert str(copy) in str(error.value)
 
 
-@pytest.mark.parametrize("what", ["builder", "name", "stage"])
-def test_names_that_nobody_registered_are_refused(folder, tmp_path, what):
+@pytest.mark.parametrize("key", ["builder", "name", "stage"])
+def test_unregistered_names_are_refused(folder, tmp_path, key):
     content = read_folder(folder)
     stages = {entry["stage"]: entry["state"] for entry in content["stages"]}
     holders = {"builder": stages["Networks"]["networks"][0], "stage": content["stages"][0]}
     holders["name"] = stages["Features"]["steps"][0]
-    holders[what][what] = "os.system"
+    holders[key][key] = "os.system"
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=r"got ValueError: Expected a .*os.system"):
         tg_mlc.load(tmp_path)
@@ -255,7 +255,7 @@ def test_numbers_that_json_lacks_are_saved_as_valid_json(result, tmp_path):
         model.save(tmp_path, beside={"facts": {"float": 1}})
 
 
-def test_what_is_no_model(tmp_path):
+def test_paths_without_a_model_are_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path, tmp_path / "nothing", tmp_path / "file"):
         with pytest.raises(FileNotFoundError, match="to be the folder of a saved model"):
@@ -264,7 +264,7 @@ def test_what_is_no_model(tmp_path):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub that is a folder."""
+    """Replaces the Hugging Face hub by a folder."""
 
     class Hub(ModuleType):
         root = tmp_path / "hub"
@@ -291,7 +291,7 @@ def hub(tmp_path, monkeypatch):
     return Hub.root
 
 
-def test_to_the_hub_and_back(hub, folder, tmp_path):
+def test_a_model_is_pushed_to_the_hub_and_loaded_again(hub, folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "notes.txt").write_text("mine")
     assert push_to_hub(copy, "me/fruit", commit_message="first") == "https://hub/me/fruit"
@@ -320,7 +320,7 @@ def test_a_folder_needs_no_hub(folder, monkeypatch):
         from_pretrained("me/fruit")
 
 
-def test_huggingface_hub_takes_what_it_is_given():
+def test_huggingface_hub_accepts_the_arguments_of_our_calls():
     hub = pytest.importorskip("huggingface_hub")
     inspect.signature(hub.create_repo).bind("me/fruit", private=True, exist_ok=True)
     patterns = {"allow_patterns": ["a"], "delete_patterns": ["a"]}
@@ -330,8 +330,8 @@ def test_huggingface_hub_takes_what_it_is_given():
 
 @pytest.fixture(scope="module", params=["vectors", "dna", "molecules", "texts"])
 def loaded(request, saved):
-    good = {"vectors": [1.0] * 5, "dna": "ACGTACGTAC", "molecules": "CCO", "texts": TEXTS[0]}
-    return tg_mlc.load(saved(request.param)), good[request.param]
+    inputs = {"vectors": [1.0] * 5, "dna": "ACGTACGTAC", "molecules": "CCO", "texts": TEXTS[0]}
+    return tg_mlc.load(saved(request.param)), inputs[request.param]
 
 
 PLAIN = [None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0)]
@@ -344,13 +344,13 @@ def name_of_type(value):
     return type(value).__name__
 
 
-@pytest.mark.parametrize("wrong", [*PLAIN, *TENSORS, *SPARSE, *ARRAYS], ids=name_of_type)
-def test_containers_of_no_inputs_are_refused_by_our_error(loaded, wrong):
+@pytest.mark.parametrize("invalid", [*PLAIN, *TENSORS, *SPARSE, *ARRAYS], ids=name_of_type)
+def test_invalid_containers_of_inputs_are_refused(loaded, invalid):
     with pytest.raises(ValueError, match="Expected"):
-        loaded[0].predict(wrong)
+        loaded[0].predict(invalid)
 
 
-def test_missing_texts_have_no_words_and_are_warned_of(saved):
+def test_missing_texts_count_as_empty_and_give_a_warning(saved):
     model = tg_mlc.load(saved("texts"))
     with pytest.warns(UserWarning, match=r"Missing texts .*2 of 3"):
         probabilities = model.probabilities([None, "red", "NA"])
@@ -359,16 +359,16 @@ def test_missing_texts_have_no_words_and_are_warned_of(saved):
     np.testing.assert_allclose(probabilities[[0, 2]], [blank, blank], atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [None, b"x", {}, [[1, 2]], object()], ids=name_of_type)
-def test_what_is_no_input_among_others_is_refused_by_our_error(loaded, wrong):
-    model, good = loaded
-    if wrong is None and good == TEXTS[0]:
+@pytest.mark.parametrize("invalid", [None, b"x", {}, [[1, 2]], object()], ids=name_of_type)
+def test_an_invalid_input_among_valid_inputs_is_refused(loaded, invalid):
+    model, valid = loaded
+    if invalid is None and valid == TEXTS[0]:
         pytest.skip("a missing text has no words")
     with pytest.raises(ValueError, match="Expected"):
-        model.predict([good, wrong], on_error="raise")
+        model.predict([valid, invalid], on_error="raise")
 
 
-def test_inputs_that_cannot_be_read_stay_blank(saved):
+def test_unreadable_inputs_give_blank_rows(saved):
     model = tg_mlc.load(saved("dna"))
     with pytest.warns(UserWarning, match="2 inputs cannot be read, .* row 1: .*'AC4T'.*; row 2: "):
         frame = model.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
@@ -381,7 +381,7 @@ def test_inputs_that_cannot_be_read_stay_blank(saved):
         model.predict(["ACGT", "AC4T"], on_error="raise")
 
 
-def test_predictions_are_json(saved):
+def test_predictions_convert_to_json(saved):
     predictor = tg_mlc.load(saved("dna"))
     [record] = json.loads(json.dumps(predictor.predict(["ACGT"]).to_dict("records")))
     assert set(record) == {"probability", "decision", "threshold"}
@@ -396,12 +396,12 @@ def test_predictions_are_json(saved):
 def test_loading_leaves_no_handle_no_thread_and_no_file(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    def held():
-        return [len(list(Path(f"/proc/self/{what}").iterdir())) for what in ("fd", "task")]
+    def count_resources():
+        return [len(list(Path(f"/proc/self/{name}").iterdir())) for name in ("fd", "task")]
 
     tg_mlc.load(folder)
-    before = held()
+    counts = count_resources()
     for _ in range(20):
         tg_mlc.load(folder)
-    assert held() == before
+    assert count_resources() == counts
     assert list(tmp_path.iterdir()) == []

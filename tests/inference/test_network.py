@@ -56,13 +56,13 @@ def load(result, model):
 )
 def test_other_settings_of_the_same_shapes_are_refused_by_name(trained, options, difference):
     model = make_lamp(**options)
-    # The message names this way out, because no shape differs.
+    # The message suggests this call, because no shape differs.
     model.load_state_dict(read_checkpoint(trained.checkpoint).state_dict)
     with pytest.raises(ValueError, match=rf"settings that these weights .*{difference}"):
         load(trained, model)
 
 
-def test_what_changes_no_output_may_differ(trained, batch):
+def test_settings_without_effect_on_outputs_may_differ(trained, batch):
     options = {"dropout": 0.7, "attention_dropout": 0.1}
     options |= {"backend": "reference", "checkpointing": True}
     module = load(trained, make_lamp(**options).eval())
@@ -90,7 +90,7 @@ class OwnEncoder(nn.Module):
         return x**self.power, *others
 
 
-def test_encoders_of_users_keep_their_settings_too(tmp_path, data, batch):
+def test_settings_of_custom_encoders_are_checked(tmp_path, data, batch):
     result = train(make_lamp(OwnEncoder), data, tmp_path)
     assert result.module.model.encoder.num_calls > 0
     assert torch.equal(load(result, make_lamp(OwnEncoder))(batch), result.module(batch))
@@ -99,7 +99,7 @@ def test_encoders_of_users_keep_their_settings_too(tmp_path, data, batch):
     assert describe_settings(result.module.model)["encoder"]["window"] == "(1, 2.5, 'same')"
 
 
-def test_layers_that_learn_their_sizes_load_into_such(tmp_path, data, batch):
+def test_lazy_layers_load_into_lazy_and_sized_layers(tmp_path, data, batch):
     def lazy():
         model = LabelModel()
         model.lin_in = nn.Sequential(Linear(-1, 8), nn.LazyLinear(8))
@@ -127,7 +127,7 @@ def check(trained, present):
         (VectorEncoder(2, 4, scaling=LogCounts()), VectorEncoder(2, 4), "class=nothing instead"),
     ],
 )
-def test_modules_of_all_kinds_have_settings(trained, present, difference):
+def test_differences_between_settings_of_modules_are_named(trained, present, difference):
     with pytest.raises(ValueError, match=difference):
         check(trained, present)
     check(trained, copy.deepcopy(trained))
@@ -143,7 +143,7 @@ def test_modules_of_all_kinds_have_settings(trained, present, difference):
         (Linear(2, 2, weight_initializer="glorot"), Linear(2, 2)),
     ],
 )
-def test_what_matters_in_training_only_is_no_setting(trained, present):
+def test_options_of_training_are_no_settings(trained, present):
     check(trained, present)
 
 

@@ -1,4 +1,4 @@
-"""A toy stage, in one file: every face of a model has it at once."""
+"""Tests a custom stage in predictions, saved models, explanations and exported programs."""
 
 from __future__ import annotations
 
@@ -56,34 +56,34 @@ def plain(saved):
 @pytest.fixture
 def shifted(plain):
     model = Model(plain.stages, plain.label_names)
-    place = next(
-        place for place, stage in enumerate(model.stages) if type(stage).__name__ == "Combination"
+    index = next(
+        index for index, stage in enumerate(model.stages) if type(stage).__name__ == "Combination"
     )
-    model.stages.insert(place + 1, Shift(0.5))
+    model.stages.insert(index + 1, Shift(0.5))
     return model
 
 
-def test_predictions_pass_through_it(plain, shifted, tmp_path):
-    before, after = plain.probabilities(RAW), shifted.probabilities(RAW)
-    np.testing.assert_allclose(logit(after), logit(before) + 0.5, atol=1e-9)
+def test_predictions_pass_through_the_stage(plain, shifted, tmp_path):
+    base, scores = plain.probabilities(RAW), shifted.probabilities(RAW)
+    np.testing.assert_allclose(logit(scores), logit(base) + 0.5, atol=1e-9)
     loaded = tg_mlc.load(shifted.save(tmp_path / "model"))
-    np.testing.assert_array_equal(loaded.probabilities(RAW), after)
+    np.testing.assert_array_equal(loaded.probabilities(RAW), scores)
     assert "Shift        +0.5" in str(loaded)
 
 
-def test_explanations_ask_it(plain, shifted):
-    found = [model.logits(model.prepare(RAW)) for model in (plain, shifted)]
-    np.testing.assert_allclose(found[1], found[0] + 0.5, atol=1e-9)
+def test_logits_for_explanations_pass_through_the_stage(plain, shifted):
+    logits = [model.logits(model.prepare(RAW)) for model in (plain, shifted)]
+    np.testing.assert_allclose(logits[1], logits[0] + 0.5, atol=1e-9)
 
 
 @needs_export
-def test_programs_have_it(shifted):
+def test_programs_contain_the_stage(shifted):
     tensors = featurize(shifted, RAW)
-    found = Program(shifted, list(tensors)).eval()(*tensors.values()).detach().numpy()
-    np.testing.assert_allclose(found, shifted.probabilities(RAW), atol=1e-4)
+    probabilities = Program(shifted, list(tensors)).eval()(*tensors.values()).detach().numpy()
+    np.testing.assert_allclose(probabilities, shifted.probabilities(RAW), atol=1e-4)
 
 
-def test_a_stage_says_nothing_unless_it_has_something_to_say(plain):
+def test_models_print_one_line_per_stage(plain):
     lines = str(plain).splitlines()
     assert len(lines) == 1 + len(plain.stages)
     assert plain.stage(Networks) in plain.stages

@@ -1,4 +1,4 @@
-"""Models without training, of every kind of input, for servers."""
+"""Untrained models of all kinds of input, and functions that send requests to a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tg_mlc.serving import make_app
 
 LABELS = ["calm", "sad", "loud"]
 COLOURS = ["red", "green", "blue"]
-#: The cells of training, by column; the first of each column are also drawn for new rows.
+#: Training cells by column. The first cell of each column is also drawn for new rows.
 TRAINING = {
     "zip": ["01067", "80331", "10115", "01067"],
     "well": ["1E2", "2E3", "a", "1E2"],
@@ -44,7 +44,7 @@ def as_csv(rows, delimiter, quoting=csv.QUOTE_MINIMAL):
 
 
 def model_of(kind, dataset, build=table_lamp, steps=(), **options):
-    """A model with random weights, which answers as others do."""
+    """Returns a model with random weights and tuned thresholds."""
     split = random_split(len(dataset), (0.8, 0.1, 0.1), seed=0)
     steps = Chain(*(steps or kind.steps(scaled=True)))
     samples = steps.fit_transform(dataset, split)
@@ -65,7 +65,7 @@ def table(size=40):
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """The models by their names in requests; that of a table takes given labels."""
+    """Returns the models by name; networks of "table" and "rows" take given labels."""
     pytest.importorskip("rdkit")
     frame = table()
     documents = [["a", "red", "apple"], ["an", "old", "doll"], ["red", "old"], ["apple"]] * 5
@@ -79,7 +79,7 @@ def models(tmp_path_factory):
     path.write_text(as_csv(rows, ";"), encoding="utf-8")
     columns, steps = from_csv(path, LABELS, categorical=["well"]), [Vectors(), Scale("quantile")]
     frames = [frame, np.random.default_rng(2).normal(size=(40, 5))]
-    vectors = [from_arrays(each, targets(40), LABELS, kind="vector") for each in frames]
+    vectors = [from_arrays(x, targets(40), LABELS, kind="vector") for x in frames]
     return {
         "table": model_of(Vectors, vectors[0], given_labels=True),
         "columns": model_of(Vectors, columns, steps=steps),
@@ -92,7 +92,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def ask(models):
-    """Asks a server that runs for as long as the call, by several requests at the same time."""
+    """Returns a function that starts a server and sends several requests at the same time."""
 
     def ask(*requests, limits=None, tokens=(), after=(), **options):
         async def talk():
@@ -100,8 +100,8 @@ def ask(models):
             async with app.router.lifespan_context(app):
                 options["transport"] = httpx.ASGITransport(app, raise_app_exceptions=False)
                 async with httpx.AsyncClient(base_url="http://test", **options) as client:
-                    asked = (client.request(*each[:2], **each[2]) for each in requests)
-                    answers = await asyncio.gather(*asked)
+                    sent = (client.request(*request[:2], **request[2]) for request in requests)
+                    answers = await asyncio.gather(*sent)
                     return [*answers, *[await client.get(path) for path in after]]
 
         return asyncio.run(talk())
@@ -110,11 +110,11 @@ def ask(models):
 
 
 def post(name, **body):
-    """A request for predictions, as :func:`ask` takes it."""
+    """Returns a request for predictions, for :func:`ask`."""
     return ("POST", f"/models/{name}/predict", {"json": body})
 
 
 def post_csv(name, content, query="", charset=""):
-    """A request for the predictions of a CSV file."""
+    """Returns a request for predictions of a CSV file."""
     options = {"content": content, "headers": {"content-type": f"text/csv{charset}"}}
     return ("POST", f"/models/{name}/predict{query}", options)

@@ -1,4 +1,4 @@
-"""The server, asked over HTTP as clients do."""
+"""Tests the server by HTTP requests, as clients send them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_AGES = [{**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}]
 
 
 def values(answer, what="probability"):
-    """The values of all results, NaN for those with an error."""
+    """Returns the values of all results; a result with an error gives NaN."""
     rows = [result.get(what, {}) for result in answer.json()["results"]]
     width = max(map(len, rows))
     return np.array([[*row.values()] or [np.nan] * width for row in rows])
@@ -37,7 +37,7 @@ def values(answer, what="probability"):
         ("molecules", ["CCO", "c1ccccc1"]),
     ],
 )
-def test_answers_are_those_of_the_model(ask, models, name, inputs):
+def test_responses_equal_predictions_of_the_model(ask, models, name, inputs):
     [answer] = ask(post(name, inputs=inputs))
     assert answer.status_code == 200
     body, prediction = answer.json(), models[name].answer(inputs)
@@ -52,7 +52,7 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
 
 
 @pytest.mark.parametrize(
-    ("name", "inputs", "at_fault"),
+    ("name", "inputs", "wrong_rows"),
     [
         ("molecules", ["CCO", "not a molecule", "c1ccccc1"], [1]),
         ("molecules", ["CCO", 3 * ["C"], {"a": 1}, [1, None], ""], [1, 2, 3, 4]),
@@ -61,15 +61,13 @@ def test_answers_are_those_of_the_model(ask, models, name, inputs):
         ("texts", ["a red apple", 3, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
     ],
 )
-def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(
-    ask, models, name, inputs, at_fault
-):
+def test_an_unreadable_input_gives_an_error_in_its_row(ask, models, name, inputs, wrong_rows):
     [answer] = ask(post(name, inputs=inputs))
     assert answer.status_code == 200
     results = answer.json()["results"]
-    assert [row for row, result in enumerate(results) if "error" in result] == at_fault
+    assert [row for row, result in enumerate(results) if "error" in result] == wrong_rows
     for row, result in enumerate(results):
-        if row in at_fault:
+        if row in wrong_rows:
             assert result.keys() == {"error"}
             assert result["error"]
         else:
@@ -77,17 +75,17 @@ def test_an_input_that_cannot_be_read_has_its_reason_in_its_place(
             np.testing.assert_allclose(list(result["probability"].values()), expected, atol=1e-6)
 
 
-def test_requests_at_the_same_time_are_scored_together(ask, models):
+def test_simultaneous_requests_are_scored_together(ask, models):
     inputs = [[list(map(float, np.array(row) + k)) for row in ROWS] for k in range(20)]
-    *answers, metrics = ask(*(post("rows", inputs=each) for each in inputs), after=["/metrics"])
+    *answers, metrics = ask(*(post("rows", inputs=rows) for rows in inputs), after=["/metrics"])
     assert 'tg_mlc_batch_inputs_sum{model="rows"} 60.0' in metrics.text
     assert float(re.search(r'tg_mlc_batch_inputs_count{model="rows"} (.*)', metrics.text)[1]) < 10
-    for each, answer in zip(inputs, answers, strict=True):
-        np.testing.assert_allclose(values(answer), models["rows"].probabilities(each), atol=1e-6)
+    for rows, answer in zip(inputs, answers, strict=True):
+        np.testing.assert_allclose(values(answer), models["rows"].probabilities(rows), atol=1e-6)
 
 
 @pytest.mark.parametrize("broken", [{}, {"agee": 50}])
-def test_a_row_without_columns_is_refused_behind_any_other(ask, models, broken):
+def test_a_row_without_columns_is_refused_in_any_batch(ask, models, broken):
     alone, *together = ask(
         post("table", inputs=[broken]), *[post("table", inputs=[NAMED[0], broken])] * 49
     )
@@ -97,40 +95,40 @@ def test_a_row_without_columns_is_refused_behind_any_other(ask, models, broken):
     assert ("is 'agee' meant?" in error) == bool(broken)
     assert {answer.status_code for answer in together} == {200}
     assert {answer.json()["results"][1].get("error") for answer in together} == {error}
-    by_others = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[broken])] * 50)
-    assert [answer.status_code for answer in by_others] == [200, 422] * 50
-    assert {answer.json()["results"][0]["error"] for answer in by_others[1::2]} == {error}
+    answers = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[broken])] * 50)
+    assert [answer.status_code for answer in answers] == [200, 422] * 50
+    assert {answer.json()["results"][0]["error"] for answer in answers[1::2]} == {error}
 
 
-def test_warnings_are_those_of_the_request_alone(ask, models):
+def test_responses_have_only_warnings_of_their_own_request(ask, models):
     new = {**NAMED[0], "colour": "purple"}
     answers = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[NAMED[1], new])] * 10)
     assert [answer.json()["warnings"] for answer in answers[::2]] == [[]] * 10
     [warning] = {message for answer in answers[1::2] for message in answer.json()["warnings"]}
     assert warning.startswith("Column 'colour' has values that training did not have")
     assert "'purple'" in warning
-    with pytest.warns(UserWarning, match="purple") as told:
+    with pytest.warns(UserWarning, match="purple") as records:
         models["table"].predict([NAMED[1], new])
-    assert [str(each.message) for each in told] == [warning]
+    assert [str(record.message) for record in records] == [warning]
 
 
-def test_warnings_of_given_labels_are_those_of_the_request_alone(ask, models, monkeypatch):
+def test_warnings_of_given_labels_stay_with_their_request(ask, models, monkeypatch):
     def begin(flow):
         if flow.given is not None and (flow.given == 0).any():
             warn(f"{int((flow.given == 0).sum())} labels are absent")
 
     monkeypatch.setattr(models["rows"].network_stage, "begin", begin)
     absent = [None, [{"sad": 0}], [{"sad": 1}], [{"sad": 0, "calm": 0}]]
-    answers = ask(*(post("rows", inputs=ROWS[:1], given=each) for each in absent * 5))
+    answers = ask(*(post("rows", inputs=ROWS[:1], given=labels) for labels in absent * 5))
     expected = [[], ["1 labels are absent"], [], ["2 labels are absent"]]
     assert [answer.json()["warnings"] for answer in answers] == expected * 5
 
 
-def test_requests_that_ask_for_something_else_are_answered_together(ask, models):
+def test_requests_with_different_options_are_answered_together(ask, models):
     given = [{models["table"].label_names[0]: 1}]
     unknown = {"given": [{"no label": 1}]}
-    kinds = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, unknown]
-    requests = [post("table", inputs=NAMED[:1], **each) for each in kinds * 4]
+    option_sets = [{}, {"given": given}, {"metric": "f1_macro"}, {"metric": "best"}, unknown]
+    requests = [post("table", inputs=NAMED[:1], **options) for options in option_sets * 4]
     answers = ask(*requests, *[post("table", inputs=[{}])] * 4)
     statuses = [answer.status_code for answer in answers]
     assert statuses == [200, 200, 200, 422, 422] * 4 + [422] * 4
@@ -140,9 +138,9 @@ def test_requests_that_ask_for_something_else_are_answered_together(ask, models)
         expected = models["table"].answer(NAMED[:1], Query(metric=metric))
         assert values(answer, "decision").tolist() == expected.decisions.tolist()
         np.testing.assert_allclose(list(answer.json()["thresholds"].values()), expected.thresholds)
-    for first, labels in ((0, None), (1, given)):
+    for start, labels in ((0, None), (1, given)):
         expected = models["table"].probabilities(NAMED[:1], given=labels)
-        for answer in answers[first:20:5]:
+        for answer in answers[start:20:5]:
             np.testing.assert_allclose(values(answer), expected, atol=1e-6)
 
 
@@ -152,29 +150,29 @@ def test_requests_that_cannot_be_joined_are_computed_one_by_one(ask, models, mon
 
     monkeypatch.setattr("tg_mlc.inference.model.Reading.joined", fail)
     answers = ask(*[post("table", inputs=[row]) for row in NAMED[:5]], post("table", inputs=[{}]))
-    found = np.concatenate([values(answer) for answer in answers[:5]])
-    np.testing.assert_allclose(found, models["table"].probabilities(NAMED[:5]), atol=1e-6)
+    scores = np.concatenate([values(answer) for answer in answers[:5]])
+    np.testing.assert_allclose(scores, models["table"].probabilities(NAMED[:5]), atol=1e-6)
     assert answers[5].status_code == 422
 
 
-def test_given_labels_move_the_others_of_their_input_alone(ask, models):
+def test_given_labels_change_only_their_own_input(ask, models):
     first = models["rows"].label_names[0]
-    answer, mixed, unknown = ask(
+    answer, plain_answer, unknown = ask(
         post("rows", inputs=ROWS, given=[{first: 1}, None, {}]),
         post("rows", inputs=ROWS),
         post("rows", inputs=ROWS[:1], given=[{"no label": 1}]),
     )
-    given, free = values(answer), values(mixed)
+    given, plain = values(answer), values(plain_answer)
     matrix = np.full((3, 3), np.nan)
     matrix[0, 0] = 1
     np.testing.assert_allclose(given, models["rows"].probabilities(ROWS, given=matrix), atol=1e-6)
-    assert abs(given[0, 1:] - free[0, 1:]).max() > 1e-4
+    assert abs(given[0, 1:] - plain[0, 1:]).max() > 1e-4
     assert given[0, 0] == 1
-    np.testing.assert_allclose(given[1:], free[1:], atol=1e-6)
+    np.testing.assert_allclose(given[1:], plain[1:], atol=1e-6)
     assert unknown.status_code == 422
 
 
-def test_label_sets_of_a_coverage(ask, models, monkeypatch):
+def test_responses_may_be_label_sets_of_a_coverage(ask, models, monkeypatch):
     model = models["rows"]
     y = np.eye(len(model.label_names))[np.arange(60) % len(model.label_names)]
     rows = [list(map(float, np.array(ROWS[k % 3]) + k / 30)) for k in range(60)]
@@ -184,7 +182,7 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
     assert refused.json()["detail"].startswith("Expected a model with scores of samples")
     model.conformalize(rows, y)
     first = model.label_names[0]
-    answer, columns, given, much = ask(
+    answer, columns, given, too_large = ask(
         post("rows", inputs=ROWS, coverage=0.8, coverage_per="sample"),
         post_csv("rows", "a,b\n1,2\n", "?coverage=0.8&coverage_per=sample"),
         post("rows", inputs=ROWS[:1], given=[{first: 1}], coverage=0.8),
@@ -194,7 +192,7 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
     expected = model.answer(ROWS, Query(coverage=0.8, coverage_per="sample")).decisions
     assert values(answer, "decision").tolist() == expected.tolist()
     assert "Expected rows of 5 columns" in columns.json()["detail"]
-    assert [given.status_code, much.status_code] == [422, 422]
+    assert [given.status_code, too_large.status_code] == [422, 422]
 
 
 @pytest.mark.parametrize(
@@ -206,25 +204,25 @@ def test_label_sets_of_a_coverage(ask, models, monkeypatch):
         ("table", "colour,Age,height,id\nred,30,65.5,7\nblue,41,70,x\n", [RED, BLUE]),
     ],
 )
-def test_csv(ask, models, name, text, inputs):
+def test_csv_rows_give_the_probabilities_of_the_model(ask, models, name, text, inputs):
     [answer] = ask(post_csv(name, text, "?metric=f1_macro"))
     assert answer.status_code == 200, answer.text
     assert answer.json()["metric"] == "f1_macro"
     np.testing.assert_allclose(values(answer), models[name].probabilities(inputs), atol=1e-6)
 
 
-def test_rows_of_csv_are_read_by_themselves(ask):
+def test_an_unreadable_csv_row_leaves_other_rows_readable(ask):
     texts = ["30,65,red\nfast,65,red\n,65,\n", "3,5\n"]
     answer, short = ask(*(post_csv("table", f"age,height,colour\n{text}") for text in texts))
     assert ["error" in result for result in answer.json()["results"]] == [False, True, True]
     assert "Expected 3 cells, as in the header, in row 0 (line 2)" in short.json()["detail"]
 
 
-def test_explanations(ask, models):
+def test_explanations_name_words_of_the_input(ask, models):
     label = models["texts"].label_names[0]
     [answer] = ask(post("texts", inputs=["a red apple"], explain=[label]))
     [result] = answer.json()["results"]
-    words = {each["component"] for each in result["explanation"][label]}
+    words = {entry["component"] for entry in result["explanation"][label]}
     assert words <= {"a", "red", "apple", "<unk>"}
     assert len(result["explanation"][label]) > 0
 
@@ -242,7 +240,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("content", BAD, ids=range(len(BAD)))
-def test_malformed_requests_are_the_clients_fault(ask, content):
+def test_malformed_requests_give_client_errors(ask, content):
     method, path, options = post_csv("molecules", content)
     json = {**options, "headers": {"content-type": "application/json"}}
     answers = ask((method, path, json), (method, path, options))
@@ -260,7 +258,7 @@ def test_malformed_requests_are_the_clients_fault(ask, content):
         ({"max_seconds": 0.0}, {"inputs": ["old"]}, 503),
     ],
 )
-def test_limits(ask, limits, body, status):
+def test_requests_over_a_limit_are_refused(ask, limits, body, status):
     [answer] = ask(post("texts", **body), limits=Limits(**limits))
     assert answer.status_code == status
     assert answer.json()["detail"].startswith("Expected ")
@@ -272,19 +270,19 @@ def test_models_are_found_by_name_and_never_by_path(ask):
     assert {answer.status_code for answer in answers} == {404}
 
 
-def test_tokens(ask):
-    wrong, right = ({"headers": {"authorization": f"Bearer {word}"}} for word in ("guess", "two"))
-    others = ("GET", "/models", wrong), ("GET", "/metrics", right)
+def test_requests_need_a_valid_token(ask):
+    invalid, valid = ({"headers": {"authorization": f"Bearer {word}"}} for word in ("guess", "two"))
+    others = ("GET", "/models", invalid), ("GET", "/metrics", valid)
     requests = ("GET", "/health", {}), post("rows", inputs=ROWS), *others
     answers = ask(*requests, tokens=["one", "two"])
     assert [answer.status_code for answer in answers] == [200, 401, 401, 200]
 
 
-def test_pages_about_the_server(ask, models):
+def test_information_pages_describe_the_server(ask, models):
     paths = ["/health", "/ready", "/docs", "/openapi.json", "/models"]
     health, ready, docs, api, names = ask(after=paths)
-    labels = {name: each["labels"] for name, each in names.json().items()}
-    assert labels == {name: each.label_names for name, each in models.items()}
+    labels = {name: entry["labels"] for name, entry in names.json().items()}
+    assert labels == {name: entry.label_names for name, entry in models.items()}
     assert health.json() == {"status": "alive"}
     assert ready.json() == {"status": "ready", "models": [*models]}
     assert docs.status_code == 200

@@ -26,7 +26,7 @@ rows_of_texts = st.lists(st.fixed_dictionaries(cells), min_size=1, max_size=4)
 
 
 def answer_of(prediction):
-    """What a prediction says, as the server does."""
+    """Returns the results and warnings of a prediction, in the format of the server."""
     results = []
     for row in range(len(prediction)):
         if row in prediction.reasons:
@@ -40,16 +40,16 @@ def answer_of(prediction):
 def answer_of_server(answer):
     content = answer.json()
     plain = lambda value: [*value.values()] if isinstance(value, dict) else value  # noqa: E731
-    results = [{key: plain(each[key]) for key in each} for each in content["results"]]
+    results = [{key: plain(result[key]) for key in result} for result in content["results"]]
     return results, content["warnings"]
 
 
 def check_same(answer, expected):
     assert answer[1] == expected[1]
-    for result, right in zip(answer[0], expected[0], strict=True):
-        assert result.get("error") == right.get("error")
-        assert result.get("decision") == right.get("decision")
-        pair = result.get("probability", []), right.get("probability", [])
+    for result, reference in zip(answer[0], expected[0], strict=True):
+        assert result.get("error") == reference.get("error")
+        assert result.get("decision") == reference.get("decision")
+        pair = result.get("probability", []), reference.get("probability", [])
         np.testing.assert_allclose(*pair, atol=1e-6)
 
 
@@ -62,7 +62,7 @@ def check_same(answer, expected):
     written=st.sampled_from(WRITTEN),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
 )
-def test_texts_are_read_alike(ask, models, tmp_path_factory, rows, written, quoting):
+def test_texts_are_read_alike_by_all_readers(ask, models, tmp_path_factory, rows, written, quoting):
     delimiter, encoding = written
     content = as_csv(rows, delimiter, quoting).encode(encoding)
     path = tmp_path_factory.getbasetemp() / "rows.csv"
@@ -80,12 +80,12 @@ def test_texts_are_read_alike(ask, models, tmp_path_factory, rows, written, quot
     for raw in (frame, table.inputs([*TRAINING]), arrays):
         check_same(answer_of(model.answer(raw)), expected)
     charset = "; charset=cp1252" if encoding == "cp1252" else ""
-    sent = post_csv("columns", content, charset=charset)
-    for answer in ask(sent, post("columns", inputs=rows)):
+    request = post_csv("columns", content, charset=charset)
+    for answer in ask(request, post("columns", inputs=rows)):
         check_same(answer_of_server(answer), expected)
 
 
-#: Rows whose cells have types, and the same ones as texts.
+#: Rows with typed cells, and the same rows as texts.
 TYPED = [
     {"zip": 1067, "well": 100.0, "price": 1.5, "weight": 5, "member": True, "size": 1},
     {"zip": 80331, "well": 2000.0, "price": None, "weight": 7.5, "member": False, "size": 2.5},
@@ -98,20 +98,20 @@ TEXTS = [dict(zip(TYPED[0], cells, strict=True)) for cells in WRITTEN_CELLS]
 OTHERS = {"day": "31.01.2024", "note": "été"}
 
 
-def test_types_are_read_by_one_rule(ask, models, tmp_path):
+def test_typed_cells_are_read_alike_by_all_readers(ask, models, tmp_path):
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     rows = [{**row, **OTHERS} for row in TYPED]
     model, frame = models["columns"], pd.DataFrame(rows)
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     frame.to_parquet(tmp_path / "rows.parquet")
-    files = [next(read_blocks(tmp_path / name)) for name in ("rows.json", "rows.parquet")]
+    tables = [next(read_blocks(tmp_path / name)) for name in ("rows.json", "rows.parquet")]
     expected = answer_of(model.answer(rows))
     assert not any("error" in result for result in expected[0])
     assert len(expected[1]) == 2
     assert all(re.search("(zip|well).*pass texts", message) for message in expected[1])
     arrays = {name: frame[name].to_numpy() for name in frame}
     raws = [frame, polars.DataFrame(rows), pyarrow.Table.from_pylist(rows), arrays]
-    for raw in [*raws, *(table.inputs([*TRAINING]) for table in files)]:
+    for raw in [*raws, *(table.inputs([*TRAINING]) for table in tables)]:
         check_same(answer_of(model.answer(raw)), expected)
     [answer] = ask(post("columns", inputs=rows))
     check_same(answer_of_server(answer), expected)
@@ -130,7 +130,7 @@ def test_types_are_read_by_one_rule(ask, models, tmp_path):
         ({"note": ["a"]}, "one value"),
     ],
 )
-def test_refusals_are_those_of_the_row(models, cell, reason):
+def test_wrong_cells_are_refused_with_a_reason(models, cell, reason):
     rows = [{**row, **OTHERS, **cell} for row in TEXTS]
     model = models["columns"]
     for raw in (rows, pd.DataFrame(rows)):
@@ -154,18 +154,18 @@ def test_refusals_are_those_of_the_row(models, cell, reason):
         ('[{"a": 1}]', "", "got JSON"),
     ],
 )
-def test_csv_bodies_are_refused_as_files(ask, text, query, reason):
+def test_malformed_csv_bodies_are_refused(ask, text, query, reason):
     charset = "; charset=foo-8" if query == "?charset" else ""
     [answer] = ask(post_csv("columns", text, query, charset))
     assert answer.status_code == 422
     assert re.search(reason, answer.json()["detail"]), answer.text
 
 
-def test_warnings_of_a_body_are_those_of_a_file(ask):
-    swallowed = f'"x\n{";" * 7}\ny"'
-    cells = [swallowed if name == "note" else TRAINING[name][0] for name in TRAINING]
+def test_a_csv_body_gives_the_warnings_of_a_file(ask):
+    multiline = f'"x\n{";" * 7}\ny"'
+    cells = [multiline if name == "note" else TRAINING[name][0] for name in TRAINING]
     [answer] = ask(post_csv("columns", f"{';'.join(TRAINING)}\n{';'.join(cells)}\n"))
-    assert any("quoted cell that begins in line 2" in each for each in answer.json()["warnings"])
+    assert any("quoted cell that begins in line 2" in text for text in answer.json()["warnings"])
 
 
 @pytest.mark.parametrize("text", ["", "NA", None, float("nan")])
@@ -174,7 +174,7 @@ def test_missing_texts_have_no_words(ask, models, text):
     expected = answer_of(model.answer(["", "a red apple"]))
     assert expected[1] == ["Missing texts become samples without words (1 of 2)"]
     texts = [text, "a red apple"]
-    rows = [{"text": each} for each in texts]
+    rows = [{"text": value} for value in texts]
     for raw in (texts, rows, pd.DataFrame(rows), pd.Series(texts), {"body": texts}):
         check_same(answer_of(model.answer(raw)), expected)
     cell = text if isinstance(text, str) else ""

@@ -1,4 +1,4 @@
-"""Each row of a request is answered as if it were alone, whatever stands beside it."""
+"""Each row of a request gets the answer that the row would get alone."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ WRONG = ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no r
 
 @st.composite
 def broken_rows(draw):
-    """A row that cannot be read."""
+    """Draws a row that cannot be read."""
     row = draw(complete)
-    wrong = draw(st.sampled_from(WRONG))
-    if wrong == "empty":
+    error = draw(st.sampled_from(WRONG))
+    if error == "empty":
         return {}
-    if wrong == "no row":
+    if error == "no row":
         return draw(st.sampled_from([None, "red", 3, [], [1.0], [[1.0]]]))
-    if wrong == "misspelt":
+    if error == "misspelt":
         return {**row, "heigth": row.pop("height")}
-    if wrong == "lacking":
+    if error == "lacking":
         return {"colour": row["colour"]}
-    if wrong == "twice":
+    if error == "twice":
         return {**row, "Age ": 3}
     cells = {"word": "fast", "blank": None, "list": [1]}
-    return {**row, draw(st.sampled_from(["age", "height"])): cells[wrong]}
+    return {**row, draw(st.sampled_from(["age", "height"])): cells[error]}
 
 
 def results(answer):
-    """The results of a request, the same ones where it is refused as a whole."""
+    """Returns the results of a request, also where the whole request is refused."""
     return answer.json()["results"]
 
 
@@ -48,7 +48,7 @@ def check_equal(found, expected):
     if "error" in expected:
         assert found == expected
         return
-    pairs = [[*each["probability"].values()] for each in (found, expected)]
+    pairs = [[*result["probability"].values()] for result in (found, expected)]
     np.testing.assert_allclose(*pairs, atol=1e-6)
     assert found["decision"] == expected["decision"]
 
@@ -57,17 +57,17 @@ def check_equal(found, expected):
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_rows_are_answered_as_if_they_were_alone(data, ask, models):
+def test_answers_do_not_depend_on_other_rows(data, ask, models):
     rows = data.draw(st.lists(st.one_of(complete, complete, broken_rows()), min_size=1, max_size=6))
     alone = [results(ask(post("table", inputs=[row]))[0])[0] for row in rows]
     [together] = ask(post("table", inputs=rows))
-    for found, expected in zip(results(together), alone, strict=True):
-        check_equal(found, expected)
+    for result, expected in zip(results(together), alone, strict=True):
+        check_equal(result, expected)
     clients = data.draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows)))
-    parts = [[row for row in range(len(rows)) if clients[row] == client] for client in {*clients}]
-    inputs = [[rows[row] for row in part] for part in parts]
-    answers = ask(*(post("table", inputs=each) for each in inputs))
-    for part, each, answer in zip(parts, inputs, answers, strict=True):
-        for row, found in zip(part, results(answer), strict=True):
-            check_equal(found, alone[row])
-        assert answer.json()["warnings"] == [*models["table"].answer(each).warnings]
+    groups = [[row for row in range(len(rows)) if clients[row] == client] for client in {*clients}]
+    inputs = [[rows[row] for row in group] for group in groups]
+    answers = ask(*(post("table", inputs=batch) for batch in inputs))
+    for group, batch, answer in zip(groups, inputs, answers, strict=True):
+        for row, result in zip(group, results(answer), strict=True):
+            check_equal(result, alone[row])
+        assert answer.json()["warnings"] == [*models["table"].answer(batch).warnings]

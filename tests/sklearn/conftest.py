@@ -9,7 +9,7 @@ from tests.quick import train_little
 
 @pytest.fixture(scope="module", autouse=True)
 def _little() -> Iterator[None]:
-    """Estimators are fitted some hundred times."""
+    """Shortens training, because estimators are fitted some hundred times."""
     with pytest.MonkeyPatch.context() as patch:
         train_little(patch)
         yield

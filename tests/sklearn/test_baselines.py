@@ -29,13 +29,13 @@ TEXTS = ["no sea", "blue sea", "red car"] * 4
 SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
 
 
-@pytest.mark.parametrize("kind", [*KINDS, ForestClassifier])
-def test_baselines_learn_from_labels_of_which_some_are_unknown(kind: type) -> None:
-    classifier = kind().fit(X, HOLES)
+@pytest.mark.parametrize("cls", [*KINDS, ForestClassifier])
+def test_baselines_learn_from_partly_unknown_labels(cls: type) -> None:
+    classifier = cls().fit(X, HOLES)
     assert (classifier.predict(X) == Y).mean() > 0.8
 
 
-def test_scores_are_those_of_the_baseline() -> None:
+def test_scores_equal_those_of_the_baseline() -> None:
     expected = KernelRidgeBaseline(0.5, 0.1).fit(X, Y).predict_proba(X)
     scores = KernelRidgeClassifier(0.5, 0.1).fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(scores, expected, atol=1e-9)
@@ -57,7 +57,7 @@ def test_settings_can_be_searched() -> None:
 @pytest.mark.parametrize(
     ("texts", "options"), [(SMILES, {}), (TEXTS, {"inputs": "texts"}), (DNA, {"inputs": "dna"})]
 )
-def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -> None:
+def test_baselines_learn_from_raw_inputs(texts: list[str], options: dict[str, str]) -> None:
     y = np.array([[text in texts[:1], text in texts[1:3]] for text in texts]).astype(int)
     for classifier in (ForestClassifier(50, **options), LinearClassifier(C=100.0, **options)):
         assert classifier.fit(texts, y).score(texts, y) == 1.0
@@ -66,18 +66,18 @@ def test_raw_inputs_become_matrices(texts: list[str], options: dict[str, str]) -
 
 
 @pytest.mark.parametrize("random_state", [3, None, np.random.RandomState(0)])
-def test_random_states_decide(random_state: Any) -> None:
+def test_integer_random_states_give_equal_fits(random_state: Any) -> None:
     forests = [ForestClassifier(5, random_state=random_state).fit(X, Y) for _ in range(2)]
     first, second = (forest.predict_proba(X) for forest in forests)
     assert (first == second).all() == (random_state == 3)
 
 
-def test_label_trees() -> None:
+def test_label_trees_learn() -> None:
     pytest.importorskip("napkinxc")
     assert LabelTreesClassifier().fit(X, Y).score(X, Y) > 0.7
 
 
-def test_sparse_matrices_are_predicted_as_dense_ones():
+def test_sparse_and_dense_matrices_give_the_same_scores():
     x = sp.random(40, 6, 0.5, format="csr", random_state=0)
     y = np.random.default_rng(0).integers(2, size=(40, 3))
     classifier = LinearClassifier().fit(x, y)

@@ -1,4 +1,4 @@
-"""scikit-learn's checks: all of them on one estimator, and on others those of what differs."""
+"""Runs all checks of scikit-learn on one estimator, and checks of state on the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SKIPPED = {"LabelTreesClassifier": {"check_estimators_pickle", "check_fit_idempo
 
 
 @parametrize_with_checks([LinearClassifier()])
-def test_all_checks(estimator: Any, check: Any) -> None:
+def test_linear_classifier_passes_all_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
@@ -59,17 +59,17 @@ def run_checks(estimator: Any, names: set[str]) -> None:
         check(cloned)
 
 
-@pytest.mark.parametrize("estimator", OTHERS, ids=lambda each: type(each).__name__)
-def test_checks_of_state(estimator: Any) -> None:
+@pytest.mark.parametrize("estimator", OTHERS, ids=lambda value: type(value).__name__)
+def test_estimators_pass_the_checks_of_state(estimator: Any) -> None:
     run_checks(estimator, STATE - SKIPPED.get(type(estimator).__name__, set()))
 
 
 @pytest.mark.slow
-def test_checks_of_the_default_with_label_message_passing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_classifier_with_lamp_passes_checks_of_state(monkeypatch: pytest.MonkeyPatch) -> None:
     trained, fit = [], AutoClassifier.fit
     train_little(monkeypatch, max_epochs=1)
-    recorded = lambda self, X, y: trained.append(fit(self, X, y)) or self  # noqa: E731
-    monkeypatch.setattr(AutoClassifier, "fit", recorded)
+    record = lambda self, X, y: trained.append(fit(self, X, y)) or self  # noqa: E731
+    monkeypatch.setattr(AutoClassifier, "fit", record)
     names = STATE - {"check_fit_idempotent"}
     run_checks(AutoClassifier(seconds=60, random_state=0), names)
     assert all(classifier.model_.networks for classifier in trained)

@@ -16,8 +16,8 @@ GRAPH = tree([("1", "0"), ("2", None)])
 
 
 @pytest.mark.parametrize("upside_down", [False, True])
-def test_any_estimator_and_any_hierarchy(upside_down):
-    """Upside down, it contradicts what was learned, which shows that it is heeded."""
+def test_any_estimator_is_coherent_with_any_hierarchy(upside_down):
+    """Predictions obey even a reversed hierarchy, which contradicts the training labels."""
     graph = tree([("0", "1"), ("2", None)]) if upside_down else GRAPH
     above, below = (1, 0) if upside_down else (0, 1)
     estimator = KernelRidgeClassifier().fit(X, Y)
@@ -33,17 +33,17 @@ def test_any_estimator_and_any_hierarchy(upside_down):
     np.testing.assert_array_equal(decisions[:, above], baseline.predict(NEW)[:, :2].max(axis=1))
 
 
-def test_lamp_knows_its_hierarchy():
+def test_lamp_is_coherent_with_its_label_graph():
     graph = tree([("0", "1"), ("2", None)], ["0", "1", "2"])
     options = {"base_scores": None, "max_epochs": 1, "random_state": 0}
     estimator = LaMPClassifier(label_graph=graph, **options).fit(X, Y)
-    plain, scores = (estimator.predict_proba(NEW, coherent=each) for each in (False, True))
+    plain, scores = (estimator.predict_proba(NEW, coherent=coherent) for coherent in (False, True))
     np.testing.assert_allclose(scores[:, 1], plain[:, :2].max(axis=1), rtol=1e-5)
     decisions = estimator.predict(NEW, coherent=True)
     assert (decisions[:, 1] >= decisions[:, 0]).all()
 
 
-def test_the_default_is_coherent(tmp_path):
+def test_auto_classifier_is_coherent(tmp_path):
     estimator = AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y)
     scores = estimator.predict_proba(NEW)
     assert (scores[:, 0] >= scores[:, 1]).all()
@@ -75,15 +75,15 @@ def knowing():
     ("label", "value", "others"),
     [("0", 0, {"1": 0}), ("0", 1, {}), ("1", 0, {}), ("1", 1, {"0": 1})],
 )
-def test_given_labels_come_back_and_say_what_the_hierarchy_says(
+def test_given_labels_stay_and_determine_their_relatives(
     name, coherent, label, value, others, knowing
 ):
     given = {label: value}
     scores = knowing[name].predict_proba(NEW, given=given, coherent=coherent)
     decisions = knowing[name].predict(NEW, given=given, coherent=coherent)
-    for each, expected in {**given, **others}.items():
-        assert (scores[:, int(each)] == expected).all()
-        assert (decisions[:, int(each)] == expected).all()
+    for column, expected in {**given, **others}.items():
+        assert (scores[:, int(column)] == expected).all()
+        assert (decisions[:, int(column)] == expected).all()
     assert (scores[:, 0] >= scores[:, 1]).all()
     assert (decisions[:, 0] >= decisions[:, 1]).all()
 
@@ -92,6 +92,6 @@ def test_given_labels_come_back_and_say_what_the_hierarchy_says(
     ("coherent", "match"),
     [(True, "for coherent=True"), (fully_connected(3), "'coherent' to keep the parents")],
 )
-def test_what_is_no_hierarchy_is_refused(coherent, match):
+def test_graphs_without_parents_are_refused(coherent, match):
     with pytest.raises(ValueError, match=match):
         KernelRidgeClassifier().fit(X, Y).predict(NEW, coherent=coherent)

@@ -22,10 +22,10 @@ MARGINS = np.array([[1.0, -1.0], [-1.0, 0.0]])
         (np.array([[True, False], [False, True]]), [[True, False], [False, True]]),
     ],
 )
-def test_decisions_have_the_form_of_labels(y: Any, expected: Any) -> None:
+def test_decisions_have_the_type_of_the_labels(y: Any, expected: Any) -> None:
     form, matrix = LabelForm.read(y)
-    decided = form.decide(MARGINS)
-    assert (decided if form.form == "sets" else decided.tolist()) == expected
+    decisions = form.decide(MARGINS)
+    assert (decisions if form.form == "sets" else decisions.tolist()) == expected
     np.testing.assert_array_equal(matrix, np.eye(2))
     np.testing.assert_array_equal(form.encode(y), matrix)
 
@@ -38,7 +38,7 @@ def test_two_classes_have_one_column() -> None:
     assert form.probabilities(np.array([[0.25]])).tolist() == [[0.75, 0.25]]
 
 
-def test_of_more_classes_the_best_is_taken() -> None:
+def test_the_best_of_more_than_two_classes_is_predicted() -> None:
     form, matrix = LabelForm.read([3, 1, 2])
     assert matrix.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
     assert form.decide(np.array([[-3.0, -1.0, -2.0]])).tolist() == [2]

@@ -7,7 +7,7 @@ from tg_mlc.stacking import classifiers
 
 @pytest.fixture(scope="module", autouse=True)
 def _small_forests():
-    """Forests grow no more trees than it takes to predict, and equally many on every machine."""
+    """Limits forests to 15 trees on every machine."""
     with pytest.MonkeyPatch.context() as patched:
         for name in ("NUM_TREES", "MIN_TREES", "MAX_TREES"):
             patched.setattr(classifiers, name, 15)

@@ -37,14 +37,14 @@ def vectors(num_samples=90, seed=0):
 
 
 def saved(model):
-    """A model that is written to a folder and read again."""
+    """Saves a model to a folder and returns the loaded model."""
     with tempfile.TemporaryDirectory() as folder:
         return tg_mlc.load(model.save(folder))
 
 
 @pytest.fixture
 def short(monkeypatch):
-    """Trains no longer than it takes to run."""
+    """Limits training to one epoch."""
     train_little(monkeypatch, max_epochs=1)
 
 
@@ -73,7 +73,7 @@ def test_a_label_graph_without_parents_is_no_hierarchy():
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("parents", [False, True])
-def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkeypatch, parents):
+def test_kernels_of_many_labels_use_correlations_only_without_a_hierarchy(monkeypatch, parents):
     monkeypatch.setattr(automatic, "MANY_LABELS", 1)
     dataset = vectors()
     dataset.label_graph = tree([tuple(dataset.label_names)]) if parents else None
@@ -85,7 +85,7 @@ def test_kernels_of_many_labels_know_correlations_unless_a_hierarchy_does(monkey
     np.testing.assert_allclose(saved(model).probabilities(dataset), expected, atol=1e-5)
 
 
-def test_parts_whose_labels_nobody_knows_do_not_count():
+def test_parts_without_known_labels_do_not_count():
     y = np.array([[1.0], [np.nan], [0.0], [1.0]])
     values = _values(y, np.array([[0.9], [0.5], [0.1], [0.8]]))
     assert len(values) == 3
@@ -101,18 +101,18 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
     assert len(fitted.report["weights"]) == 5
 
 
-def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
-    fitted, start = [], automatic._Fit.__init__
+def test_held_out_samples_give_label_sets_their_coverage(monkeypatch):
+    train_rows, init = [], automatic._Fit.__init__
 
-    def started(self, part, *rest):
-        fitted.extend(part.rows("x").tolist())
-        start(self, part, *rest)
+    def record(self, part, *rest):
+        train_rows.extend(part.rows("x").tolist())
+        init(self, part, *rest)
 
-    monkeypatch.setattr(automatic._Fit, "__init__", started)
+    monkeypatch.setattr(automatic._Fit, "__init__", record)
     dataset = vectors(120)
     model = saved(auto(dataset, seconds=0, coverage_share=0.5))
-    assert len(fitted) == 60
-    rows = [row for row, x in enumerate(dataset.rows("x").tolist()) if x not in fitted]
+    assert len(train_rows) == 60
+    rows = [row for row, x in enumerate(dataset.rows("x").tolist()) if x not in train_rows]
     held_out = dataset[rows]
     for per in ("label", "sample"):
         frame = model.predict(held_out, coverage=0.8, coverage_per=per)
@@ -121,7 +121,7 @@ def test_a_share_that_no_fit_sees_gives_label_sets_their_coverage(monkeypatch):
 
 
 @pytest.mark.usefixtures("short")
-def test_calibrated_models_say_so_and_keep_given_labels():
+def test_calibrated_models_report_methods_and_keep_given_labels():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)).astype(np.float32)
     y = (rng.random((200, 2)) < 1 / (1 + np.exp(-2 * x[:, :2]))).astype(np.float32)
@@ -133,9 +133,9 @@ def test_calibrated_models_say_so_and_keep_given_labels():
     expected = calibration.free.probabilities(scores).numpy()
     np.testing.assert_allclose(model.probabilities(dataset), expected, rtol=1e-12)
     assert calibration.masked is not None
-    known = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
-    told = ~np.isnan(known)
-    np.testing.assert_array_equal(model.probabilities(dataset, given=known)[told], known[told])
+    given = np.where(np.arange(200)[:, None] % 3 == [0, 1], y, np.nan)
+    mask = ~np.isnan(given)
+    np.testing.assert_array_equal(model.probabilities(dataset, given=given)[mask], given[mask])
 
 
 FRESH = """
@@ -162,9 +162,9 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def scores_of_a_fresh_process():
-    """Predicts with the saved model in a process that has fitted nothing, and unpickles nothing."""
-    words, pipe = [sys.executable, "-c", FRESH], subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as process:
+    """Returns a function that saves a model and predicts in a process that unpickles nothing."""
+    command, pipe = [sys.executable, "-c", FRESH], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
 
         def predict(model, raw, folder):
             job = [str(model.save(folder / "model")), raw, str(folder / "scores.npy")]
@@ -193,50 +193,50 @@ def test_saved_model_predicts_the_same_for_samples_and_raw_rows(
     np.testing.assert_array_equal(scores, fitted.probabilities(rows.tolist()))
     content = (tmp_path / "model" / "model.json").read_text()
     assert "samples" in content
-    assert '"sample"' not in content  # no training sample
+    assert '"sample"' not in content  # No training sample is saved.
 
 
 @pytest.mark.parametrize("rows", [30, 89, 90])
-def test_few_rows_are_held_at_a_time(rows, fitted, monkeypatch):
+def test_features_are_computed_for_few_rows_at_a_time(rows, fitted, monkeypatch):
     new, sizes = vectors(seed=1), []
-    room, expected = features.StackingFeatures, fitted.probabilities(new)
-    transform = room.transform
+    cls, expected = features.StackingFeatures, fitted.probabilities(new)
+    transform = cls.transform
     monkeypatch.setattr(pipeline, "ROWS", rows)
-    monkeypatch.setattr(room, "transform", lambda *a: sizes.append(len(a[1])) or transform(*a))
+    monkeypatch.setattr(cls, "transform", lambda *a: sizes.append(len(a[1])) or transform(*a))
     np.testing.assert_allclose(fitted.probabilities(new), expected, rtol=1e-4)
     assert sum(sizes) == 90
     assert max(sizes) <= rows
 
 
-def test_label_sets_decide_once_saved_and_read_again():
+def test_a_loaded_model_decides_by_label_sets():
     x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32)
     noisy = x + np.random.default_rng(1).normal(size=x.shape)
     y = np.eye(3, dtype=np.float32)[noisy.argmax(axis=1)]
     model = auto(from_arrays(x, y, kind="vector"), seconds=0)
     assert isinstance(model.decision.tuners["subset_accuracy"], LabelSets)
-    decided = model.predict(x, metric="subset_accuracy")["decision"].to_numpy()
+    decisions = model.predict(x, metric="subset_accuracy")["decision"].to_numpy()
     predictor = saved(model)
-    assert (decided.sum(axis=1) == 1).all()
+    assert (decisions.sum(axis=1) == 1).all()
     frame = predictor.predict(x, metric="subset_accuracy")
-    np.testing.assert_array_equal(frame["decision"], decided)
+    np.testing.assert_array_equal(frame["decision"], decisions)
     assert np.isnan(predictor.thresholds("subset_accuracy")).all()
     assert not np.isnan(predictor.thresholds("f1_micro")).any()
     assert frame.to_dict("records")[0]["threshold"] == dict.fromkeys(model.label_names)
-    assert predictor.evaluate(x, y)["subset_accuracy"] == subset_accuracy(y, decided)
-    again = predictor.decide(predictor.probabilities(x[:2]), Query(metric="subset_accuracy"))
-    np.testing.assert_array_equal(again, decided[:2])
+    assert predictor.evaluate(x, y)["subset_accuracy"] == subset_accuracy(y, decisions)
+    first_two = predictor.decide(predictor.probabilities(x[:2]), Query(metric="subset_accuracy"))
+    np.testing.assert_array_equal(first_two, decisions[:2])
 
 
-def test_classifiers_stand_beside_it(fitted):
+def test_classifier_scores_hold_the_scores_of_each_classifier(fitted):
     scores = classifier_scores(fitted, vectors(seed=1))
     linear = ["linear SVM", "logistic regression"]
     assert list(scores) == [*linear, "kernel ridge regression", "random forest"]
-    assert all(each.held_out.shape == each.scores.shape == (90, 2) for each in scores.values())
+    assert all(entry.held_out.shape == entry.scores.shape == (90, 2) for entry in scores.values())
     with pytest.raises(RuntimeError, match="a model that was fitted here"):
         classifier_scores(saved(fitted), vectors(seed=1))
 
 
-def test_classifiers_alone_do_where_training_diverges():
+def test_only_classifiers_are_used_where_training_diverges():
     message = "classifiers alone, because LaMP's training diverged: .* lower 'lr'"
     with pytest.warns(UserWarning, match=message):
         model = auto(vectors(), seconds=20, search=lambda attempt, usual: {"lr": 1e30})
@@ -262,8 +262,8 @@ def molecules():
 def dna():
     random = np.random.default_rng(0)
     raw = ["".join(random.choice(list("ACGT"), 40)) for _ in range(60)]
-    raw = [text[:20] + "GATTACA" * (place % 2) + text[20:] for place, text in enumerate(raw)]
-    y = np.array([[place % 2] for place in range(60)], dtype=np.float32)
+    raw = [text[:20] + "GATTACA" * (index % 2) + text[20:] for index, text in enumerate(raw)]
+    y = np.array([[index % 2] for index in range(60)], dtype=np.float32)
     letters = Tokens.of([letter_codes(text) for text in raw])
     return ArrayDataset(Records(letters, y, ["bound"], [*"ACGTN"]).to_samples())
 
@@ -277,20 +277,20 @@ def dna():
     ],
 )
 @pytest.mark.usefixtures("short")
-def test_other_kinds_of_input_with_and_without_lamp(
+def test_texts_molecules_and_dna_work_with_and_without_lamp(
     make, new, expected, scores_of_a_fresh_process, tmp_path
 ):
     dataset = make()
-    alone = auto(dataset, seconds=0)
-    assert not alone.networks
-    assert alone.report["lamp"] is None
-    assert alone.report["without_lamp"] == "the time was too short to train it"
-    assert alone.predict(new)["decision"].astype(int).to_numpy().tolist() == expected
-    assert (saved(alone).probabilities(dataset) == alone.probabilities(dataset)).all()
-    whole = auto(dataset, seconds=60)
-    assert whole.networks
-    scores = scores_of_a_fresh_process(whole, new, tmp_path)
-    np.testing.assert_array_equal(scores, whole.probabilities(new))
+    without_lamp = auto(dataset, seconds=0)
+    assert not without_lamp.networks
+    assert without_lamp.report["lamp"] is None
+    assert without_lamp.report["without_lamp"] == "the time was too short to train it"
+    assert without_lamp.predict(new)["decision"].astype(int).to_numpy().tolist() == expected
+    assert (saved(without_lamp).probabilities(dataset) == without_lamp.probabilities(dataset)).all()
+    with_lamp = auto(dataset, seconds=60)
+    assert with_lamp.networks
+    scores = scores_of_a_fresh_process(with_lamp, new, tmp_path)
+    np.testing.assert_array_equal(scores, with_lamp.probabilities(new))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_other_kinds_of_input_with_and_without_lamp(
         ({"given": vectors().y[:3]}, "'given' with a row for each of"),
     ],
 )
-def test_given_labels_that_do_not_fit_are_refused(options, message, fitted):
+def test_unknown_or_misshapen_given_labels_are_refused(options, message, fitted):
     with pytest.raises(ValueError, match=message):
         fitted.predict(vectors(), **options)
 
@@ -312,7 +312,7 @@ def test_options_are_checked_before_a_fit():
         auto(vectors(), coverage_share=1.0)
 
 
-def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path):
+def test_given_labels_stay_and_rows_without_given_labels_do_not_change(tmp_path):
     samples, coin = vectors(seed=1), np.random.default_rng(0).random(90) < 0.5
     fitted = auto(from_arrays(samples.rows("x").numpy(), np.stack([coin, coin], axis=1)), seconds=0)
     names = fitted.label_names
@@ -320,18 +320,18 @@ def test_given_labels_come_back_and_change_nothing_where_there_are_none(tmp_path
     scores = fitted.probabilities(samples)
     np.testing.assert_array_equal(fitted.probabilities(samples, given=given), scores)
     given[0, 0], given[1, 1] = 1.0, 0.0
-    known = fitted.probabilities(samples, given=given)
-    assert (known[0, 0], known[1, 1]) == (1.0, 0.0)
-    np.testing.assert_array_equal(known[2:], scores[2:])
-    assert known[0, 1] > 0.8
-    assert known[1, 0] < 0.2
+    given_scores = fitted.probabilities(samples, given=given)
+    assert (given_scores[0, 0], given_scores[1, 1]) == (1.0, 0.0)
+    np.testing.assert_array_equal(given_scores[2:], scores[2:])
+    assert given_scores[0, 1] > 0.8
+    assert given_scores[1, 0] < 0.2
     predictor = tg_mlc.load(fitted.save(tmp_path / "model"))
     frame = pd.DataFrame({names[0]: given[:, 0], names[1]: given[:, 1]})
-    np.testing.assert_array_equal(predictor.probabilities(samples, given=frame), known)
+    np.testing.assert_array_equal(predictor.probabilities(samples, given=frame), given_scores)
     decisions = predictor.predict(samples[:1], given={names[0]: 1})["decision"]
     assert decisions[names[0]].tolist() == [True]
     with_given = with_attribute(samples, "given", torch.from_numpy(given).float())
-    np.testing.assert_array_equal(fitted.probabilities(with_given), known)
+    np.testing.assert_array_equal(fitted.probabilities(with_given), given_scores)
     assert fitted.evaluate(with_given).num_unknown == 2
 
 
@@ -340,9 +340,9 @@ def test_labels_of_samples_are_matched_by_name():
     model = auto(samples, seconds=0)
     x, y, names = samples.rows("x").numpy(), samples.y.numpy(), samples.label_names
     assert model.evaluate(samples)["roc_auc_macro"] > 0.9
-    turned = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
+    reordered = from_arrays(x, y[:, ::-1], names[::-1], kind="vector")
     expected = model.evaluate(samples).values
-    assert model.evaluate(turned).values == pytest.approx(expected, nan_ok=True)
+    assert model.evaluate(reordered).values == pytest.approx(expected, nan_ok=True)
     message = r"samples with the labels of the model \(got others, or too few: \['label_1', 'other'"
     with pytest.raises(ValueError, match=message):
         model.evaluate(from_arrays(x, y, [names[0], "other"], kind="vector"))

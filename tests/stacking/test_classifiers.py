@@ -12,7 +12,7 @@ from tg_mlc.stacking.classifiers import StackedClassifier
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 7)).astype(np.float32)
 Y = (X[:, :4] + RNG.normal(size=(60, 4)) > 0).astype(float)
-Y[:, 3] = 1.0  # a label of one class
+Y[:, 3] = 1.0  # This label has one class.
 
 
 def stacked(classifier, reading="probability", frequency=None):

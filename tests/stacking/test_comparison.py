@@ -14,7 +14,7 @@ OFFSETS = np.array([0.01, -0.01, 0.02, 0.0, -0.02])
 def result(epochs=8, **gains):
     rows = {SINGLE: 0.5 + OFFSETS, STACK: 0.5 + OFFSETS, "edgeless": 0.5 + OFFSETS}
     rows |= {row: 0.5 + OFFSETS + gain for row, gain in gains.items()}
-    values = {row: {metric: list(found) for metric in METRICS} for row, found in rows.items()}
+    values = {row: {metric: list(scores) for metric in METRICS} for row, scores in rows.items()}
     return Comparison(values, METRICS[0], list(range(5)), 5, (70, 10, 20), [epochs] * 5)
 
 
@@ -26,7 +26,7 @@ def result(epochs=8, **gains):
         (OFFSETS[::-1], "no difference", ["No difference", "lies between -0.0", "simpler"]),
     ],
 )
-def test_conclusions(gain, outcome, words, tmp_path):
+def test_conclusions_follow_the_tests(gain, outcome, words, tmp_path):
     comparison = result(complete=gain)
     test = {(test.graph, test.against): test for test in comparison.tests}["complete", "edgeless"]
     assert test.outcome == outcome
@@ -35,14 +35,14 @@ def test_conclusions(gain, outcome, words, tmp_path):
 
 
 @pytest.mark.parametrize(("gain", "are_same"), [(OFFSETS, True), (OFFSETS + 1e-3, False)])
-def test_graphs_of_equal_edges_are_told(gain, are_same):
+def test_graphs_with_equal_results_are_tested_once(gain, are_same):
     comparison = result(complete=OFFSETS, prior=gain)
     assert ("complete and prior are tested once" in comparison.conclusion) == are_same
     assert ("prior" in {test.graph for test in comparison.tests}) == (not are_same)
     assert "at most 8 epochs" in str(comparison)
 
 
-def test_one_seed_has_no_spread_and_too_few_epochs_are_told():
+def test_one_seed_has_no_spread_and_too_few_epochs_are_reported():
     for epochs in (1, 8):
         conclusion = result(epochs, complete=OFFSETS[::-1]).conclusion
         assert ("too short" in conclusion) == (epochs == 1)
@@ -53,7 +53,7 @@ def test_one_seed_has_no_spread_and_too_few_epochs_are_told():
     assert "No conclusion" in printed
 
 
-def test_a_picture_has_a_row_for_each(tmp_path):
+def test_a_picture_has_a_row_per_method(tmp_path):
     pytest.importorskip("matplotlib")
     figure = result(complete=OFFSETS).plot(tmp_path / "a.png")
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -72,7 +72,7 @@ def dataset(capsys):
     return from_arrays(X, (X[:, :2] + rng.normal(size=(60, 2)) > 0).astype(float), kind="vector")
 
 
-def test_the_learned_graph_takes_a_training_along_the_complete_one(dataset, tmp_path, monkeypatch):
+def test_the_learned_graph_needs_a_model_of_the_complete_graph(dataset, tmp_path, monkeypatch):
     train = Mock(side_effect=room.train_model)
     monkeypatch.setattr(room, "train_model", train)
     compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0).save(tmp_path / "new")
@@ -81,11 +81,11 @@ def test_the_learned_graph_takes_a_training_along_the_complete_one(dataset, tmp_
     assert files == ["comparison.csv", "comparison.json"]
 
 
-def test_seeds_that_would_not_end_in_time_are_not_begun(dataset):
-    found = compare(dataset, ["edgeless"], seeds=3, seconds=0)
-    assert (found.seeds, found.wanted) == ([0], 3)
-    assert "No conclusion: 1 of " in str(found)
-    assert "inf" not in str(found)
+def test_seeds_without_enough_time_are_skipped(dataset):
+    comparison = compare(dataset, ["edgeless"], seeds=3, seconds=0)
+    assert (comparison.seeds, comparison.wanted) == ([0], 3)
+    assert "No conclusion: 1 of " in str(comparison)
+    assert "inf" not in str(comparison)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,6 @@ def test_seeds_that_would_not_end_in_time_are_not_begun(dataset):
         ([LabelGraph.from_edges([("a", "b")])], "labels of the samples"),
     ],
 )
-def test_graphs_that_do_not_fit_are_named(graphs, message, dataset):
+def test_wrong_graphs_are_refused(graphs, message, dataset):
     with pytest.raises(ValueError, match=message):
         compare(dataset, graphs)

@@ -24,7 +24,7 @@ def samples(num_labels=2, changed=()):
 
 @pytest.fixture
 def many(monkeypatch):
-    """A number of labels with which each attends to the most correlated ones alone."""
+    """Returns so many labels that each attends only to the most correlated labels."""
     monkeypatch.setattr(_folds, "MAX_COMPLETE", 7)
     monkeypatch.setattr(_folds, "TOP_K", 2)
     return 8
@@ -32,25 +32,25 @@ def many(monkeypatch):
 
 @pytest.mark.parametrize("num_labels", [2, 8])
 @pytest.mark.usefixtures("many")
-def test_the_labels_of_samples_that_are_scored_have_no_say_in_the_model(num_labels):
+def test_models_do_not_depend_on_the_labels_of_held_out_samples(num_labels):
     split = _folds._split(np.arange(60) % 5, 0)
     options = {**_folds.SETTINGS["table"].model, "channels": 8}
-    parts = [samples(num_labels), samples(num_labels, changed=split.val)]
-    settings, batches = _folds.SETTINGS["table"], _folds.batches_of(parts[0])
-    fits = [_folds._train(settings, (part, split), options, 3, seed=0) for part in parts]
+    datasets = [samples(num_labels), samples(num_labels, changed=split.val)]
+    settings, batches = _folds.SETTINGS["table"], _folds.batches_of(datasets[0])
+    fits = [_folds._train(settings, (dataset, split), options, 3, seed=0) for dataset in datasets]
     assert fits[0].least != fits[1].least
-    logits, expected = (_folds.logits_of(each.model.eval(), batches) for each in fits)
+    logits, expected = (_folds.logits_of(fit.model.eval(), batches) for fit in fits)
     assert torch.equal(logits, expected)
 
 
-def test_every_sample_is_scored_and_every_model_has_its_graph(monkeypatch, many):
+def test_every_sample_is_scored_and_every_model_has_its_own_graph(monkeypatch, many):
     monkeypatch.setattr(_folds, "MAX_EPOCHS", 1)
     monkeypatch.setattr(_folds, "NUM_FOLDS", (2,))
     dataset = samples(many)
     folds = _folds.train_folds(dataset, seconds=20.0, seed=0)
     assert np.isfinite(folds.held_out).all()
     edges = [next(label_graph_users(model)).label_graph.edge_index for model in folds.models]
-    assert not all(torch.equal(edges[0], others) for others in edges[1:])
+    assert not all(torch.equal(edges[0], other) for other in edges[1:])
 
 
 def test_without_time_no_model_is_built(monkeypatch):

@@ -34,16 +34,16 @@ def first_given(y):
     return given
 
 
-def test_given_labels_tell_of_others(stacking):
+def test_given_labels_improve_the_ranking_of_other_labels(stacking):
     b, y = arrays(1)
     logits = stacking.decision_function(b, first_given(y))
-    after, before = (macro_roc_auc(y[:, 1:], expit(part[:, 1:])) for part in (logits, b))
-    assert after > before + 0.1
+    auc, base_auc = (macro_roc_auc(y[:, 1:], expit(scores[:, 1:])) for scores in (logits, b))
+    assert auc > base_auc + 0.1
     assert macro_roc_auc(y[:, 1:3], expit(logits[:, 1:3])) > 0.95
     assert set(stacking.report["epochs"]) == {"trained", "linear", "attention"}
 
 
-def test_without_time_what_needs_no_training_does():
+def test_without_time_only_untrained_parts_are_fitted():
     b, y = arrays(1)
     stacking = GivenLabelStacking().fit(*arrays(), seconds=0)
     assert set(stacking.parts) <= {"closed form", "neighbours"}
@@ -67,7 +67,7 @@ def test_predictions_do_not_depend_on_the_other_rows(stacking, monkeypatch):
     np.testing.assert_allclose(stacking.decision_function(b, first_given(y)), logits, atol=1e-4)
 
 
-def test_products_of_all_pairs_are_computed_of_many_rows(monkeypatch):
+def test_products_of_pairs_are_computed_for_many_rows_at_once(monkeypatch):
     b, y = arrays(num_samples=300)
     stacking, rows = GivenLabelStacking(names=["closed form"]).fit(b, y, seconds=0), []
     part = stacking.parts["closed form"]
@@ -77,7 +77,7 @@ def test_products_of_all_pairs_are_computed_of_many_rows(monkeypatch):
     assert rows == [300]
 
 
-def test_equal_seeds_give_equal_parts_and_global_random_numbers_stay():
+def test_equal_seeds_give_equal_parts_and_leave_the_global_random_state():
     torch.manual_seed(0)
     state = torch.get_rng_state()
     b, y = arrays(num_samples=80)
@@ -91,17 +91,17 @@ PAIR = LabelGraph(torch.tensor([[0, 1], [1, 0]]), num_nodes=6)
 
 
 @pytest.mark.parametrize("label_graph", [None, PAIR])
-def test_a_saved_one_predicts_alike(label_graph):
+def test_a_restored_model_predicts_the_same(label_graph):
     b, y = arrays(num_samples=80)
     stacking = GivenLabelStacking("present").fit(b, y, seconds=0, label_graph=label_graph)
-    again = GivenLabelStacking.from_state(stacking.state_dict())
+    restored = GivenLabelStacking.from_state(stacking.state_dict())
     given = np.where(y == 1, y, np.nan)
     expected = stacking.decision_function(b, given)
-    np.testing.assert_array_equal(again.decision_function(b, given), expected)
-    assert again.masks == "present"
+    np.testing.assert_array_equal(restored.decision_function(b, given), expected)
+    assert restored.masks == "present"
 
 
-def test_without_edges_values_of_other_labels_say_nothing():
+def test_without_edges_given_labels_do_not_improve_other_labels():
     b, y = arrays()
     stacking = GivenLabelStacking().fit(b, y, seconds=0, label_graph=edgeless(6))
     assert "neighbours" not in stacking.report["weights"]
@@ -120,11 +120,11 @@ def test_many_labels_send_messages_along_the_largest_correlations_of_residuals(m
     assert len(edges) < 2 * 6
     assert all(source != target for source, target in edges)
     logits = stacking.decision_function(b, first_given(y))
-    after, before = (macro_roc_auc(y[:, 1:3], expit(part[:, 1:3])) for part in (logits, b))
-    assert after > before + 0.1
+    auc, base_auc = (macro_roc_auc(y[:, 1:3], expit(scores[:, 1:3])) for scores in (logits, b))
+    assert auc > base_auc + 0.1
 
 
-def test_unknown_targets_and_constant_labels_are_no_obstacle():
+def test_unknown_targets_and_constant_labels_give_finite_logits():
     b, y = arrays()
     y[::3, 1], y[:, 5] = np.nan, 0.0
     stacking = GivenLabelStacking().fit(b, y, seconds=0)
@@ -134,9 +134,9 @@ def test_unknown_targets_and_constant_labels_are_no_obstacle():
         assert all(value.isfinite().all() for value in part.state_dict().values())
 
 
-def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monkeypatch):
+def test_an_autoencoder_uses_the_number_of_given_labels(monkeypatch):
     monkeypatch.setattr(module, "MAX_ATTENDING", 5)
-    # too little where present labels alone are given
+    # This damping is too weak where only present labels are given.
     monkeypatch.setattr(module, "_DAMPING", (0.01,))
     rng = np.random.default_rng(0)
     y = (rng.random((400, 40)) < rng.choice([0.1, 0.6], (400, 1))).astype(float)
@@ -145,9 +145,9 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
     assert "autoencoder" in stacking.parts
     assert stacking.report["autoencoder"].keys() == {"penalty"}
     given = np.where((y == 1) & (rng.random(y.shape) < 0.5), 1, np.nan)
-    rest = np.where(np.isnan(given), y, np.nan)
-    again = GivenLabelStacking.from_state(stacking.state_dict())
-    assert macro_roc_auc(rest[300:], expit(again.decision_function(b[300:], given[300:]))) > 0.65
+    hidden = np.where(np.isnan(given), y, np.nan)
+    loaded = GivenLabelStacking.from_state(stacking.state_dict())
+    assert macro_roc_auc(hidden[300:], expit(loaded.decision_function(b[300:], given[300:]))) > 0.65
     losses = stacking.report["losses"]
     assert stacking.report["weights"]["autoencoder"] > 0
     assert losses["autoencoder"] < losses["closed form"]
@@ -156,30 +156,30 @@ def test_an_autoencoder_of_hundreds_of_labels_tells_what_their_number_does(monke
 
 
 def of_whole_sets(num_samples, rng):
-    """The third label applies where one of the others alone does, so that no pair says anything."""
+    """Returns logits and labels; the third label is the XOR of the others, so pairs do not help."""
     y = rng.integers(0, 2, (num_samples, 3)).astype(float)
     y[:, 2] = y[:, 0] != y[:, 1]
     return np.zeros_like(y), y
 
 
-def test_neighbours_tell_what_sums_of_messages_cannot():
+def test_neighbours_predict_an_xor_of_labels_that_pairs_cannot():
     rng = np.random.default_rng(0)
     b, y = of_whole_sets(400, rng)
     stacking = GivenLabelStacking().fit(b[:300], y[:300], seconds=0)
     given = y.copy()
     given[:, 2] = np.nan
-    alone = GivenLabelStacking(names=["closed form"]).fit(b[:300], y[:300], seconds=0)
-    logits = [each.decision_function(b, given) for each in (stacking, alone)]
-    found, pairs = (expit(each)[300:, [2]] for each in logits)
-    assert macro_roc_auc(y[300:, [2]], found) > 0.99
-    assert macro_roc_auc(y[300:, [2]], pairs) < 0.7
-    again = GivenLabelStacking.from_state(stacking.state_dict())
+    pairwise = GivenLabelStacking(names=["closed form"]).fit(b[:300], y[:300], seconds=0)
+    logits = [each.decision_function(b, given) for each in (stacking, pairwise)]
+    scores, pair_scores = (expit(each)[300:, [2]] for each in logits)
+    assert macro_roc_auc(y[300:, [2]], scores) > 0.99
+    assert macro_roc_auc(y[300:, [2]], pair_scores) < 0.7
+    restored = GivenLabelStacking.from_state(stacking.state_dict())
     expected = stacking.decision_function(b, given)
-    np.testing.assert_array_equal(again.decision_function(b, given), expected)
+    np.testing.assert_array_equal(restored.decision_function(b, given), expected)
 
 
 @pytest.mark.parametrize("name", list(module.PARTS))
-def test_the_value_of_a_given_label_leaves_its_own_logit_alone(name, monkeypatch):
+def test_the_value_of_a_given_label_does_not_change_its_own_logit(name, monkeypatch):
     monkeypatch.setattr(module, "MAX_ATTENDING", 5 if name == "autoencoder" else 300)
     rng = np.random.default_rng(0)
     y = np.where(rng.random((300, 6)) < 0.2, 1, 0) ^ rng.integers(0, 2, (300, 1))
@@ -192,25 +192,25 @@ def test_the_value_of_a_given_label_leaves_its_own_logit_alone(name, monkeypatch
     assert abs(first[1:] - second[1:]).min() > 0.1
 
 
-def test_of_many_samples_some_are_neighbours(monkeypatch):
+def test_the_number_of_neighbours_is_limited(monkeypatch):
     monkeypatch.setattr(module, "MAX_NEIGHBOURS", 299)
     stacking = GivenLabelStacking(names=["neighbours"]).fit(*arrays(num_samples=300), seconds=0)
     assert len(stacking.parts["neighbours"].y) == 299
 
 
-def test_many_given_labels_that_repeat_each_other_say_what_one_does():
+def test_redundant_given_labels_do_not_add_up():
     rng = np.random.default_rng(0)
     y = np.where(rng.random((600, 12)) < 0.02, 1, 0) ^ rng.integers(0, 2, (600, 1))
     b, y = np.zeros(y.shape), y.astype(float)
     stacking = GivenLabelStacking(names=["linear"]).fit(b[:300], y[:300], seconds=100)
-    part, shares = stacking.parts["linear"], []
+    part, ratios = stacking.parts["linear"], []
     for number in (1, 11):
         given = np.where(np.arange(12) < number, y, np.nan)[300:]
         with torch.no_grad():
             sums = part(torch.zeros(300, 12), torch.from_numpy(given).float()).double().numpy()
-        shares.append(np.median(np.abs(stacking.decision_function(b[300:], given) / sums)[:, 11]))
+        ratios.append(np.median(np.abs(stacking.decision_function(b[300:], given) / sums)[:, 11]))
     assert stacking.report["weights"]["linear, mean"] > 0
-    assert shares[0] > 2 * shares[1]
+    assert ratios[0] > 2 * ratios[1]
 
 
 def test_a_module_computes_the_logits(stacking):
@@ -244,7 +244,7 @@ def test_a_label_too_rare_for_masks_keeps_its_base_logits(monkeypatch):
     assert (logits[:, 1] != b[:, 1]).all()
 
 
-def test_refuses_other_masks():
+def test_unknown_masks_and_names_are_refused():
     with pytest.raises(ValueError, match="'given_masks' to be one of both, present"):
         GivenLabelStacking("absent")
     with pytest.raises(ValueError, match="'names' to be one of closed form, neighbours"):
