@@ -151,7 +151,7 @@ def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider
 
 
 def check_preprocessor(preprocessor: Any) -> None:
-    """Raises ValueError for a preprocessor that a checkpoint cannot hold, as before its fit."""
+    """Raises ValueError if a checkpoint cannot hold a preprocessor, such as an unfitted one."""
     if preprocessor is None:
         return
     name = type(preprocessor).__name__
