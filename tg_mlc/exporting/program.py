@@ -83,7 +83,7 @@ class Program(nn.Module):
         self.stages = nn.ModuleList(stage.module() for stage in stages)
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        """Returns probabilities :math:`(B, L)`; given labels have 0 or 1."""
+        """Returns probabilities :math:`(B, L)`, coherent by default; given labels have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         for stage in self.stages:
             values = cast(TensorStage, stage).begin(values)
@@ -132,7 +132,7 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
 
 
 def save_torch(program: ExportedProgram, path: Path) -> Callable[..., Tensor]:
-    """Writes a program for :func:`torch.export.load`, and returns the function that it loads as."""
+    """Writes a program for :func:`torch.export.load`, and returns the loaded function."""
     torch.export.save(program, path)
     return cast(Callable[..., Tensor], torch.export.load(path).module())
 

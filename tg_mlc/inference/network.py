@@ -189,7 +189,7 @@ def check_same_graph(described: Mapping[str, Any], model: nn.Module) -> None:
 
 def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     """Returns settings that change the outputs of a model but no shape, by module: public
-    attributes that are plain data, as texts, and the types of modules without parts; *e.g.*
+    attributes that are plain data, as strings, and the types of modules without parts; *e.g.*
     ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
     described = {}
