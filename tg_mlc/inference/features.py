@@ -56,7 +56,7 @@ class Features(Stage):
             for reason in self._unfit(samples).values():
                 raise ValueError(reason)
             return samples
-        if isinstance(raw, (list, tuple)) and raw and all(isinstance(one, BaseData) for one in raw):
+        if isinstance(raw, (list, tuple)) and raw and all(isinstance(row, BaseData) for row in raw):
             return raw
         if isinstance(raw, (Dataset, Subset)):
             return raw

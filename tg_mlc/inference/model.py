@@ -294,7 +294,7 @@ class Model(Pipeline):
                 got = f"(got others, or too few: {others[:5]})"
                 raise ValueError(f"Expected samples with the labels of the model {got}")
             return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
-        is_list = isinstance(raw, (list, tuple)) and all(isinstance(one, BaseData) for one in raw)
+        is_list = isinstance(raw, (list, tuple)) and all(isinstance(row, BaseData) for row in raw)
         if not (is_list or makes_batches(raw) or isinstance(raw, (Dataset, Subset))):
             got = f"(got none beside a {type(raw).__name__}); pass them: y=..."
             raise ValueError(f"Expected 'y', because only samples hold their labels {got}")

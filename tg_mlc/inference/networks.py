@@ -56,7 +56,7 @@ class Networks(Stage):
     ) -> None:
         self.networks = [network.eval() for network in networks]
         #: The network that only a user's own class can restore, if there is one.
-        self.own = next((one for one in self.networks if blueprint_of(one) is None), None)
+        self.own = next((net for net in self.networks if blueprint_of(net) is None), None)
         self.label_names, self.objective = list(label_names), objective
         self.reads_given, self.settings = reads_given, settings
         self.arguments = {}
@@ -155,8 +155,8 @@ class Networks(Stage):
             )
         device = next(self.own.parameters(), torch.empty(0)).device
         pair = self.own, remade.networks[0].to(device)
-        examples = [in_type_of(one, self.examples.to(device).clone()) for one in pair]
-        outputs = [self.of_batch(*each) for each in zip(pair, examples, strict=True)]
+        examples = [in_type_of(net, self.examples.to(device).clone()) for net in pair]
+        outputs = [self.of_batch(*args) for args in zip(pair, examples, strict=True)]
         tolerance: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
         if not torch.allclose(outputs[0], outputs[1], **tolerance):
             arguments = [*self.state_dict()["networks"][0]["network"]["arguments"]]

@@ -94,8 +94,8 @@ def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
 
 
 class GridCounts:
-    """The counts at every threshold of an increasing grid, from one pass over the scores. The grid
-    [num_thresholds] serves all labels, or each has its own row [num_labels, num_thresholds].
+    """The counts at every threshold of an increasing grid, from one pass over the scores. Labels
+    share a grid [num_thresholds], or each has its own row of [num_labels, num_thresholds].
     """
 
     def __init__(

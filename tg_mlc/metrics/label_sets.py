@@ -80,7 +80,7 @@ class LabelSets:
         self.sets = sp.csr_array(rows[first], dtype=np.float64)
         self.prior, self.metric = prior, metric
         self.best_value: float | None = None
-        self._own = np.full(len(known), -1)  # the set of each training sample
+        self._own = np.full(len(known), -1)  # index of each sample's set, or -1
         self._own[known] = own.ravel()
 
     @classmethod

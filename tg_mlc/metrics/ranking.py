@@ -52,7 +52,7 @@ def micro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
 
 
 def macro_average_precision(y_true: ArrayLike, scores: ArrayLike) -> float:
-    """The mean average precision of labels. Arguments and skipped labels as in macro_roc_auc."""
+    """The mean average precision of labels. Skips the same labels as :func:`macro_roc_auc`."""
     return mean_of_defined(areas_per_label(*_read(y_true, scores))[1])
 
 

@@ -75,8 +75,8 @@ class ThresholdTuner:
 
     Args:
         metric (str, optional): One of :obj:`DECISION_METRICS`. (default: :obj:`"f1_micro"`)
-        per_label (bool, optional): Whether labels have own thresholds. (default: :obj:`False`)
-        grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
+        per_label (bool, optional): Whether labels have separate thresholds. (default: :obj:`False`)
+        grid (Sequence[float], optional): Increasing candidates. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
             (default: :obj:`None`)
 
@@ -208,8 +208,8 @@ def tune_thresholds(
         tuners = tune_thresholds(y_val, scores_val, "frequency", y_train=y_train)
         print(evaluate(y_test, scores_test, tuners))
 
-    - ``"shared"``: one for all labels, as in the papers.
-    - ``"per_label"``: one for each label, which maximises its F1.
+    - ``"shared"``: one threshold for all labels, as in the papers.
+    - ``"per_label"``: one threshold per label, which maximises the label's F1.
     - ``"frequency"``: lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv
       2007.07314), :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log
       \pi_i - \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i`
@@ -294,8 +294,8 @@ def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
     num_predicted = num_positives * np.array(RATES)
     last = len(ordered) - 1
     between = np.interp(last + 0.5 - num_predicted, np.arange(len(ordered)), ordered)
-    # Ties are all below the threshold, so that a label with constant scores is not predicted for
-    # all samples.
+    # Ties with the first unpredicted score are not predicted either, so that labels with constant
+    # scores are not predicted for all samples.
     beyond = ordered[np.maximum(last - np.ceil(num_predicted).astype(int), 0)]
     above = np.where(num_predicted < len(ordered), np.nextafter(beyond, 2.0), between)
     return np.maximum(between, above)
