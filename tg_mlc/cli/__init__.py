@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     spelling = SPELLING.set(option)
     _SHOWN.clear()
     description = tg_mlc.__doc__.splitlines()[0]
-    if argv is None:  # the process is this command alone
+    if argv is None:  # The process runs only this command.
         keep_heap()
     try:
         with _terminable():

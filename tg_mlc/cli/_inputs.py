@@ -31,7 +31,7 @@ MAX_SHOWN = 20  #: maximum number of unreadable rows that are reported one by on
 
 
 class Inputs(NamedTuple):
-    """The columns of inputs and labels in a file. Saved models store those of their training."""
+    """The columns of inputs and labels in a file. Saved models store their training columns."""
 
     kind: str  #: the option that names the kind of input
     columns: list[str]  #: the columns of inputs

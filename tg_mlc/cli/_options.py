@@ -42,7 +42,7 @@ class RowsFile:
 
     @property
     def path(self) -> str:
-        """The path of the file, from the option that gives it."""
+        """The path of the file, from ``--csv``, ``--sdf`` or ``--arff``."""
         files = self._files()
         if len(files) != 1:
             got = ", ".join(f"--{name} {path}" for name, path in files.items()) or "none"

@@ -98,7 +98,7 @@ class Run:
         return train
 
     def finish(self, model: Model, **facts: Any) -> None:
-        """Evaluates a model on the test samples, saves it with further facts, and prints facts."""
+        """Evaluates a model on the test samples, saves it with further facts, and prints all."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         inputs = self.inputs
         if inputs.input_kind.reads_columns:

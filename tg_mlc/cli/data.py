@@ -12,7 +12,7 @@ from tg_mlc.cli._options import InputColumns, TableOptions
 
 
 class DamagedError(Exception):
-    """The error of a processed data set that is damaged."""
+    """The error of a processed data set that cannot be used."""
 
 
 def get(name: str, *, root: str = "data", force: bool = False) -> int:

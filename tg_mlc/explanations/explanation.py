@@ -49,7 +49,7 @@ class SamplePrediction:
     #: readable names of the :math:`C` components; for texts, the words in order
     components: list[str]
     smiles: str | None = None  #: the molecule, if the sample is a molecule
-    #: ``[C]``, the index of each component's atom in the molecule; -1 if it is no atom
+    #: ``[C]``, the atom index of each component of a molecule; -1 for components without an atom
     atoms: np.ndarray | None = None
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted

@@ -97,8 +97,8 @@ def plot_lines(
 ) -> Any:
     """Draws Figure 3 of the `"Neural Message Passing for Multi-Label Classification"
     <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper (MPED): lines from the positive labels on
-    the left to all labels on the right, darker for more attention. With components on the right, it
-    is Figure 4.
+    the left to all labels on the right, darker for more attention. Components on the right give its
+    Figure 4.
 
     Args:
         explanation, sample, step, path: As in :func:`plot_states`.

@@ -177,7 +177,7 @@ class Method(NamedTuple):
 
     #: Scores the components of a :class:`NetworkView`, or of a :class:`Chunk`.
     score: Callable[[Any], Scores]
-    is_of_network: bool = True  #: whether it takes each network, or else the whole model
+    is_of_network: bool = True  #: whether the method takes a NetworkView, not a Chunk
     is_signed: bool = True  #: whether the sign of a score says if a component raises a logit
     #: Scores the links of the samples of a :class:`Chunk`, if the method scores them.
     score_links: Callable[[Chunk], list[np.ndarray]] | None = None

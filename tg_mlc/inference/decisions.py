@@ -101,7 +101,7 @@ class Calibration(Stage):
     Args:
         free (tg_mlc.metrics.calibration.Calibration): Calibration for samples without given labels.
         masked (tg_mlc.metrics.calibration.Calibration, optional): Calibration for samples with
-            given labels, fitted under masks like those to come. (default: :obj:`None`, :obj:`free`)
+            given labels, fitted with random masks. (default: :obj:`None`, :obj:`free`)
     """
 
     def __init__(self, free: LabelCalibration, masked: LabelCalibration | None = None) -> None:

@@ -27,7 +27,7 @@ Coherent: TypeAlias = "bool | Data | None"
 
 @dataclass(frozen=True)
 class Query:
-    """The options of a prediction, without the inputs. They are checked once, when it is made.
+    """The options of a prediction, without the inputs. The constructor checks the options.
 
     Args:
         given, metric, coverage, coverage_per, coherent, batch_size (optional): As in

@@ -181,7 +181,7 @@ class Model(Pipeline):
         return prediction.frame(raw.index if hasattr(raw, "iloc") else None)
 
     def decide(self, probabilities: np.ndarray, query: Query | None = None) -> np.ndarray:
-        """Returns decisions :math:`(N, L)` for probabilities of the model, which hold no NaN."""
+        """Returns decisions :math:`(N, L)` for probabilities :math:`(N, L)` without NaN."""
         flow = self.start(Reading.empty(len(probabilities)), query)
         flow.probabilities = torch.from_numpy(probabilities)
         self.decision.apply(flow)

@@ -112,7 +112,7 @@ class Pipeline:
 
     @property
     def takes_given(self) -> bool:
-        """Whether given labels change the predictions of the others."""
+        """Whether given labels change the predictions of other labels."""
         return any(stage.takes_given for stage in self.stages)
 
     @property
