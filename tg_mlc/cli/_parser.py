@@ -73,8 +73,8 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
     """Adds the parameters of a command, or a group with the fields of a data class."""
     parse_docstring = require("docstring_parser", extra="data").parse
     classes = reversed(source.__mro__) if inspect.isclass(source) else [source]
-    described = [entry for part in classes for entry in parse_docstring(part.__doc__ or "").params]
-    texts = {entry.arg_name: entry for entry in described}
+    params = [entry for part in classes for entry in parse_docstring(part.__doc__ or "").params]
+    texts = {entry.arg_name: entry for entry in params}
     if inspect.isclass(source):
         parser = parser.add_argument_group(inspect.cleandoc(source.__doc__ or "").split(".")[0])
     hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)

@@ -177,12 +177,12 @@ class Explanation:
             ValueError: If the label is not explained here.
             ImportError: If matplotlib is not installed (extra ``plot``).
         """
-        shown = self.samples[sample]
-        column = int(shown.probability.argmax()) if label is None else self.label(label)
-        scores = shown.scores[self.method][:, column]
-        panels = [(f"components ({self.method})", shown.components, scores)]
-        if shown.label_effects.size:
-            panels.append(("other labels", self.label_names, shown.label_effects[:, column]))
+        entry = self.samples[sample]
+        column = int(entry.probability.argmax()) if label is None else self.label(label)
+        scores = entry.scores[self.method][:, column]
+        panels = [(f"components ({self.method})", entry.components, scores)]
+        if entry.label_effects.size:
+            panels.append(("other labels", self.label_names, entry.label_effects[:, column]))
         matplotlib = require("matplotlib.figure", extra="plot")
         figure = matplotlib.Figure(figsize=(5 * len(panels), 4), layout="constrained")
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -193,7 +193,7 @@ class Explanation:
             axis.barh(np.arange(len(order)), values[order], color=colours)
             axis.set_yticks(np.arange(len(order)), [str(names[i])[:30] for i in order])
             axis.set_title(title)
-        title = f"{shown.name}: {self.labels[column]} ({shown.probability[column]:.2f})"
+        title = f"{entry.name}: {self.labels[column]} ({entry.probability[column]:.2f})"
         figure.suptitle(title[:80])
         if path is not None:
             figure.savefig(path)

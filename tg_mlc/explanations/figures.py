@@ -46,20 +46,20 @@ def plot_states(
         ValueError: If the model passes no messages, or has fewer steps.
         ImportError: If matplotlib is not installed (extra ``plot``).
     """
-    shown = explanation[sample]
-    to_components, to_labels = _attention(shown, step)
-    positive = _positive(shown)
+    entry = explanation[sample]
+    to_components, to_labels = _attention(entry, step)
+    positive = _positive(entry)
     # If not all labels fit, positive labels take precedence.
-    is_positive = np.isin(np.arange(len(shown.probability)), positive)
-    labels = _largest(np.nan_to_num(shown.probability) + 2 * is_positive, MAX_COLUMNS)
+    is_positive = np.isin(np.arange(len(entry.probability)), positive)
+    labels = _largest(np.nan_to_num(entry.probability) + 2 * is_positive, MAX_COLUMNS)
     starred = [f"{explanation.labels[label]}{' ★' * bool(is_positive[label])}" for label in labels]
-    title, states = "(a) predictions after every state", shown.states[:, labels]
+    title, states = "(a) predictions after every state", entry.states[:, labels]
     panels: list[tuple[str, np.ndarray, list[str], list[str], float | None]] = [
         (title, states, explanation.state_names, starred, 1.0)
     ]
     rows = [explanation.labels[label] for label in positive]
     for title, cells, names in (
-        (f"(b) attention to components, state {step}.1", to_components, shown.components),
+        (f"(b) attention to components, state {step}.1", to_components, entry.components),
         (f"(c) attention to labels, state {step}.2", to_labels, explanation.label_names),
     ):
         if cells.size:
@@ -112,13 +112,13 @@ def plot_lines(
         ImportError: If matplotlib is not installed (extra ``plot``).
     """
     check_choice("of", of, get_args(Of))
-    shown = explanation[sample]
-    weights = _attention(shown, step)[0 if of == "components" else 1]
+    entry = explanation[sample]
+    weights = _attention(entry, step)[0 if of == "components" else 1]
     if not weights.size:
         got = f"(got {of!r}, to which this model sends no messages)"
         raise ValueError(f"Expected 'of' to be what labels attend to {got}")
-    names = shown.components if of == "components" else explanation.label_names
-    positive = _positive(shown)
+    names = entry.components if of == "components" else explanation.label_names
+    positive = _positive(entry)
     targets = _largest(weights[:, positive].max(axis=1), MAX_LINES)
     cells = weights[targets][:, positive]
     sides = [

@@ -168,29 +168,29 @@ def _sample(
 ) -> dict[str, Any]:
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
     rest = order[max_labels:]
-    shown = np.concatenate([order[:max_labels], rest[sample.truth[rest] == 1]])
+    selected = np.concatenate([order[:max_labels], rest[sample.truth[rest] == 1]])
     scores = {}
     for method in sample.scores:
-        values = sample.scored(method)[1][:, shown].T  # [labels, components and bonds]
+        values = sample.scored(method)[1][:, selected].T  # [labels, components and bonds]
         largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
         steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
         scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}
     effects = []
     if sample.label_effects.size or sample.clamped.size:
-        effects = [_effects(sample, column, int(columns[column])) for column in shown]
+        effects = [_effects(sample, column, int(columns[column])) for column in selected]
     return {
         "name": sample.name,
-        "labels": columns[shown].tolist(),
-        "probability": _plain(sample.probability[shown]),
-        "threshold": _plain(threshold[shown]),
-        "decision": sample.decision[shown].astype(bool).tolist(),
-        "truth": _plain(sample.truth[shown], 0),
-        "given": [] if sample.given is None else _plain(sample.given[shown], 0),
-        "states": _plain(sample.states[:, shown]) if sample.states.size else [],
+        "labels": columns[selected].tolist(),
+        "probability": _plain(sample.probability[selected]),
+        "threshold": _plain(threshold[selected]),
+        "decision": sample.decision[selected].astype(bool).tolist(),
+        "truth": _plain(sample.truth[selected], 0),
+        "given": [] if sample.given is None else _plain(sample.given[selected], 0),
+        "states": _plain(sample.states[:, selected]) if sample.states.size else [],
         "components": [*(TITLES.get(name, name) for name in sample.components), *sample.bonds],
         "scores": scores,
         "effects": effects,
-        "parts": {name: _plain(values[shown]) for name, values in sample.parts.items()},
+        "parts": {name: _plain(values[selected]) for name, values in sample.parts.items()},
     }
 
 

@@ -170,8 +170,8 @@ def _compared(
 
 
 def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
-    """Returns decisions 0 and 1. A coverage gives none for inputs with given labels, for which its
-    promise would not hold.
+    """Returns decisions 0 and 1. With a coverage, rows with given labels have no decisions, because
+    the coverage would not hold.
     """
     if known is None or query.coverage is None:
         return model.decide(probability, replace(query, given=known)).astype(int)

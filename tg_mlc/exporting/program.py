@@ -58,10 +58,10 @@ def featurize(
             tensors[name] = value
     if given is None and isinstance(flow.samples, MultiLabelDataset):
         given = batch.get("given")
-    known = torch.full((flow.size, len(model.label_names)), torch.nan)
+    labels = torch.full((flow.size, len(model.label_names)), torch.nan)
     if given is not None:
-        known = given_labels(model.label_names, given, flow.size).float()
-    return {**tensors, "given": known}
+        labels = given_labels(model.label_names, given, flow.size).float()
+    return {**tensors, "given": labels}
 
 
 class Program(nn.Module):

@@ -47,11 +47,11 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
         "weights": {"file": weights.name, "sha256": sha256(packed)},
         "content": plain,
     }
-    described = _dump({"sha256": sha256(_dump(entries)), **entries})
-    if len(described) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
+    description = _dump({"sha256": sha256(_dump(entries)), **entries})
+    if len(description) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
         most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
-        raise ValueError(f"Expected {most} to save (got {len(described):,} and {len(packed):,})")
-    for file, written in ((weights, packed), (folder / CONTENT, described)):
+        raise ValueError(f"Expected {most} to save (got {len(description):,} and {len(packed):,})")
+    for file, written in ((weights, packed), (folder / CONTENT, description)):
         try:
             with replace_when_done(file) as unfinished:
                 unfinished.write_bytes(written)

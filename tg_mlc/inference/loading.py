@@ -57,16 +57,16 @@ def load(
 
 def _check_network(content: Mapping[str, Any], network: Any) -> None:
     """Raises ValueError if the class of a network is missing, wrong, or not needed."""
-    described = _own_network(content)
-    if described is None:
+    entry = _own_network(content)
+    if entry is None:
         if network is not None:
             got = f"(got {shorten(repr(network))})"
             raise ValueError(f"Expected no 'network' for a model that this package builds {got}")
         return
-    name = shorten(f"{described.get('module')}.{described.get('class')}")
+    name = shorten(f"{entry.get('module')}.{entry.get('class')}")
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
     # Modules are not compared: the training script calls its own module __main__.
-    names = described.get("class"), getattr(network, "__qualname__", "")
+    names = entry.get("class"), getattr(network, "__qualname__", "")
     ends = {str(text).rpartition("<locals>.")[2] for text in names}
     if not is_class or len(ends) > 1:
         raise ValueError(

@@ -358,11 +358,11 @@ class Model(Pipeline):
         stage, targets = self.stage(GivenLabelsStage), torch.from_numpy(y).float()
         present_only = stage is not None and stage.engine.masks == "present"
         generator = torch.Generator().manual_seed(seed)
-        given, left = draw_given(targets, MAX_GIVEN, generator, present_only=present_only)
+        given, free = draw_given(targets, MAX_GIVEN, generator, present_only=present_only)
         if (pairs := self._needed(Coherence).pairs()) is not None:
             given = propagate(given, pairs, check=False)
-            left = targets.masked_fill(~given.isnan(), torch.nan)
-        return LabelCalibration.fit(left.numpy(), torch.sigmoid(self.logits(prepared, given)), seed)
+            free = targets.masked_fill(~given.isnan(), torch.nan)
+        return LabelCalibration.fit(free.numpy(), torch.sigmoid(self.logits(prepared, given)), seed)
 
     def _calibrated(self, decider: Decider, calibration: Calibration) -> Decider:
         """Returns a decider for calibrated probabilities; thresholds give the same decisions."""

@@ -53,9 +53,9 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
 def describe_model(model: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a model's builder, if any, its label graph, and the given settings."""
     blueprint, layer = blueprint_of(model), next(label_graph_users(model), None)
-    described = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
+    description = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
     graph = None if layer is None else _described(layer.label_graph, layer.num_labels)
-    return {**described, "settings": settings, "label_graph": graph}
+    return {**description, "settings": settings, "label_graph": graph}
 
 
 def model_state(
@@ -65,10 +65,10 @@ def model_state(
     arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns the content from which :func:`restore_model` restores a model."""
-    described = {**describe_model(model, settings), "state_dict": model.state_dict()}
+    description = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
-        described["network"] = _describe_network(model, label_names, arguments)
-    return described
+        description["network"] = _describe_network(model, label_names, arguments)
+    return description
 
 
 def _describe_network(

@@ -154,9 +154,9 @@ class Networks(Stage):
                 f"again (got none); call 'tune', 'evaluate' or 'predict' with some before 'save'"
             )
         device = next(self.own.parameters(), torch.empty(0)).device
-        pair = self.own, remade.networks[0].to(device)
-        examples = [in_type_of(net, self.examples.to(device).clone()) for net in pair]
-        outputs = [self.of_batch(*args) for args in zip(pair, examples, strict=True)]
+        networks = self.own, remade.networks[0].to(device)
+        examples = [in_type_of(net, self.examples.to(device).clone()) for net in networks]
+        outputs = [self.of_batch(*args) for args in zip(networks, examples, strict=True)]
         tolerance: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
         if not torch.allclose(outputs[0], outputs[1], **tolerance):
             arguments = [*self.state_dict()["networks"][0]["network"]["arguments"]]

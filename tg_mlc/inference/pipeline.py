@@ -309,9 +309,9 @@ class Pipeline:
         content = {"label_names": self.label_names, "facts": facts, "stages": stages}
         networks = self.stage(Networks)
         own = None if networks is None else networks.own
-        remade = self.from_content(content, None if own is None else type(own))
-        for stage, again in zip(self.stages, remade.stages, strict=True):
-            stage.check_remade(again)
+        model = self.from_content(content, None if own is None else type(own))
+        for stage, restored in zip(self.stages, model.stages, strict=True):
+            stage.check_remade(restored)
         return content
 
     @classmethod

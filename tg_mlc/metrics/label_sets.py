@@ -163,14 +163,14 @@ class LabelSets:
         # P(label is in the set, size of the set) gives a label's share of the expected F1.
         masks = [sizes == size for size in groups]
         products = [(self.sets[mask].T @ probability[:, mask].T).T for mask in masks]
-        jointly = np.stack(products, axis=-1)
+        joint = np.stack(products, axis=-1)
         for k in range(1, int(groups[-1]) + 1):
-            worth = jointly @ (2 / (groups + k))
-            chosen = np.argpartition(-worth, k - 1, axis=1)[:, :k]
-            value = np.take_along_axis(worth, chosen, axis=1).sum(axis=1)
-            better = np.flatnonzero(value > best)
-            best[better], decisions[better] = value[better], False
-            decisions[better[:, None], chosen[better]] = True
+            contributions = joint @ (2 / (groups + k))
+            labels = np.argpartition(-contributions, k - 1, axis=1)[:, :k]
+            value = np.take_along_axis(contributions, labels, axis=1).sum(axis=1)
+            rows = np.flatnonzero(value > best)
+            best[rows], decisions[rows] = value[rows], False
+            decisions[rows[:, None], labels[rows]] = True
         return decisions
 
     def state_dict(self) -> dict[str, Any]:
