@@ -1,4 +1,4 @@
-"""The command line ``tg-mlc``, also as ``python -m tg_mlc``."""
+"""The command line ``tg-mlc``, also available as ``python -m tg_mlc``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMANDS = {
     "evaluate": evaluate,
     "explain": explain_,
     "tune": tune,
-    "compare": compare_,  # "compare" is a name of the package.
+    "compare": compare_,  # tg_mlc.compare exists, too.
     "export": export_,
     "serve": serve,
     "data": {"check": check, "get": get, "info": info, "list": list_},
@@ -40,14 +40,14 @@ _COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs ``tg-mlc`` and returns its exit status: 0; 1 after an error; 2 if the command is none;
-    130 if interrupted, 141 if the output is no longer read, and 143 if terminated.
+    """Runs ``tg-mlc`` and returns its exit status: 0 for success, 1 for an error, 2 for a wrong
+    command line, 130 if interrupted, 141 if the output is no longer read, and 143 if terminated.
     """
     warnings.showwarning = _show_warning
     spelling = SPELLING.set(option)
     _SHOWN.clear()
     description = tg_mlc.__doc__.splitlines()[0]
-    if argv is None:  # the process is this command alone
+    if argv is None:  # The process runs only this command.
         keep_heap()
     try:
         with _terminable():
@@ -55,13 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 return parse(words, _COMMANDS, "tg-mlc", description, tg_mlc.__version__)()
             finally:
-                # Python would notice only at its exit that the output is no longer read.
+                # Without a flush, Python would notice a closed output only at its exit.
                 sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it exits: see SIGPIPE in the documentation of signal.
+        # Python flushes again at its exit; see the note on SIGPIPE in the documentation of signal.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    # It comes before other errors, whose names need PyTorch, which may be half imported.
+    # This comes first: naming other errors imports PyTorch, which may be half imported.
     except KeyboardInterrupt:
         return _ended("interrupted", 130)
     except _Terminated:
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any
 ) -> None:
-    """Prints a warning of this package as a line, once; other warnings as usual."""
+    """Prints each warning of this package once, as a line. Other warnings are printed as usual."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
         if str(message) not in _SHOWN:  # A part of a file may be read twice.
             print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
@@ -95,7 +95,7 @@ _SHOWN = set[str]()
 
 
 def _expected() -> tuple[type[Exception], ...]:
-    """Errors that users can mend; any other is a mistake of this package and shows a traceback."""
+    """Returns errors that users can correct. Other errors are bugs, and show a traceback."""
     from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
@@ -107,12 +107,12 @@ def _ended(how: str, status: int) -> int:
 
 
 class _Terminated(SystemExit):
-    """The signal SIGTERM; Lightning would exit with 0."""
+    """The exit after SIGTERM, where Lightning would exit with status 0."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Lets SIGTERM end a command as an interruption does, if it has no other handler."""
+    """Lets SIGTERM end a command like an interruption, unless SIGTERM has another handler."""
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -123,7 +123,7 @@ def _terminable() -> Iterator[None]:
         if os.getpid() != process:  # A worker inherits this handler.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        elif not received:  # A second signal does not disturb what the first one has begun.
+        elif not received:  # A second signal does not interrupt the clean-up after the first.
             received.append(number)
             raise _Terminated(143)
 

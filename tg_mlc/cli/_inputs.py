@@ -1,4 +1,4 @@
-"""Inputs and labels of files, for training and for a saved model."""
+"""Reads inputs and labels from files, for training and for saved models."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
-MAX_SHOWN = 20  #: rows that are named because they cannot be read; all of them are counted
+MAX_SHOWN = 20  #: maximum number of unreadable rows that are reported one by one
 
 
 class Inputs(NamedTuple):
-    """The inputs and labels of a file; a saved model knows those that it was trained on."""
+    """The columns of inputs and labels in a file. Saved models store their training columns."""
 
-    kind: str  #: the option that names the kind
-    columns: list[str]  #: columns of inputs
-    labels: list[str]  #: the columns of labels, or the one that lists names
-    separator: str | None  #: the mark between names
+    kind: str  #: the option that names the kind of input
+    columns: list[str]  #: the columns of inputs
+    labels: list[str]  #: the columns of labels, or the column of label lists
+    separator: str | None  #: the separator in label lists
     delimiter: str | None = None  #: the delimiter of cells
-    encoding: str | None = None  #: how characters are stored
+    encoding: str | None = None  #: the encoding of characters
 
     @property
     def input_kind(self) -> type[InputKind]:
@@ -46,21 +46,21 @@ class Inputs(NamedTuple):
         return kind_of_option(self.kind)
 
     def blocks(self, path: str | Path) -> Iterator[Table]:
-        """Yields the rows of a file, some at a time."""
+        """Yields the rows of a file in chunks."""
         return read_blocks(path, self.delimiter, self.encoding)
 
     def targets(self, table: Table, model: Model, unknown: dict[str, set[str]]) -> np.ndarray:
-        """Returns the targets :math:`(N, L)` of some rows. Where names are listed, all labels above
-        them in a hierarchy apply, too.
+        """Returns the targets :math:`(N, L)` of some rows. The ancestors of labels in label lists
+        are present, too, if the model has a hierarchy.
 
         Args:
             table (Table): The rows.
-            model (Model): The model, whose labels they are.
-            unknown (dict): Gets the listed names that the model does not know, by row.
+            model (Model): The model, which defines the labels.
+            unknown (dict): Filled with the listed names that the model does not know, by row.
         """
         label_names = model.label_names
         if self.separator is None and table.arff is not None:
-            # An attribute may be several labels.
+            # One attribute may give several labels.
             y, own_names = table.targets(self.labels, None)
             return y[:, [own_names.index(name) for name in match_names(label_names, own_names)]]
         if self.separator is None and self.labels == label_names:
@@ -75,16 +75,16 @@ class Inputs(NamedTuple):
         return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
-        """Returns the labels :math:`(N, L)` in the named columns, NaN for all others and in blank
-        cells. A column that lists names gives these alone.
+        """Returns the labels :math:`(N, L)` in the named columns; NaN for other columns and blank
+        cells. A column of label lists gives only the listed labels.
         """
-        wanted = label_names if self.separator is None else self.labels
-        present = [name for name in wanted if name in table.header]
+        allowed = label_names if self.separator is None else self.labels
+        present = [name for name in allowed if name in table.header]
         chosen = present if names == "all" else split_names(names)
-        if not chosen or not {*chosen} <= {*wanted}:
+        if not chosen or not {*chosen} <= {*allowed}:
             got = f"{chosen or 'none'} among the columns of '{table.path}'"
             hint = "; write the values into such columns of the file" if "=" in names else ""
-            expected = f"--given to name columns of labels, such as {wanted[:5]}"
+            expected = f"--given to name columns of labels, such as {allowed[:5]}"
             raise ValueError(f"Expected {expected} (got {got}){hint}")
         values = np.full((len(table), len(label_names)), np.nan)
         if self.separator is None:
@@ -108,18 +108,18 @@ class Inputs(NamedTuple):
 
 
 class Predictions:
-    """The predictions of a file, some rows at a time, with a progress bar.
+    """The predictions of a file, in chunks of rows, with a progress bar.
 
-    Rows that cannot be read are reported and counted.
+    Unreadable rows are reported and counted.
 
     Args:
         model (Model): The model.
         inputs (Inputs): The inputs and labels of the file.
         path (str): The file.
-        query (Query): The question about all rows.
-        given (str, optional): Columns of labels whose values are given, as of :meth:`Inputs.given`.
+        query (Query): The query for all rows.
+        given (str, optional): Columns of given labels, as in :meth:`Inputs.given`.
             (default: :obj:`None`)
-        stops (bool, optional): If set to :obj:`True`, a row that cannot be read is an error.
+        stops (bool, optional): If set to :obj:`True`, an unreadable row is an error.
             (default: :obj:`False`)
     """
 
@@ -135,9 +135,9 @@ class Predictions:
     ) -> None:
         self.model, self.inputs, self.path, self.query = model, inputs, Path(path), query
         self.given, self.stops = given, stops
-        #: blocks of the file to skip, and rows that could not be read
+        #: numbers of blocks to skip and of unreadable rows
         self.num_done, self.num_refused = 0, 0
-        # A metric or coverage that the model lacks is refused before the file is read.
+        # Errors for a metric or coverage come before the file is read.
         model.answer([], query)
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
@@ -164,14 +164,14 @@ class Predictions:
         return answer(reading, query)
 
     def _num_lines(self) -> int | None:
-        """The number of lines of the file, if it can be counted."""
+        """Returns the number of lines of the file; None if they cannot be counted."""
         if self.path.suffix in (".gz", ".bz2", ".xz") or not self.path.is_file():
             return None
         with self.path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
 
     def _report(self, table: Table, prediction: Prediction) -> None:
-        """Prints warnings and rows that cannot be read."""
+        """Prints warnings and unreadable rows."""
         show_warnings(prediction)
         for row, reason in prediction.reasons.items():
             message = f"{table.where(row)}: {reason}"
@@ -182,7 +182,7 @@ class Predictions:
             self.num_refused += 1
 
     def status(self, outcome: str) -> int:
-        """Prints how many rows were refused, and returns the exit status: 1 if there are any."""
+        """Prints the number of unreadable rows, and returns the exit status: 1 if there are any."""
         if self.num_refused:
             rows, are = ("row", "is") if self.num_refused == 1 else ("rows", "are")
             message = f"{rows} could not be read as {self.inputs.input_kind.noun} and {are}"
@@ -191,7 +191,7 @@ class Predictions:
 
 
 def given_values(given: str) -> dict[str, str]:
-    """The labels of ``nausea=1,rash=0``."""
+    """Returns the values by label of a text such as ``nausea=1,rash=0``."""
     values = {}
     for pair in given.split(","):
         name, _, value = pair.rpartition("=")
@@ -203,13 +203,13 @@ def given_values(given: str) -> dict[str, str]:
 
 
 def show_warnings(prediction: Prediction) -> None:
-    """Prints the warnings of a prediction, each once in a command."""
+    """Prints the warnings of a prediction. Each is printed once per command."""
     for message in prediction.warnings:
         warnings.warn(message, stacklevel=2)
 
 
 def calibration_of(model: Model) -> str:
-    """Says whether probabilities are calibrated for each label, and by which methods."""
+    """Returns a text on whether and how the probabilities of each label are calibrated."""
     calibration = model.stage(Calibration)
     if calibration is None:
         return "not calibrated for each label"
@@ -219,8 +219,8 @@ def calibration_of(model: Model) -> str:
 
 
 def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, TableOptions]:
-    """Returns the inputs and labels of a file for training, and its options with the labels that an
-    ARFF file names itself.
+    """Returns the inputs and labels of a file for training, and the options of the file with the
+    labels that an ARFF file names.
     """
     path, kinds = table.path, kinds_by_columns()
     if table.labels is None:
@@ -259,7 +259,7 @@ def _with_labels(table: TableOptions) -> TableOptions:
 
 
 def file_options(table: TableOptions) -> FileOptions:
-    """How a file is to be read."""
+    """Returns the options for reading a file."""
     schema = None
     if table.schema is not None:
         yaml = require("yaml", extra="data")
@@ -276,7 +276,7 @@ def file_options(table: TableOptions) -> FileOptions:
 
 
 def check_label_names(names: list[str], separator: str | None) -> None:
-    """Refuses names of labels that "predict --csv" cannot write without ambiguity."""
+    """Raises ValueError for label names that "predict --csv" cannot write unambiguously."""
     mark = separator or ";"
     for name in names:
         if name in ("predicted", "reason") or mark in name:
@@ -286,7 +286,7 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 
 
 def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
-    """The inputs and labels of a model that the command line trained, in a file of its own."""
+    """Returns the inputs and labels of a trained model, with the delimiter of a new file."""
     if "inputs" not in model.facts:
         expected = f"'{folder}' to be trained by 'tg-mlc train', which saves what its inputs are"
         raise ValueError(f"Expected {expected} (got a model without); use it with tg_mlc.load")
@@ -295,7 +295,7 @@ def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
 
 
 def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:
-    """Returns the input that an option holds; :obj:`None` if there is a file."""
+    """Returns the input in an option; :obj:`None` if a file is given."""
     options = [*single.given, *(["csv"] if file.is_given else [])]
     if len(options) != 1 or not {*options} <= {inputs.kind, "csv"}:
         expected = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"
@@ -313,7 +313,7 @@ def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None
 
 
 def split_names(names: str | list[str] | None) -> list[str]:
-    """Names between commas, or in a list."""
+    """Returns the names in a comma-separated string or in a list."""
     if isinstance(names, str):
         return [name.strip() for name in names.split(",")]
     return list(names or ())

@@ -1,4 +1,4 @@
-"""Options that several commands share; kinds of input declare those for inputs."""
+"""Options that several commands share. Kinds of input declare the options for inputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RowsFile:
 
     @property
     def path(self) -> str:
-        """The file, by whichever option it is given."""
+        """The path of the file, from ``--csv``, ``--sdf`` or ``--arff``."""
         files = self._files()
         if len(files) != 1:
             got = ", ".join(f"--{name} {path}" for name, path in files.items()) or "none"
@@ -117,17 +117,17 @@ class TrainOptions:
 class KindOptions:
     """Options for inputs, one for each kind of input that has one."""
 
-    help_text: ClassVar[str]  #: the attribute of :class:`InputOption` that has the help
+    help_text: ClassVar[str]  #: the attribute of :class:`InputOption` that holds the help text
 
     @classmethod
     def declared(cls) -> Any:
-        """Returns the data class of these options, a subclass, as the kinds declare them now."""
+        """Returns a subclass, a data class of the options that the kinds declare now."""
         base: Any = cls
         return _data_class(base, tuple(INPUT_OPTIONS.values()))
 
     @property
     def given(self) -> dict[str, Any]:
-        """The values of the options that are given, by their names."""
+        """The values of the given options, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 

@@ -13,32 +13,32 @@ from typing import Any, TextIO
 
 from tg_mlc._optional import require
 
-#: Options whose names differ from those in Python by more than the end "_column".
+#: Options by Python name, unless the names only differ by the suffix "_column".
 _OPTIONS = {"label_columns": "labels", "feature_columns": "features", "drop": "ignore"}
 
 
 def option(name: str, *value: Any) -> str:
-    """An option by its name in Python, and its value, as a shell takes them."""
+    """Returns an option and its value in shell syntax, from its name in Python."""
     text = f"--{_OPTIONS.get(name, name.removesuffix('_column'))}"
     for values in value:
         names = values if isinstance(values, list) else [str(values)]
-        # A comma stands between names, unless these are a list of JSON.
-        is_plain = values is not names or not any("," in each for each in names)
+        # Names are separated by commas, or a JSON list if a name contains a comma.
+        is_plain = values is not names or not any("," in entry for entry in names)
         word = ",".join(names) if is_plain else json.dumps(names, ensure_ascii=False)
         text += " '{}'".format(word.replace("'", "'\"'\"'"))
     return text
 
 
 def show(result: Any, text: str, as_json: bool) -> None:
-    """Prints a result for programs or for people."""
-    # JSON has neither NaN nor infinity.
+    """Prints a result as JSON or as text."""
+    # JSON has no NaN or infinity, so they become null.
     finite = json.loads(json.dumps(result), parse_constant=lambda _: None)
     as_text = json.dumps(finite, ensure_ascii=False, allow_nan=False) if as_json else text
     print(as_text)  # noqa: T201
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is aligned to the left, and the others to the right."""
+    """Returns a table with the first column aligned left, and all other columns right."""
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
@@ -49,7 +49,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def check_output(out: str, csv: str, model: str) -> None:
-    """Refuses a file for results that the command reads, or that cannot be written."""
+    """Raises an error if the command also reads the output file, or cannot write it."""
     from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
     path, folder = Path(out), Path(model)
@@ -66,8 +66,8 @@ def check_output(out: str, csv: str, model: str) -> None:
 
 @dataclass
 class RowWriter:
-    """A file of rows, with the numbers of written blocks and refused rows, and a file of notes that
-    keeps these numbers.
+    """A file of rows, with the numbers of written blocks and unreadable rows. A file of notes holds
+    these numbers.
     """
 
     file: TextIO
@@ -77,7 +77,7 @@ class RowWriter:
     command: Mapping[str, Any] = field(default_factory=dict)
 
     def note(self, num_refused: int) -> None:
-        """Counts a block, which the same command will skip if it goes on later."""
+        """Counts a written block. If the command is resumed, it skips this block."""
         self.num_blocks, self.num_refused = self.num_blocks + 1, num_refused
         if self.notes is not None:
             from tg_mlc._files import replace_when_done
@@ -92,8 +92,8 @@ class RowWriter:
 
 @contextmanager
 def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
-    """Writes a file that appears when all rows are written. After an interruption, the same
-    command goes on with the rows that are kept beside the file. Errors of the input leave nothing.
+    """Writes a file that appears when all rows are written. After an interruption, the same command
+    continues from a partial file. Errors of the input leave no partial file.
     """
     from tg_mlc._files import named_if_full
 

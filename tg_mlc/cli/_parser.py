@@ -1,4 +1,4 @@
-"""Parser of the command line, made of the signatures and docstrings of functions."""
+"""The parser of the command line, built from signatures and docstrings of functions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def parse(
 ) -> Callable[[], int]:
     """Returns the function that a command line names, with its arguments.
 
-    Parameters that can be given by position are so on the command line, and those of type ``bool``
-    are flags. Data classes are groups of options.
+    Positional parameters are positional on the command line, too. Parameters of type ``bool`` are
+    flags, and data classes are groups of options.
 
     Args:
         words (Sequence[str]): The command line.
@@ -70,11 +70,11 @@ def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
 
 
 def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
-    """Adds the parameters of a command, or those of a data class as a group of their own."""
+    """Adds the parameters of a command, or a group with the fields of a data class."""
     parse_docstring = require("docstring_parser", extra="data").parse
     classes = reversed(source.__mro__) if inspect.isclass(source) else [source]
-    described = [entry for each in classes for entry in parse_docstring(each.__doc__ or "").params]
-    texts = {entry.arg_name: entry for entry in described}
+    params = [entry for part in classes for entry in parse_docstring(part.__doc__ or "").params]
+    texts = {entry.arg_name: entry for entry in params}
     if inspect.isclass(source):
         parser = parser.add_argument_group(inspect.cleandoc(source.__doc__ or "").split(".")[0])
     hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
@@ -95,7 +95,7 @@ def _add_parameters(parser: Any, source: Callable[..., Any]) -> None:
 
 
 def _groups(command: Callable[..., Any]) -> dict[str, Any]:
-    """The data classes of options of a command; kinds of input declare the fields of some."""
+    """Returns a command's data classes of options, with fields that kinds of input declare."""
     groups = dict[str, Any]()
     for name, hint in ({} if inspect.isclass(command) else get_type_hints(command)).items():
         source = hint.declared() if hasattr(hint, "declared") else hint
@@ -110,14 +110,14 @@ def _parameters(source: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 class _Help(RawDescriptionHelpFormatter):
     def _format_action_invocation(self, action: Any) -> str:
-        # The parser adds "--labels+", which appends to a list.
+        # The parser adds options such as "--labels+", which append to a list; help skips them.
         action.option_strings = [name for name in action.option_strings if name[-1] != "+"]
         return super()._format_action_invocation(action)
 
 
 def _parser_class() -> Any:
     class Parser(require("jsonargparse", extra="data").ArgumentParser):  # type: ignore[misc]
-        """A parser whose errors show the usage of the command, and names similar to wrong ones."""
+        """A parser whose errors show the usage of the command and similar names."""
 
         def __init__(self, **options: Any) -> None:
             super().__init__(allow_abbrev=False, formatter_class=_Help, **options)
@@ -139,7 +139,7 @@ def _parser_class() -> Any:
 
 
 def _similar(message: str, names: Sequence[str]) -> str:
-    """The names similar to those that a message calls unknown."""
+    """Returns a hint with names similar to the unknown names in a message."""
     if not message.startswith(("unrecognized arguments", "argument subcommand")):
         return ""
     unknown = re.findall(r"invalid choice: '([^']*)'|(?<!\S)(--[^\s=]+)", message)

@@ -1,4 +1,4 @@
-"""Training by the command line."""
+"""Training from the command line."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.kinds import warn_of_claimed
 from tg_mlc.inputs.tables import read_table
 
-MIN_ROWS = 10  #: fewest rows of a file, so that one row tests
+MIN_ROWS = 10  #: minimum number of rows of a file, so that one is for testing
 SHARES = (0.9, 0.0, 0.1)  #: fractions of rows for training, validation and testing
 
 
 class Run:
-    """A training on a file: its samples, and the evaluation and folder of its model.
+    """A training on a file, including the evaluation and the folder of the model.
 
     Args:
         options (TrainOptions): The options of training.
@@ -79,7 +79,7 @@ class Run:
 
     @cached_property
     def split(self) -> Split:
-        """Nine tenths for training, one for testing."""
+        """The split into nine tenths for training and one tenth for testing."""
         y, names, seed = self.dataset.y, self.dataset.label_names, self.options.seed
         if self.options.split == "scaffold":
             smiles = [sample.smiles for sample in self.dataset]
@@ -90,15 +90,15 @@ class Run:
 
     @property
     def train(self) -> MultiLabelDataset:
-        """The samples to train with. Raises if a model in --out may not be replaced."""
+        """The training samples. Raises ValueError if --out holds a model that must stay."""
         self._refuse_model("choose another --out, or replace it: --force")
         train: MultiLabelDataset = self.dataset[self.split.train]
-        # An --out that cannot be made is an error before the training, not after it.
+        # Make the folder now, so that an error comes before the training, not after it.
         self.out.mkdir(parents=True, exist_ok=True)
         return train
 
     def finish(self, model: Model, **facts: Any) -> None:
-        """Evaluates a model on the test samples, saves it with further facts, and prints them."""
+        """Evaluates a model on the test samples, saves it with further facts, and prints all."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         inputs = self.inputs
         if inputs.input_kind.reads_columns:
@@ -132,7 +132,7 @@ class Run:
 
 @contextmanager
 def time_left(seconds: float) -> Iterator[None]:
-    """Shows, on a terminal, the time that a training may still take, above its progress bars."""
+    """Shows the remaining time of a training on a terminal, above its progress bars."""
     done, end = Event(), time.monotonic() + seconds
     with tqdm(bar_format="{desc}", disable=None, leave=False) as line:
 

@@ -12,7 +12,7 @@ from tg_mlc.cli._options import InputColumns, TableOptions
 
 
 class DamagedError(Exception):
-    """A processed data set that cannot be used."""
+    """The error of a processed data set that cannot be used."""
 
 
 def get(name: str, *, root: str = "data", force: bool = False) -> int:
@@ -146,7 +146,7 @@ def list_() -> int:
 
 
 def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
-    """Prints the card of a counted data set, and returns the differences from the recorded one."""
+    """Counts a data set, prints its card, and returns the differences from the recorded card."""
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)

@@ -10,7 +10,7 @@ from tg_mlc.cli._output import check_output
 if TYPE_CHECKING:
     import numpy as np
 
-MEASURED_ROWS = 5  #: minimum number of rows of a file by which faithfulness is measured
+MEASURED_ROWS = 5  #: minimum number of rows of a file for the measurement of faithfulness
 
 
 def explain_(
@@ -67,8 +67,8 @@ def explain_(
         if rows < 1:
             raise ValueError(f"Expected --rows to be at least 1 (got {rows})")
         raw, options, facts = _first_rows(loaded, inputs, file.path, rows, names, given, metric)
-    wanted = None if labels is None else split_names(labels)
-    explanation = loaded.explain(raw, wanted, method, metric=metric, **options)
+    names_to_explain = None if labels is None else split_names(labels)
+    explanation = loaded.explain(raw, names_to_explain, method, metric=metric, **options)
     if per_label := facts.pop("per_label", None):
         columns = [loaded.label_names.index(name) for name in explanation.labels]
         explanation.facts["per_label"] = {
@@ -92,8 +92,8 @@ def _first_rows(
     columns: str | None,
     metric: str,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Returns the inputs of the first rows with labels to predict, options of their explanation,
-    and metrics per label of all rows of the first block, if the file has labels.
+    """Returns the inputs of the first rows with labels to predict, options of the explanation, and,
+    if the file has labels, metrics per label over all rows of the first block.
     """
     import numpy as np
 
@@ -120,7 +120,7 @@ def _first_rows(
     if {*inputs.labels} <= {*table.header}:
         y = inputs.targets(table, model, {})
         options["y"] = y[chosen]
-        # A given list has all labels that apply, so that metrics of the others say nothing.
+        # A given list holds all true labels, so metrics of the other labels are meaningless.
         if given is None or inputs.separator is None:
             facts = _metrics(y, prediction, usable)
     if rows < MEASURED_ROWS and given is None:
@@ -129,7 +129,7 @@ def _first_rows(
 
 
 def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:
-    """Metrics of each label over rows where it neither is given nor follows from given labels."""
+    """Returns metrics per label over rows in which given labels do not determine the label."""
     import numpy as np
 
     from tg_mlc.metrics.report import metrics_per_label

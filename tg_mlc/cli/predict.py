@@ -114,7 +114,7 @@ def predict(
 
 
 def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
-    """A data frame of some rows: columns of the file, predicted labels, probabilities, reasons."""
+    """Returns a data frame of columns of the file, predicted labels, probabilities and reasons."""
     pandas, probabilities = require("pandas", extra="train"), prediction.probabilities.round(6)
     lines = pandas.DataFrame(probabilities, columns=prediction.label_names)
     names = [separator.join(lines.columns[row]) for row in prediction.decisions]
@@ -126,7 +126,7 @@ def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
 
 
 def _file_columns(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
-    """The columns of a file to repeat; those of labels are called ``name (in the file)``."""
+    """Returns the repeated columns of a file; label columns become ``name (in the file)``."""
     from tg_mlc.inputs.tables import check_columns
 
     if keep == "none":
@@ -139,7 +139,7 @@ def _file_columns(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
 
 
 def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
-    """Prints the labels of one input, the most probable first."""
+    """Prints the labels of one input, in descending order of probability."""
     from tg_mlc.cli._inputs import show_warnings
 
     prediction = model.answer([value], query, on_error="raise")
@@ -147,7 +147,7 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     given = query.given or {}
     result, rows = list[dict[str, Any]](), []
     values = (prediction.probabilities[0], prediction.decisions[0], prediction.thresholds)
-    columns = zip(prediction.label_names, *(each.tolist() for each in values), strict=True)
+    columns = zip(prediction.label_names, *(array.tolist() for array in values), strict=True)
     for name, probability, applies, threshold in sorted(columns, key=lambda column: -column[1]):
         number, limit = threshold, f"{threshold:.3f}"
         if isnan(threshold):

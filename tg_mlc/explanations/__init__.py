@@ -1,4 +1,4 @@
-"""Why a label: methods, each with its measured faithfulness."""
+"""Explanations of predictions by several methods, with measured faithfulness."""
 
 from tg_mlc.explanations.explaining import explain
 from tg_mlc.explanations.explanation import Explanation

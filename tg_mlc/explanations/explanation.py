@@ -1,4 +1,4 @@
-"""Explanation: why a model gave labels to samples, as plain arrays with names."""
+"""The Explanation class: explanations of predictions as plain arrays with names."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from tg_mlc._optional import require
 from tg_mlc.inference.folder import read_folder, write_folder
 from tg_mlc.inputs.preprocessor import as_tensors
 
-KIND = "explanation"  #: What a folder says that it holds.
+KIND = "explanation"  #: The entry "kind" of a saved folder.
 
 
 class Faithfulness(NamedTuple):
-    """How well the order of a method's scores agrees with what moves a probability.
+    """How well a method ranks components by their effect on a probability.
 
-    Components are removed in the order of their scores, or added in it, starting from none. Each
-    area is that under the curve of the label's probability over the fraction of components,
-    averaged over samples and labels.
+    Components are removed in descending order of their scores, or added in this order. Each area is
+    the area under the curve of the label's probability over the fraction of components, averaged
+    over samples and labels.
     """
 
-    deletion: float  #: area as components are removed; less is better
-    insertion: float  #: area as components are added; more is better
-    number: int = 0  #: the number of averaged samples and labels; 0 if it is not known
+    deletion: float  #: area while components are removed; lower is better
+    insertion: float  #: area while components are added; higher is better
+    number: int = 0  #: the number of averaged curves; 0 if unknown
 
     @property
     def gain(self) -> float:
-        """The area between both curves, about 0 for a random order; more is better."""
+        """The area between both curves, about 0 for a random order; higher is better."""
         return self.insertion - self.deletion
 
 
 @dataclass(kw_only=True)
 class SamplePrediction:
-    """One sample, and the prediction of the explained labels :math:`L`."""
+    """One sample, and the predictions of the :math:`L` explained labels."""
 
-    name: str  #: a short text for people
-    #: the raw input as plain data: the text, the row, the SMILES; :obj:`None` if it came as numbers
+    name: str  #: a short readable name
+    #: the raw input as plain data (text, row or SMILES); :obj:`None` if the input is numbers
     raw: Any
-    #: names for people of the :math:`C` components, those of texts the words in order
+    #: readable names of the :math:`C` components; for texts, the words in order
     components: list[str]
-    smiles: str | None = None  #: the molecule, if the sample is one
-    #: ``[C]``, the atom that each component of a molecule is, -1 for none
+    smiles: str | None = None  #: the molecule, if the sample is a molecule
+    #: ``[C]``, the atom index of each component of a molecule; -1 for components without an atom
     atoms: np.ndarray | None = None
     probability: np.ndarray  #: ``[L]``
     decision: np.ndarray  #: ``[L]``, whether the label is predicted
@@ -58,33 +58,33 @@ class SamplePrediction:
 
 @dataclass(kw_only=True)
 class SampleExplanation(SamplePrediction):
-    """Why a model gave labels to one sample, in arrays over the explained labels :math:`L`.
+    """The explanation of one sample, in arrays over the :math:`L` explained labels.
 
-    An array without content for the model is empty (no states, no attention), or NaN where a method
-    does not apply to a component or a label.
+    An array is empty if the model lacks its content (such as states or attention), and NaN where a
+    method does not apply to a component or label.
     """
 
-    states: np.ndarray  #: ``[S, L]``, the probabilities read out of the states 1.1, 1.2, ..., T.2
-    #: by method, ``[C, L]``; signed but for attention
+    states: np.ndarray  #: ``[S, L]``, the probabilities predicted from the states 1.1, ..., T.2
+    #: by method, the scores of components ``[C, L]``; all methods but attention have signs
     scores: dict[str, np.ndarray]
-    attention: np.ndarray  #: ``[T, heads, C, L]``, what a label attends to in each step
-    #: ``[J, L]``, by how much the messages of label j raise the logit of a label
+    attention: np.ndarray  #: ``[T, heads, C, L]``, attention to components in each step
+    #: ``[J, L]``, how far messages from label j raise the logit of a label
     label_effects: np.ndarray
-    #: ``[J, 2, L]``, by how much the logit rises if label j is given as absent, as present
+    #: ``[J, 2, L]``, how far the logit rises if label j is given as absent (0) or present (1)
     clamped: np.ndarray
     #: ``[T, heads, J, L]``, the attention of a label to label j in each step
     label_attention: np.ndarray
-    #: ``[L]`` each, what every part of the model adds to the logit, which is their sum
+    #: by part of the model, its term ``[L]`` of the logit, which is the sum of all terms
     parts: dict[str, np.ndarray]
     #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
     bonds: list[str] = field(default_factory=list)
     bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, the atoms of each bond
-    #: by method, ``[K, L]``, the scores of bonds in the units of :attr:`scores`
+    #: by method, the scores of bonds ``[K, L]`` in the units of :attr:`scores`
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
-    given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for labels that were given, else NaN
+    given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for given labels, else NaN
 
     def scored(self, method: str) -> tuple[list[str], np.ndarray]:
-        """Returns names and scores :math:`(C, L)` of components, and of bonds that have scores."""
+        """Returns names and scores :math:`(C, L)` of components, followed by scored bonds."""
         names, scores = self.components, self.scores[method]
         if method not in self.bond_scores:
             return names, scores
@@ -93,8 +93,8 @@ class SampleExplanation(SamplePrediction):
 
 @dataclass
 class Explanation:
-    """Why a model gave labels to samples: plain arrays and names, one entry of :attr:`samples` for
-    each sample.
+    """Explanations of a model's predictions as plain arrays and names. :attr:`samples` holds one
+    entry per sample.
 
     .. code-block:: python
 
@@ -103,40 +103,40 @@ class Explanation:
         print(explanation.to_frame())
     """
 
-    labels: list[str]  #: the explained labels, over which all arrays go
-    label_names: list[str]  #: all labels, over which :obj:`j` goes
-    #: ``[L]``, the probability from which a label is predicted; NaN where label sets decide
+    labels: list[str]  #: the :math:`L` explained labels
+    label_names: list[str]  #: all :math:`J` labels of the model
+    #: ``[L]``, the thresholds of probabilities; NaN where label sets decide
     threshold: np.ndarray
     state_names: list[str]  #: ``["1.1", "1.2", ...]``; empty if the model passes no messages
     method: str  #: the chosen method
-    #: by method, and that of a :obj:`"random"` order; empty if not measured
+    #: by method, including a :obj:`"random"` order; empty if not measured
     faithfulness: dict[str, Faithfulness]
     samples: list[SampleExplanation]
-    #: Facts about the model, with its :obj:`"label_graph"` ``[2, E]``. A report also shows metrics
-    #: of labels, :obj:`"per_label"` by name, and :obj:`"reliability"`, the bins of an evaluation.
+    #: Facts about the model, such as its :obj:`"label_graph"` ``[2, E]``. A report also shows
+    #: :obj:`"per_label"`, metrics of labels by name, and :obj:`"reliability"`, calibration bins.
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def methods(self) -> list[str]:
-        """The methods that scored components."""
+        """The names of the methods that scored components."""
         return list(self.samples[0].scores)
 
     def label(self, name: str) -> int:
-        """Returns the index of a label; raises ValueError if it is not explained here."""
+        """Returns the index of an explained label. Raises ValueError for other labels."""
         if name not in self.labels:
             got = f"(got {name!r}){nearest(name, self.labels)}"
             raise ValueError(f"Expected 'label' to be an explained one {got}")
         return self.labels.index(name)
 
     def to_frame(self, method: str | None = None) -> Any:
-        """Returns a data frame with a row for each sample, label and component, and for each bond
-        where the method scores bonds: its score, and what the model predicted for the label.
+        """Returns a data frame of scores with the predictions of labels. It has a row for each
+        sample, label and component, and for each bond if the method scores bonds.
 
         Args:
             method (str, optional): The method. (default: :obj:`None`, the chosen one)
 
         Raises:
-            ValueError: If no such method scored components.
+            ValueError: If the method did not score components.
             ImportError: If pandas is not installed (extra ``train``).
         """
         method = self.method if method is None else method
@@ -165,24 +165,24 @@ class Explanation:
         path: str | os.PathLike[str] | None = None,
         top: int = 12,
     ) -> Any:
-        """Draws what raised and lowered a label: components by the chosen method, other labels.
+        """Draws how components (by the chosen method) and other labels raise or lower a label.
 
         Args:
             sample (int, optional): The index of the sample. (default: :obj:`0`)
             label (str, optional): The label. (default: :obj:`None`, the most probable one)
             path (str or PathLike, optional): Where to save the figure. (default: :obj:`None`)
-            top (int, optional): The largest number of bars. (default: :obj:`12`)
+            top (int, optional): The maximum number of bars. (default: :obj:`12`)
 
         Raises:
             ValueError: If the label is not explained here.
             ImportError: If matplotlib is not installed (extra ``plot``).
         """
-        shown = self.samples[sample]
-        column = int(shown.probability.argmax()) if label is None else self.label(label)
-        scores = shown.scores[self.method][:, column]
-        panels = [(f"components ({self.method})", shown.components, scores)]
-        if shown.label_effects.size:
-            panels.append(("other labels", self.label_names, shown.label_effects[:, column]))
+        entry = self.samples[sample]
+        column = int(entry.probability.argmax()) if label is None else self.label(label)
+        scores = entry.scores[self.method][:, column]
+        panels = [(f"components ({self.method})", entry.components, scores)]
+        if entry.label_effects.size:
+            panels.append(("other labels", self.label_names, entry.label_effects[:, column]))
         matplotlib = require("matplotlib.figure", extra="plot")
         figure = matplotlib.Figure(figsize=(5 * len(panels), 4), layout="constrained")
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -193,22 +193,22 @@ class Explanation:
             axis.barh(np.arange(len(order)), values[order], color=colours)
             axis.set_yticks(np.arange(len(order)), [str(names[i])[:30] for i in order])
             axis.set_title(title)
-        title = f"{shown.name}: {self.labels[column]} ({shown.probability[column]:.2f})"
+        title = f"{entry.name}: {self.labels[column]} ({entry.probability[column]:.2f})"
         figure.suptitle(title[:80])
         if path is not None:
             figure.savefig(path)
         return figure
 
     def to_html(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> str:
-        """Returns a page for people, which loads nothing: the samples, shaded for the label that
-        they choose, its probability after every state, and the labels that raised or lowered it.
+        """Returns an HTML page without external resources. It shows samples, shaded by scores for a
+        selected label, its probability after every state, and the effects of other labels.
 
         Args:
             path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
             title (str, optional): The headline. (default: :obj:`None`)
 
         Raises:
-            ValueError: If there is no sample.
+            ValueError: If the explanation has no samples.
             ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit
                 (extra ``molecules``).
         """
@@ -219,15 +219,15 @@ class Explanation:
         return page
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes a folder that :meth:`load` reads; an earlier one is replaced as a whole."""
+        """Writes a folder that :meth:`load` reads; an earlier folder is replaced as a whole."""
         return write_folder(folder, {"kind": KIND, **as_tensors(asdict(self))})
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Reads a folder that :meth:`save` wrote; nothing in it is run.
+        """Reads a folder that :meth:`save` wrote, without running any code in it.
 
         Raises:
-            ValueError: If the folder is damaged, or holds something else.
+            ValueError: If the folder is damaged, or holds no explanation.
         """
         content = {**read_folder(folder)}
         if content.pop("kind", None) != KIND:
@@ -254,7 +254,7 @@ class Explanation:
 
 
 def as_arrays(value: Any) -> Any:
-    """Replaces tensors in plain data by arrays."""
+    """Returns plain data with arrays in place of tensors."""
     if isinstance(value, Tensor):
         return value.numpy()
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Figures of the papers, drawn of an explanation."""
+"""The papers' figures, drawn from an explanation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.graphs.plot import INK, POSITIVE, new_figure, write_figure
 
 Of = Literal["components", "labels"]
-MAX_COLUMNS = 40  #: The most labels or components side by side, those of the largest values.
-MAX_ROWS = 14  #: The most labels whose attention is shown.
-MAX_LINES = 40  #: The most names in a column of a drawing of lines.
+MAX_COLUMNS = 40  #: Maximum number of labels or components side by side, by largest values.
+MAX_ROWS = 14  #: Maximum number of labels with attention.
+MAX_LINES = 40  #: Maximum number of names in a column of :func:`plot_lines`.
 
 
 def plot_states(
@@ -26,17 +26,17 @@ def plot_states(
 ) -> Any:
     """Draws Figure 2 of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, or, for the second step, its Figure 3: (a) the
-    predictions read out of every intermediate state, from the first one upwards, with stars at the
-    positive labels; (b) what positive labels attend to among the components, and (c) among the
-    labels, in one step, summed over heads.
+    predictions from every intermediate state, the first at the bottom, with stars at the positive
+    labels; (b) the attention of positive labels to components, and (c) to labels, in one step,
+    summed over heads.
 
-    Positive labels are those that apply, or, where that is not known, the predicted ones.
+    Positive labels are the true labels, or the predicted labels if the true labels are unknown.
 
     Args:
         explanation (Explanation): An explanation by a model that passes messages.
         sample (int, optional): The index of the sample. (default: :obj:`0`)
         step (int, optional): The step of message passing, from 1. (default: :obj:`1`)
-        path (str or PathLike, optional): A picture file to write, its type by its suffix.
+        path (str or PathLike, optional): A picture file to write; the suffix is its format.
             (default: :obj:`None`)
 
     Returns:
@@ -46,20 +46,20 @@ def plot_states(
         ValueError: If the model passes no messages, or has fewer steps.
         ImportError: If matplotlib is not installed (extra ``plot``).
     """
-    shown = explanation[sample]
-    to_components, to_labels = _attention(shown, step)
-    positive = _positive(shown)
-    # Positive labels come first where not all labels fit.
-    is_positive = np.isin(np.arange(len(shown.probability)), positive)
-    labels = _largest(np.nan_to_num(shown.probability) + 2 * is_positive, MAX_COLUMNS)
+    entry = explanation[sample]
+    to_components, to_labels = _attention(entry, step)
+    positive = _positive(entry)
+    # If not all labels fit, positive labels take precedence.
+    is_positive = np.isin(np.arange(len(entry.probability)), positive)
+    labels = _largest(np.nan_to_num(entry.probability) + 2 * is_positive, MAX_COLUMNS)
     starred = [f"{explanation.labels[label]}{' ★' * bool(is_positive[label])}" for label in labels]
-    title, states = "(a) predictions after every state", shown.states[:, labels]
+    title, states = "(a) predictions after every state", entry.states[:, labels]
     panels: list[tuple[str, np.ndarray, list[str], list[str], float | None]] = [
         (title, states, explanation.state_names, starred, 1.0)
     ]
     rows = [explanation.labels[label] for label in positive]
     for title, cells, names in (
-        (f"(b) attention to components, state {step}.1", to_components, shown.components),
+        (f"(b) attention to components, state {step}.1", to_components, entry.components),
         (f"(c) attention to labels, state {step}.2", to_labels, explanation.label_names),
     ):
         if cells.size:
@@ -96,9 +96,9 @@ def plot_lines(
     path: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Draws Figure 3 of the `"Neural Message Passing for Multi-Label Classification"
-    <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, MPED's: lines from the positive labels on
-    the left to all labels on the right, as dark as the attention between them; or its Figure 4, to
-    all components.
+    <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper (MPED): lines from the positive labels on
+    the left to all labels on the right, darker for more attention. Components on the right give its
+    Figure 4.
 
     Args:
         explanation, sample, step, path: As in :func:`plot_states`.
@@ -112,20 +112,20 @@ def plot_lines(
         ImportError: If matplotlib is not installed (extra ``plot``).
     """
     check_choice("of", of, get_args(Of))
-    shown = explanation[sample]
-    weights = _attention(shown, step)[0 if of == "components" else 1]
+    entry = explanation[sample]
+    weights = _attention(entry, step)[0 if of == "components" else 1]
     if not weights.size:
         got = f"(got {of!r}, to which this model sends no messages)"
         raise ValueError(f"Expected 'of' to be what labels attend to {got}")
-    names = shown.components if of == "components" else explanation.label_names
-    positive = _positive(shown)
+    names = entry.components if of == "components" else explanation.label_names
+    positive = _positive(entry)
     targets = _largest(weights[:, positive].max(axis=1), MAX_LINES)
     cells = weights[targets][:, positive]
     sides = [
         [shorten(explanation.labels[label], 36) for label in positive],
         [shorten(names[target], 36) for target in targets],
     ]
-    # Room for names, in lengths of a line.
+    # The space for names, in units of the lines' width.
     left, right = (0.1 + 0.03 * max(map(len, side)) for side in sides)
     height = 0.8 + 0.19 * max(len(targets), len(positive))
     figure = new_figure(2.4 * (left + 1 + right), height)
@@ -147,7 +147,7 @@ def plot_lines(
 
 
 def _attention(sample: SampleExplanation, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """The attention of labels in a step to components :math:`(C, L)` and to labels :math:`(J, L)`,
+    """Returns the attention in a step to components :math:`(C, L)` and to labels :math:`(J, L)`,
     summed over heads.
     """
     steps = len(sample.attention)
@@ -160,8 +160,8 @@ def _attention(sample: SampleExplanation, step: int) -> tuple[np.ndarray, np.nda
 
 
 def _positive(sample: SampleExplanation) -> np.ndarray:
-    """The most probable labels that apply, or, where that is not known, that are predicted; the
-    most probable label if there is none.
+    """Returns the most probable true labels, or predicted labels if the true labels are unknown. If
+    there are none, returns the most probable label.
     """
     applies = sample.decision if np.isnan(sample.truth).all() else sample.truth == 1
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
@@ -169,5 +169,5 @@ def _positive(sample: SampleExplanation) -> np.ndarray:
 
 
 def _largest(values: np.ndarray, number: int) -> np.ndarray:
-    """The indices of the largest values, in ascending order."""
+    """Returns the indices of the largest values, in ascending order."""
     return np.sort(np.argsort(-values, kind="stable")[:number])

@@ -1,5 +1,5 @@
-"""Methods of explaining score the components of a few samples; METHODS holds them by name.
-Faithfulness measures what happens to a probability as components are removed by their scores.
+"""Explanation methods, which score the components of a few samples; METHODS holds them by name.
+Faithfulness measures how probabilities change when components are removed by their scores.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from tg_mlc.explanations.network import Attention, NetworkProbe
 from tg_mlc.explanations.question import Question
 from tg_mlc.inputs.components import Links
 
-#: For each sample, scores :math:`(C, L)` of components or of rows of states; :obj:`None` if the
+#: Per sample, the scores :math:`(C, L)` of components or of rows of states; :obj:`None` if the
 #: method does not apply to the model.
 Scores = list[np.ndarray] | None
 
-#: Fractions of components at which curves are read, between none and all.
+#: Fractions of components at which curves are evaluated, besides 0 and 1.
 FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.75)
 RANDOM = "random"  #: The name of a random order.
-NUM_RANDOM = 2  #: Random orders of each sample and label.
-PER_SAMPLE = 2  #: The number of labels of a sample by which faithfulness is measured.
-MIN_CURVES = 10  #: The least number of curves of faithfulness, if there are as many.
+NUM_RANDOM = 2  #: The number of random orders per sample and label.
+PER_SAMPLE = 2  #: The number of labels per sample for the measurement of faithfulness.
+MIN_CURVES = 10  #: The minimum number of curves of faithfulness, if there are enough samples.
 
 
 @dataclass
 class Chunk:
-    """A few samples that a whole model is asked about, and answers that several methods need."""
+    """A few samples for methods that query the whole model, with results that methods share."""
 
     question: Question
     samples: list[Data]
     labels: list[int]  #: the labels to explain
-    given: Tensor | None = None  #: labels that are given :math:`(N, L)`
+    given: Tensor | None = None  #: given labels :math:`(N, L)`
 
     @cached_property
     def links(self) -> list[Links]:
@@ -47,20 +47,20 @@ class Chunk:
 
     @cached_property
     def whole(self) -> np.ndarray:
-        """The logits :math:`(N, L)` of samples that were made by hiding no component."""
+        """The logits :math:`(N, L)` of samples made by hiding, but with no component hidden."""
         question = self.question
         sizes = [len(question.kind.components(sample)) for sample in self.samples]
         pairs = zip(self.samples, sizes, strict=True)
         return self.logits([question.hide(sample, np.ones(size, bool)) for sample, size in pairs])
 
     def logits(self, samples: Sequence[Data], rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Returns the logits of variants of samples, whose given labels are those of some rows."""
+        """Returns the logits of changed samples; ``rows`` are the rows of their given labels."""
         given = None if self.given is None else self.given[rows]
         return self.question.logits(samples, given)[:, self.labels]
 
     def falls(self, start: np.ndarray, changed: Sequence[Sequence[Data]]) -> list[np.ndarray]:
-        """Returns by how much logits fall :math:`(M, L)` from those at the start :math:`(N, L)` in
-        the changed samples of each sample.
+        """Returns, for each sample, how far logits fall :math:`(M, L)` in its changed samples, from
+        the logits :math:`(N, L)` of the unchanged samples.
         """
         sizes = [len(variants) for variants in changed]
         rows = np.repeat(np.arange(len(sizes)), sizes)
@@ -73,8 +73,8 @@ class Chunk:
         symmetries: Sequence[np.ndarray],
         change: Callable[[Data, int], Data],
     ) -> list[np.ndarray]:
-        """Returns by how much logits fall :math:`(M, L)` where a part of a sample is changed. Parts
-        with the same number in the symmetry of their sample are changed once.
+        """Returns how far logits fall :math:`(M, L)` if one part of a sample is changed. Of parts
+        with the same symmetry number in a sample, only the first is computed.
         """
         changed, indices = [], []
         for sample, numbers in zip(self.samples, symmetries, strict=True):
@@ -86,7 +86,7 @@ class Chunk:
 
     @cached_property
     def occlusion(self) -> list[np.ndarray]:
-        """Falls :math:`(C, L)` of logits where one component is hidden, for several methods."""
+        """How far logits fall :math:`(C, L)` if one component is hidden."""
         kind = self.question.kind
 
         def without(sample: Data, component: int) -> Data:
@@ -99,7 +99,7 @@ class Chunk:
 
 @dataclass
 class NetworkView:
-    """A few samples as one network reads them."""
+    """A batch of a few samples for one network."""
 
     probe: NetworkProbe
     batch: Batch
@@ -107,17 +107,17 @@ class NetworkView:
 
     @cached_property
     def attention(self) -> Attention | None:
-        """Attention and states; :obj:`None` if labels pass and get no messages."""
+        """Attention and states; :obj:`None` if the network passes no messages."""
         return self.probe.attention(self.batch)
 
 
 def split(values: Tensor, ptr: Tensor) -> list[np.ndarray]:
-    """Returns the rows of every sample."""
+    """Returns values split into the rows of each sample."""
     return np.split(values.detach().double().cpu().numpy(), ptr[1:-1].tolist())
 
 
 def attention(view: NetworkView) -> Scores:
-    """The attention of a label to components, averaged over steps and heads."""
+    """Returns the attention of labels to components, averaged over steps and heads."""
     weights = view.attention
     if weights is None or not view.probe.reads_components:
         return None
@@ -125,14 +125,14 @@ def attention(view: NetworkView) -> Scores:
 
 
 def integrated_gradients(view: NetworkView) -> Scores:
-    """Component states times gradients along the straight path from zero states."""
+    """Returns component states times mean gradients on the straight path from zero states."""
     if not view.probe.has_states:
         return None
     return split(*view.probe.integrated(view.batch, view.labels)[:2])
 
 
 def alone(view: NetworkView) -> Scores:
-    """By how much logits rise where labels attend to one component and to no other."""
+    """Returns how far logits rise if labels attend to a single component."""
     if view.probe.bypass(view.batch) is None:
         return None
     view.probe.logits(view.batch)
@@ -140,20 +140,20 @@ def alone(view: NetworkView) -> Scores:
 
 
 def occlusion(chunk: Chunk) -> Scores:
-    """By how much logits fall where one component of a sample is hidden."""
+    """Returns how far logits fall if one component of a sample is hidden."""
     return chunk.occlusion
 
 
 def link_occlusion(chunk: Chunk) -> list[np.ndarray]:
-    """By how much logits fall :math:`(K, L)` where one link of a sample is cut."""
+    """Returns how far logits fall :math:`(K, L)` if one link of a sample is cut."""
     symmetries = [links.symmetry for links in chunk.links]
     start, cut = chunk.logits(chunk.samples), chunk.question.kind.without_link
     return chunk.falls_without_each(start, symmetries, cut)
 
 
 def group_occlusion(chunk: Chunk) -> Scores:
-    """By how much logits fall where all components of a group are hidden at once: the mean over the
-    groups that a component belongs to; its own occlusion if it belongs to none.
+    """Returns how far logits fall if all components of a group are hidden: for each component, the
+    mean over its groups, or its own occlusion if it has no group.
     """
     groups: list[np.ndarray] = []
     changed = []
@@ -173,17 +173,17 @@ def group_occlusion(chunk: Chunk) -> Scores:
 
 
 class Method(NamedTuple):
-    """A method of explaining."""
+    """An explanation method."""
 
     #: Scores the components of a :class:`NetworkView`, or of a :class:`Chunk`.
     score: Callable[[Any], Scores]
-    is_of_network: bool = True  #: whether it looks into each network, or asks the whole model
-    is_signed: bool = True  #: whether a score tells if a component raises or lowers a logit
+    is_of_network: bool = True  #: whether the method takes a NetworkView, not a Chunk
+    is_signed: bool = True  #: whether the sign of a score says if a component raises a logit
     #: Scores the links of the samples of a :class:`Chunk`, if the method scores them.
     score_links: Callable[[Chunk], list[np.ndarray]] | None = None
 
 
-#: All methods by name, in the order in which they are tried.
+#: All methods by name, in the order in which they are run.
 METHODS: dict[str, Method] = {
     "attention": Method(attention, is_signed=False),
     "integrated gradients": Method(integrated_gradients),
@@ -194,7 +194,7 @@ METHODS: dict[str, Method] = {
 
 
 def num_measured(question: Question, num_methods: int, num_labels: int) -> int:
-    """Returns by how many samples faithfulness is measured."""
+    """Returns the number of samples for the measurement of faithfulness."""
     per_sample = min(PER_SAMPLE, num_labels)
     num_hidden = 2 * len(FRACTIONS) * per_sample * (num_methods + NUM_RANDOM)
     return max(-(-MIN_CURVES // per_sample), question.max_hidden // num_hidden)
@@ -203,14 +203,14 @@ def num_measured(question: Question, num_methods: int, num_labels: int) -> int:
 def faithfulness(
     question: Question, scores: Sequence[Mapping[str, np.ndarray]], labels: Sequence[int]
 ) -> dict[str, Faithfulness]:
-    """Measures how faithful the scores of each method are, and a random order, by the most probable
+    """Measures the faithfulness of each method's scores, and of random orders, on the most probable
     labels of samples.
 
     Args:
         question (Question): The model and samples.
-        scores (Sequence): Scores :math:`(C, L)` by method, of as many samples as are measured;
-            those of components that cannot be hidden are skipped.
-        labels (Sequence[int]): The labels of scores.
+        scores (Sequence): Per measured sample, the scores :math:`(C, L)` by method. Components
+            that cannot be hidden are skipped.
+        labels (Sequence[int]): The labels of the scores.
     """
     rng = np.random.default_rng(0)
     areas: dict[str, list[np.ndarray]] = {}
@@ -226,11 +226,11 @@ def faithfulness(
                     orders.append((method, label, np.argsort(-values, kind="stable")))
             orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
         steps = np.unique([0, number, *(int(np.ceil(part * number)) for part in FRACTIONS)])
-        # Masks of each order while components are removed, and while they are added.
+        # The masks of each order: while components are removed (0) and while they are added (1).
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
-        both = np.stack([~added, added], axis=2)  # [orders, steps, 2, C]
-        masks, index = np.unique(both.reshape(-1, number), axis=0, return_inverse=True)
+        present = np.stack([~added, added], axis=2)  # [orders, steps, 2, C]
+        masks, index = np.unique(present.reshape(-1, number), axis=0, return_inverse=True)
         hidden = [question.hide(sample, mask) for mask in masks]
         logits = question.logits(hidden, None if given is None else given.expand(len(masks), -1))
         probability = expit(logits)[:, labels]

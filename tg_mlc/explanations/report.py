@@ -1,4 +1,4 @@
-"""The report of an explanation: one HTML file, which loads nothing and links to nothing."""
+"""The report of an explanation: one HTML file without external resources or links."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tg_mlc.metrics.calibration import Reliability
 jinja2: Any = require("jinja2", extra="explain")
 Markup: Any = require("markupsafe", extra="explain").Markup
 
-MAX_NUMBERS = 450_000  #: The most numbers in a file; each takes about three bytes.
-MAX_EFFECTS = 27  #: The most other labels shown with their effect on a label.
-MAX_EDGES = 4000  #: The most edges of a label graph or of attention that are drawn.
-STEPS = 99  #: Steps of a score, from 0 to the largest score of a sample, label and method.
-#: Methods whose scores tell how much a component counts, but not for what.
+MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
+MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
+MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph or of attention.
+STEPS = 99  #: Scores are rounded to this many steps up to the largest score of a label and method.
+#: Methods whose scores have no sign, so that they do not say if a component raises a logit.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
 PACKAGES = ("tg_mlc", "torch", "rdkit")  #: Packages whose versions are shown.
-#: Names for people of a molecule's vectors, by their attribute of samples.
+#: Readable names of a molecule's vectors, by attribute of samples.
 TITLES = {
     "morgan": "Morgan fingerprint",
     "atom_pair": "atom pairs",
@@ -38,7 +38,7 @@ TITLES = {
 
 
 def report(explanation: Explanation, title: str | None = None) -> str:
-    """Returns the page; see :meth:`.Explanation.to_html`."""
+    """Returns the HTML page of :meth:`.Explanation.to_html`."""
     if not explanation.samples:
         raise ValueError("Expected an explanation of at least one sample (got none)")
     folder = files("tg_mlc.explanations")
@@ -61,7 +61,7 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         data=_data(explanation, noun),
-        samples=[{"name": shorten(each.name, 120), **_draw(each)} for each in explanation],
+        samples=[{"name": shorten(row.name, 120), **_draw(row)} for row in explanation],
         labels=explanation.labels,
         noun=noun,
         facts=_headline(explanation),
@@ -83,7 +83,7 @@ register("method", report)
 
 
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:
-    """The most important facts of a model, with their names."""
+    """Returns the most important facts of a model, with their names."""
     facts, best = explanation.facts, explanation.faithfulness.get(explanation.method)
     parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
     entries = [("Model", parts), ("Explained by", explanation.method)]
@@ -110,11 +110,11 @@ def _metrics(explanation: Explanation, per_label: Mapping[str, Any]) -> dict[str
 
 
 def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
-    """All numbers, of as many labels of each sample as fit."""
+    """Returns all numbers of the page, for as many labels of each sample as fit."""
     methods, names = explanation.methods, explanation.label_names
-    # Numbers of one label: scores, and effects, which are five numbers of twice the length.
+    # Numbers per label: scores and effects; each effect is five numbers of double length.
     num_others = 10 * min(len(names), MAX_EFFECTS) + 2 * len(explanation.state_names) + 10
-    num_scores = sum(len(each.scored(method)[0]) for each in explanation for method in methods)
+    num_scores = sum(len(row.scored(method)[0]) for row in explanation for method in methods)
     max_labels = max(1, MAX_NUMBERS // (num_scores + num_others * len(explanation)))
     columns = np.array([names.index(name) for name in explanation.labels])
     areas, first = explanation.faithfulness, explanation[0]
@@ -122,7 +122,7 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
     if (edge_index := explanation.facts.get("label_graph")) is not None:
         graph[tuple(np.asarray(edge_index, dtype=int))] = 1.0
     if first.label_attention.size:
-        attention[:, columns] = np.mean([_mean_attention(each) for each in explanation], axis=0)
+        attention[:, columns] = np.mean([_mean_attention(row) for row in explanation], axis=0)
     with_bonds = {method for sample in explanation for method in sample.bond_scores}
     return {
         "labels": names,
@@ -153,7 +153,7 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
 
 
 def _edges_of(cells: np.ndarray) -> list[list[Any]]:
-    """The heaviest edges between two labels, as source, target and weight."""
+    """Returns the heaviest edges between two labels, as source, target and weight."""
     cells = np.where(np.eye(len(cells), dtype=bool), 0.0, np.nan_to_num(cells))
     number = min(np.count_nonzero(cells), MAX_EDGES)
     edges = []
@@ -168,35 +168,35 @@ def _sample(
 ) -> dict[str, Any]:
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
     rest = order[max_labels:]
-    shown = np.concatenate([order[:max_labels], rest[sample.truth[rest] == 1]])
+    selected = np.concatenate([order[:max_labels], rest[sample.truth[rest] == 1]])
     scores = {}
     for method in sample.scores:
-        values = sample.scored(method)[1][:, shown].T  # [labels, components and bonds]
+        values = sample.scored(method)[1][:, selected].T  # [labels, components and bonds]
         largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
         steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
         scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}
     effects = []
     if sample.label_effects.size or sample.clamped.size:
-        effects = [_effects(sample, column, int(columns[column])) for column in shown]
+        effects = [_effects(sample, column, int(columns[column])) for column in selected]
     return {
         "name": sample.name,
-        "labels": columns[shown].tolist(),
-        "probability": _plain(sample.probability[shown]),
-        "threshold": _plain(threshold[shown]),
-        "decision": sample.decision[shown].astype(bool).tolist(),
-        "truth": _plain(sample.truth[shown], 0),
-        "given": [] if sample.given is None else _plain(sample.given[shown], 0),
-        "states": _plain(sample.states[:, shown]) if sample.states.size else [],
+        "labels": columns[selected].tolist(),
+        "probability": _plain(sample.probability[selected]),
+        "threshold": _plain(threshold[selected]),
+        "decision": sample.decision[selected].astype(bool).tolist(),
+        "truth": _plain(sample.truth[selected], 0),
+        "given": [] if sample.given is None else _plain(sample.given[selected], 0),
+        "states": _plain(sample.states[:, selected]) if sample.states.size else [],
         "components": [*(TITLES.get(name, name) for name in sample.components), *sample.bonds],
         "scores": scores,
         "effects": effects,
-        "parts": {name: _plain(values[shown]) for name, values in sample.parts.items()},
+        "parts": {name: _plain(values[selected]) for name, values in sample.parts.items()},
     }
 
 
 def _effects(sample: SampleExplanation, column: int, label: int) -> list[list[Any]]:
-    """The other labels that move a label most: index, effect, attention, and the change of the
-    logit if the other label is known to be absent, to be present.
+    """Returns the other labels with the largest effects on a label: index, effect, attention, and
+    the change of the logit if the other label is given as absent and as present.
     """
     number = max(len(sample.label_effects), len(sample.clamped))
     effect = attention = absent = present = np.full(number, np.nan)
@@ -223,7 +223,7 @@ def _mean_attention(sample: SampleExplanation) -> np.ndarray:
 
 
 def _plain(values: Any, digits: int = 4) -> Any:
-    """Rounded numbers as plain lists, with None for NaN."""
+    """Returns rounded numbers as plain lists, with None for NaN."""
     if isinstance(values, np.ndarray) and values.ndim:
         return [_plain(value, digits) for value in values]
     value = float(values)
@@ -233,8 +233,8 @@ def _plain(values: Any, digits: int = 4) -> Any:
 
 
 def _draw(sample: SampleExplanation) -> dict[str, Any]:
-    """What the page shows of a sample, with the indices of components to shade: pieces of text,
-    cells of a row, or pictures of a molecule, and components that stand in none of these.
+    """Returns how the page shows a sample (pieces of text, cells of a row, or drawings of a
+    molecule), with indices of components to shade, and components that it does not show there.
     """
     raw, components = sample.raw, sample.components
     titles = [TITLES.get(name, name) for name in components]
@@ -245,7 +245,7 @@ def _draw(sample: SampleExplanation) -> dict[str, Any]:
         chips = [(index, titles[index]) for index, atom in enumerate(atoms) if atom < 0]
         return {"picture": picture, "thumbnail": thumbnail, "chips": chips}
     if isinstance(raw, str):
-        if "".join(components).upper() == raw.upper() != "":  # The letters of DNA.
+        if "".join(components).upper() == raw.upper() != "":  # The components are letters of DNA.
             return {"kind": "dna", "pieces": list(enumerate(components))}
         pieces = _pieces(raw, [name.lower() for name in components])
         shaded = {index for index, _ in pieces}
@@ -258,15 +258,15 @@ def _draw(sample: SampleExplanation) -> dict[str, Any]:
 
 
 def _cell(raw: Mapping[str, Any], name: str) -> str:
-    """The cell of a column, or of the category ``column=value``."""
+    """Returns the cell of a column, or of the column in ``column=value``."""
     columns = (column for column in (name, *raw) if column in raw)
     column = next((column for column in columns if f"{name}=".startswith(f"{column}=")), None)
     return "" if column is None else shorten(raw[column], 60)
 
 
 def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
-    """The text in pieces, each with the index of its component, if it is one."""
-    has_order = len({*names}) < len(names)  # Repeated words stand in the order of the text.
+    """Returns a text in pieces, each with the index of its component or None."""
+    has_order = len({*names}) < len(names)  # Repeated words are in the order of the text.
     pieces, start = [], 0
     for word in re.split(r"(\w+)", text):
         later = range(start, len(names))
@@ -278,8 +278,8 @@ def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
 
 
 def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) -> tuple[str, str]:
-    """The drawing of a molecule with a shade for each component below its atom or bond, and the
-    drawing without shades.
+    """Returns the drawing of a molecule with a shade for each component below its atom or bond, and
+    the drawing without shades.
     """
     chem, draw = (
         require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D")
@@ -290,7 +290,7 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
     options.clearBackground, options.fixedBondLength, options.padding = False, 30.0, 0.06
     draw.PrepareAndDrawMolecule(drawer, chem.MolFromSmiles(smiles))
     drawer.FinishDrawing()
-    # The page sets colours, which depend on the theme; letters are the filled paths.
+    # The page sets colours by theme. Letters are the filled paths.
     outlines = {True: "", False: ""}
     for path, rest in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
         outlines["fill:none" in rest] += path
@@ -306,7 +306,7 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
         a, b = map(drawer.GetDrawCoords, pair)
         line = f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}"
         stripes += f'<path class="shade" data-component="{index}" d="{line}"/>'
-    # Small molecules are not drawn larger than others.
+    # A maximum width keeps small molecules at the same scale as large ones.
     width, height = drawer.Width(), drawer.Height()
     box = f'viewBox="0 0 {width} {height}" style="max-width:{1.5 * width:.0f}px">'
     return f'{box}<g filter="url(#soft)">{shades}</g>{stripes}{lines}', box + lines

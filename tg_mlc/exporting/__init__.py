@@ -1,4 +1,4 @@
-"""Models as programs without this package, for :func:`torch.export.load` or ONNX Runtime."""
+"""Exports models as programs for :func:`torch.export.load` or ONNX Runtime."""
 
 from tg_mlc.exporting.folder import export
 

@@ -1,4 +1,4 @@
-"""Folders of exported models: the program, and what it takes to use and check it by itself."""
+"""Folders of exported models: the program, and the files to use and check it without tg_mlc."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Per
 
-NUM_GOLDEN = 20  #: Inputs with outputs by which a reader can check a program.
-TOLERANCE = 1e-4  #: The largest difference of probabilities.
+NUM_GOLDEN = 20  #: The number of inputs with expected outputs, for checks of a program.
+TOLERANCE = 1e-4  #: The largest allowed difference of probabilities.
 FILES = {"torch-export": "network.pt2", "onnx": "network.onnx"}
-_SIZES = (NUM_GOLDEN, 1, 2, 7)  # Sizes of batches that are compared.
+_SIZES = (NUM_GOLDEN, 1, 2, 7)  # The batch sizes for which probabilities are compared.
 
 
 def export(
@@ -46,35 +46,35 @@ def export(
     coverage: float | None = None,
     coverage_per: Per = "label",
 ) -> Path:
-    """Writes a model as a program that runs without this package and PyTorch Geometric, once its
-    probabilities were compared.
+    """Writes a model as a program that runs without this package and PyTorch Geometric, after a
+    comparison of its probabilities with those of the model.
 
     .. code-block:: python
 
         tg_mlc.export("model", "exported", "onnx")
 
-    The program takes tensors by name, of any number of samples, components and edges, and returns
-    the probabilities :math:`(B, L)`. Base classifiers are in it, too. Beside it are ``model.json``
-    (labels, thresholds, names and shapes of tensors), ``featurize.json`` (how raw inputs become
-    tensors), ``golden.json`` (20 inputs with outputs) and a ``README.md`` that explains them.
+    The program takes named tensors with any number of samples, components and edges, and returns
+    probabilities :math:`(B, L)`. It includes the base classifiers. The folder also holds
+    ``model.json`` (labels, thresholds, names and shapes of tensors), ``featurize.json`` (how raw
+    inputs become tensors), ``golden.json`` (20 inputs with outputs) and a ``README.md``.
 
     Args:
         model (Model or str): The model, or its folder.
         out (str or PathLike): The new folder; an earlier exported model is replaced as a whole.
         format (str, optional): :obj:`"torch-export"` or :obj:`"onnx"`.
             (default: :obj:`"torch-export"`)
-        inputs (Any, optional): Raw inputs, or samples, to compare outputs by; needed for models
-            whose kind of input makes up none. (default: :obj:`None`)
+        inputs (Any, optional): Raw inputs or samples for the comparison; needed if the kind of
+            input has no examples. (default: :obj:`None`)
         base_scores (str, optional): :obj:`"input"` takes the scores of base classifiers as a tensor
             in place of exporting them. (default: :obj:`"export"`)
-        given (bool, optional): If set to :obj:`False`, skips the input of known labels, and the
-            stages that take it. (default: :obj:`True`)
-        coverage, coverage_per (optional): As of :meth:`tg_mlc.inference.Model.predict`; the
-            thresholds of these label sets stand among those of metrics. (default: :obj:`None`)
+        given (bool, optional): If set to :obj:`False`, the program has no input for known labels.
+            (default: :obj:`True`)
+        coverage, coverage_per (optional): As in :meth:`tg_mlc.inference.Model.predict`; adds the
+            thresholds for the coverage to those for metrics. (default: :obj:`None`)
 
     Raises:
-        ValueError: If a part cannot be exported, which the message names, the outputs differ, or no
-            samples allow to promise the coverage.
+        ValueError: If a part cannot be exported (the message names it), the outputs differ, or the
+            model cannot promise the coverage.
         ImportError: If a package for ONNX is not installed (extra ``export``).
     """
     check_choice("format", format, get_args(Format))
@@ -87,7 +87,7 @@ def export(
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
     queries = [Query(metric=metric) for metric in model.decision.metrics]
     if coverage is not None:
-        # This may raise an error, so it precedes what takes long.
+        # This may raise an error, so it precedes slow steps.
         model.thresholds(coverage=coverage, coverage_per=coverage_per)
         queries.append(Query(coverage=coverage, coverage_per=coverage_per))
     raw = _examples(model) if inputs is None else inputs
@@ -135,7 +135,7 @@ register("method", export)
 
 
 def _examples(model: Model) -> Any:
-    """Raw inputs that the model's kind of input makes up."""
+    """Returns examples of raw inputs from the model's kind of input."""
     if model.kind is None:
         first = model.features.steps[0] if model.features.steps else None
         raise ValueError(
@@ -148,7 +148,7 @@ def _examples(model: Model) -> Any:
 def _compared(
     model: Model, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str
 ) -> np.ndarray:
-    """The probabilities of a program, which are those of the model for batches of several sizes."""
+    """Returns a program's probabilities, compared with the model's for several batch sizes."""
     expected = model.probabilities(raw, given=given)
     probability = np.empty_like(expected)
     for size in _SIZES:
@@ -159,9 +159,9 @@ def _compared(
             tensors = featurize(model, _rows(raw, rows), known, base_scores)
             with torch.no_grad():
                 probability[rows] = run(*(tensors[name] for name in names)).numpy()
-            apart = float(np.abs(probability[rows] - expected[rows]).max(initial=0.0))
-            if not apart <= TOLERANCE:
-                got = f"(got {apart:g} apart in rows {rows.start} to {rows.stop})"
+            error = float(np.abs(probability[rows] - expected[rows]).max(initial=0.0))
+            if not error <= TOLERANCE:
+                got = f"(got {error:g} apart in rows {rows.start} to {rows.stop})"
                 raise ValueError(
                     f"Expected the exported program to give the probabilities of the model to "
                     f"{TOLERANCE:g} {got}; please report this model"
@@ -170,8 +170,8 @@ def _compared(
 
 
 def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
-    """Decisions 0 and 1; of a coverage, none for inputs with given labels, for which it would not
-    hold.
+    """Returns decisions 0 and 1. With a coverage, rows with given labels have no decisions, because
+    the coverage would not hold.
     """
     if known is None or query.coverage is None:
         return model.decide(probability, replace(query, given=known)).astype(int)
@@ -181,7 +181,7 @@ def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor 
 
 
 def _rows(raw: Any, rows: slice) -> Any:
-    """Some of raw inputs, or of samples."""
+    """Returns some rows of raw inputs or samples."""
     if hasattr(raw, "shape") or isinstance(raw, (list, tuple, MultiLabelDataset)):
         return getattr(raw, "iloc", raw)[rows]
     return Subset(raw, range(rows.start, rows.stop))
@@ -228,7 +228,7 @@ def _about(
 
 
 def _featurizer(model: Model) -> dict[str, Any]:
-    """The steps from raw inputs to tensors, with what each has learned."""
+    """Returns the steps from raw inputs to tensors, with their learned states."""
 
     def described(part: Any, state: Any) -> dict[str, Any]:
         return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
@@ -245,13 +245,13 @@ def _featurizer(model: Model) -> dict[str, Any]:
 
 
 def _as_json(content: Any) -> str:
-    """Lists in place of tensors, null in place of NaN, and strings in place of infinite numbers."""
+    """Returns JSON: tensors become lists, NaN becomes null, and infinite numbers strings."""
     text = json.dumps(content, default=lambda value: getattr(value, "tolist", lambda: None)())
     plain = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
-#: What the first dimension of a tensor counts, and what the tensor means.
+#: By tensor: the name of its first dimension, and the meaning of its values.
 _INPUTS = {
     "ptr": ("samples + 1", "where the rows of every sample begin and end, from 0"),
     "edge_index": ("edges", "sources in row 0 and targets in row 1, by places in x"),

@@ -1,4 +1,4 @@
-"""Programs of a model: from named tensors to probabilities, in PyTorch's or ONNX's operators."""
+"""Programs that turn named tensors into probabilities, in PyTorch's or ONNX's operators."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Format = Literal["torch-export", "onnx"]
 def featurize(
     model: Model, raw: Any, given: Any = None, base_scores: str = "export"
 ) -> dict[str, Tensor]:
-    """Returns the tensors that the program of a model takes for raw inputs, by name; the program
-    skips those that it does not use.
+    """Returns the tensors of raw inputs, by name, for the program of a model. They may include
+    tensors that the program does not use.
 
     Args:
         model (Model): The model.
         raw (Any): Raw inputs or samples, as the model takes them.
-        given (Any, optional): Labels that are known, as :func:`~tg_mlc.data.given_labels` takes
-            them. (default: :obj:`None`)
+        given (Any, optional): Known labels, in a format of :func:`~tg_mlc.data.given_labels`.
+            (default: :obj:`None`)
         base_scores (str, optional): As in :func:`tg_mlc.export`. (default: :obj:`"export"`)
 
     Raises:
-        ValueError: If there is no input, or the model cannot take one of them.
+        ValueError: If there are no inputs, or the model cannot take an input.
     """
     reading = model.read(raw, on_error="raise")
     flow = Flow(Query(), model.label_names, reading.samples, reading.size)
@@ -58,21 +58,21 @@ def featurize(
             tensors[name] = value
     if given is None and isinstance(flow.samples, MultiLabelDataset):
         given = batch.get("given")
-    known = torch.full((flow.size, len(model.label_names)), torch.nan)
+    labels = torch.full((flow.size, len(model.label_names)), torch.nan)
     if given is not None:
-        known = given_labels(model.label_names, given, flow.size).float()
-    return {**tensors, "given": known}
+        labels = given_labels(model.label_names, given, flow.size).float()
+    return {**tensors, "given": labels}
 
 
 class Program(nn.Module):
-    """The stages of a model behind its features, each in tensors alone.
+    """The stages of a model after its features, as computations with tensors only.
 
     Args:
         model (Model): The model.
-        names (list[str]): The names of the tensors that it takes, in order.
+        names (list[str]): The names of the input tensors, in order.
 
     Raises:
-        ValueError: If a stage has no computation in tensors; the message names it.
+        ValueError: If a stage cannot compute with tensors only; the message names the stage.
     """
 
     def __init__(self, model: Model, names: list[str]) -> None:
@@ -83,7 +83,7 @@ class Program(nn.Module):
         self.stages = nn.ModuleList(stage.module() for stage in stages)
 
     def forward(self, *tensors: Tensor) -> Tensor:
-        """Returns probabilities :math:`(B, L)`, by default coherent; given labels have 0 or 1."""
+        """Returns probabilities :math:`(B, L)`, coherent by default; given labels have 0 or 1."""
         values = dict(zip(self.names, tensors, strict=True))
         for stage in self.stages:
             values = cast(TensorStage, stage).begin(values)
@@ -93,12 +93,12 @@ class Program(nn.Module):
 
 
 def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
-    """Returns the program of a model, with all sizes open but those of columns, and without tensors
-    that it does not use.
+    """Returns the program of a model. Only the numbers of columns are fixed, and unused tensors are
+    no inputs.
 
     Args:
-        scorer (Program): The model, whose names become those of the tensors that it uses.
-        tensors (dict): Those of a few inputs.
+        scorer (Program): The model. Its list of names is reduced to the tensors in use.
+        tensors (dict): The tensors of a few inputs.
 
     Raises:
         ValueError: If :func:`torch.export.export` cannot trace it, or PyTorch is older than 2.7.
@@ -107,7 +107,7 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     if not hasattr(torch.compiler, "is_exporting"):
         got = f"(got {torch.__version__}); update it"
         raise ValueError(f"Expected PyTorch 2.7 or newer to export {got}")
-    # Without this option, a program for any number of samples would refuse a single one.
+    # Without this option, the program would refuse batches of a single sample.
     option = {"backed_size_oblivious": True}
     scorer.names = [name for name in tensors if name != "given" or scorer.takes_given]
     for _ in range(2):
@@ -118,7 +118,7 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
             with torch.no_grad(), config.patch(**option), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program = torch.export.export(scorer.eval(), values, **options)
-        except Exception as error:  # A network of one's own raises errors of any class.
+        except Exception as error:  # A user's own network may raise any error.
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             got = f"(got: {[*lines, type(error).__name__][0]:.300})"
             expected = "networks whose sizes and choices depend on no values of tensors"
@@ -132,13 +132,13 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
 
 
 def save_torch(program: ExportedProgram, path: Path) -> Callable[..., Tensor]:
-    """Writes a program for :func:`torch.export.load`, and returns the function that it loads as."""
+    """Writes a program for :func:`torch.export.load`, and returns the loaded function."""
     torch.export.save(program, path)
     return cast(Callable[..., Tensor], torch.export.load(path).module())
 
 
 def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callable[..., Tensor]:
-    """Writes a program as ONNX, and returns the function that ONNX Runtime computes."""
+    """Writes a program as ONNX, and returns a function that runs it in ONNX Runtime."""
     require("onnxscript", extra="export")
     runtime = require("onnxruntime", extra="export")
     with torch.no_grad(), warnings.catch_warnings():
@@ -156,11 +156,11 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
     return run
 
 
-# Operations that ONNX lacks, made of operators that it has.
+# Replacements for operations that ONNX lacks, built from ONNX operators.
 
 
 def _groups(ends: Tensor, size: int) -> Tensor:
-    """The group of each row, by the ends of groups."""
+    """Returns the group of each row, computed from the ends of the groups."""
     marks = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
     return marks.cumsum(0)[:size]
 
@@ -182,7 +182,7 @@ def _segment_mean(data: Tensor, reduce: str, *, offsets: Tensor, **others: Any) 
 def _embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any
 ) -> tuple[Tensor, ...]:
-    # Sums of the rows of bags, as for categorical features.
+    # The sums of embedding rows per bag, such as a sample's categorical features.
     groups = _groups(offsets, indices.numel()) - 1
     zeros = weight.new_zeros(offsets.numel(), weight.size(1))
     sums = zeros.index_add(0, groups, weight.index_select(0, indices))
@@ -197,7 +197,7 @@ def _searchsorted(
 
 
 def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    return torch.sort(x, dim, descending)  # TopK of ONNX is stable.
+    return torch.sort(x, dim, descending)  # ONNX sorts by TopK, which is stable.
 
 
 _ATEN: Any = torch.ops.aten

@@ -1,9 +1,9 @@
-"""Models: ordered lists of stages from raw inputs to decisions, questions to them, their folders.
+"""Models: ordered lists of stages from raw inputs to decisions, with their queries and folders.
 
 A :class:`Model` is a :class:`Pipeline` of stages (``features.py``, ``networks.py``,
-``decisions.py``). A :class:`Query` is a question beside the inputs, a :class:`Prediction` its
-answer. ``folder.py`` reads and writes folders of tensors and plain data, ``network.py`` describes
-networks, and ``checkpoint.py`` reads the checkpoints of their training.
+``decisions.py``). A :class:`Query` holds the options of a prediction, and a :class:`Prediction` its
+results. ``folder.py`` reads and writes folders of tensors and plain data, ``network.py`` describes
+networks, and ``checkpoint.py`` reads training checkpoints.
 """
 
 from tg_mlc.inference.checkpoint import read_checkpoint

@@ -1,4 +1,4 @@
-"""Batches of samples, and what networks make of them."""
+"""Batches of samples, and the logits and scores of networks for batches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tg_mlc.nn.given import given_in
 
 def batches_of(samples: MultiLabelDataset | Any, batch_size: int = 256) -> Any:
     """Returns samples in batches, in order."""
-    # Without a generator of its own, a loader draws from the global one.
+    # Without its own generator, a loader would change the state of the global generator.
     return make_loader(samples, batch_size=batch_size, generator=torch.Generator())
 
 
 def makes_batches(samples: Any) -> bool:
-    """Tells whether a data set makes whole batches, as a NextSetDataset or a part of one does."""
+    """Returns whether a data set makes whole batches, as a NextSetDataset or its subsets do."""
     samples = whole(samples)
     return hasattr(samples, "__getitems__") and not isinstance(samples, Dataset)
 
@@ -37,7 +37,7 @@ def whole(samples: Any) -> Any:
 
 
 def make_loader(samples: Any, **options: Any) -> Any:
-    """Returns a loader of PyG's samples, or of whole batches from a data set that makes these."""
+    """Returns a loader of PyG's samples, or of whole batches if the data set makes batches."""
     if makes_batches(samples):
         return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
     return DataLoader(samples, **options)
@@ -56,7 +56,7 @@ def in_type_of(model: nn.Module, batch: Batch) -> Batch:
 
 
 def logits_of(model: nn.Module, batches: Iterable[Batch]) -> Tensor:
-    """Returns the logits :math:`(N, L)` of samples in batches, by a model on any device."""
+    """Returns the logits :math:`(N, L)` of batches on the CPU; the model may be on any device."""
     device = next(model.parameters()).device
     with torch.inference_mode():
         return torch.cat([model(batch.to(device)).cpu() for batch in batches])

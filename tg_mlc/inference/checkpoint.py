@@ -1,4 +1,4 @@
-"""Checkpoints: their entries beside Lightning's own, and the way to read them without Lightning."""
+"""Checkpoints: the entries that this package adds to Lightning's, and a reader of checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 from tg_mlc.metrics.thresholds import Decider
 
-#: The key of our entry in a checkpoint; all others are Lightning's.
+#: The key of our entry in a checkpoint; all other keys are Lightning's.
 KEY = "tg_mlc"
 _PREFIX = "model."
 _SCALARS = (str, int, float, bool, Tensor, type(None))
@@ -47,14 +47,14 @@ class Checkpoint:
     """
 
     label_names: list[str]
-    config: dict[str, Any]  #: what the user had stored beside the weights
+    config: dict[str, Any]  #: the user's data stored with the weights
     label_graph: LabelGraph | None  #: the label graph, if the model passes messages between labels
     #: thresholds fitted on the validation scores of these weights, by metric
     tuners: dict[str, Decider]
     #: the weights of the model, without the Lightning module around it
     state_dict: dict[str, Tensor]
     version: str  #: the version of :obj:`tg_mlc` that wrote the file
-    preprocessor: Preprocessor | None = None  #: makes samples of raw inputs, if the module had one
+    preprocessor: Preprocessor | None = None  #: turns raw inputs into samples
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -65,8 +65,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is damaged, holds more than tensors and plain data, or is a checkpoint of
-            something else.
+        ValueError: If it is damaged, holds more than tensors and plain data, or was not written by
+            this package.
     """
     content = load_file(path)
     entry, settings = own_entry(content, str(path)), content["hyper_parameters"]
@@ -110,7 +110,7 @@ def load_file(
 
 
 def check_whole(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError for a damaged file, by PyTorch's checksums; ignores a missing one."""
+    """Raises ValueError if PyTorch's checksums show damage; ignores a missing file."""
     if Path(path).is_file() and (damage := find_damage(path)) is not None:
         raise ValueError(
             f"Expected '{os.fspath(path)}' to be a whole checkpoint (got "
@@ -122,7 +122,7 @@ def check_whole(path: str | os.PathLike[str]) -> None:
 def make_entry(
     described: Mapping[str, Any], tuners: Mapping[str, Decider], preprocessor: Preprocessor | None
 ) -> dict[str, Any]:
-    """Returns our entry of a checkpoint: the described model, thresholds and preprocessor."""
+    """Returns our entry for a checkpoint: model description, thresholds and preprocessor."""
     return {
         "version": __version__,
         "format": FORMAT,
@@ -133,7 +133,7 @@ def make_entry(
 
 
 def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> dict[str, Any]:
-    """Returns the result of :func:`make_entry` in a checkpoint."""
+    """Returns the entry of a checkpoint that :func:`make_entry` made."""
     if not isinstance(checkpoint, Mapping) or KEY not in checkpoint:
         got = f"(got no entry {KEY!r})"
         raise ValueError(f"Expected {source} to be written by tg_mlc.training {got}")
@@ -142,7 +142,7 @@ def own_entry(checkpoint: Mapping[str, Any], source: str = "the checkpoint") -> 
 
 
 def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider]:
-    """Makes fitted tuners and label sets from their states."""
+    """Restores fitted tuners and label sets from their states."""
     deciders: dict[str, Decider] = {}
     for metric, state in states.items():
         make = LabelSets.from_state if "counts" in state else ThresholdTuner(metric).load_state_dict
@@ -151,7 +151,7 @@ def restore_tuners(states: Mapping[str, Mapping[str, Any]]) -> dict[str, Decider
 
 
 def check_preprocessor(preprocessor: Any) -> None:
-    """Raises ValueError for a preprocessor that a checkpoint cannot hold, as before its fit."""
+    """Raises ValueError if a checkpoint cannot hold a preprocessor, such as an unfitted one."""
     if preprocessor is None:
         return
     name = type(preprocessor).__name__
@@ -169,7 +169,7 @@ def check_preprocessor(preprocessor: Any) -> None:
 
 
 def check_same_preprocessor(stored: Mapping[str, Any], present: Preprocessor) -> None:
-    """Raises ValueError for weights of another preprocessor, whose outputs would be wrong."""
+    """Raises ValueError if weights were trained with a different preprocessor."""
     if not _alike(stored, to_state(present)):
         raise ValueError(
             f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of "

@@ -1,4 +1,4 @@
-"""GivenLabels, Calibration, Coherence and Decision: logits become probabilities and decisions."""
+"""The stages after the logits: GivenLabels, Calibration, Coherence and Decision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Coverage
 from tg_mlc.metrics.thresholds import Decider
 
-HIERARCHY = "hierarchy"  #: the kind of label graphs that came with data
+HIERARCHY = "hierarchy"  #: The kind of label graphs that came with the training data.
 GIVEN_WITH_COVERAGE = (
     "Expected no 'given' labels with a coverage, which would not hold for them (got some); "
     "leave one of both out"
@@ -101,7 +101,7 @@ class Calibration(Stage):
     Args:
         free (tg_mlc.metrics.calibration.Calibration): Calibration for samples without given labels.
         masked (tg_mlc.metrics.calibration.Calibration, optional): Calibration for samples with
-            given labels, fitted under masks like those to come. (default: :obj:`None`, the same)
+            given labels, fitted with random masks. (default: :obj:`None`, :obj:`free`)
     """
 
     def __init__(self, free: LabelCalibration, masked: LabelCalibration | None = None) -> None:
@@ -158,7 +158,7 @@ Function = Callable[[Tensor], Tensor]
 def _calibrated(
     values: Tensor, given: Tensor | None, free: Function, masked: Function | None
 ) -> Tensor:
-    """Calibrates values by one function in rows without given labels, by another in the others."""
+    """Applies ``masked``, if present, to rows with given labels, and ``free`` to all other rows."""
     calibrated = free(values)
     if given is None or masked is None:
         return calibrated
@@ -167,7 +167,7 @@ def _calibrated(
 
 
 class _CalibrationModule(TensorStage):
-    """The same in single precision, as programs compute."""
+    """The calibration in single precision, as in exported programs."""
 
     def __init__(self, stage: Calibration) -> None:
         super().__init__()
@@ -185,15 +185,15 @@ class _CalibrationModule(TensorStage):
 
 
 class Coherence(Stage):
-    """Respects a hierarchy of labels: no label is more probable than one above it.
+    """Respects a hierarchy of labels: no label is more probable than its ancestors.
 
-    It acts twice: before any stage computes, given labels say what holds of those above and below
-    them; after all others, probabilities become coherent.
+    The stage acts twice. Before any stage computes, given labels determine their ancestors and
+    descendants. When the stage runs, it makes probabilities coherent.
 
     Args:
         label_names (Sequence[str]): The labels of the model.
-        hierarchy (LabelGraph, optional): The hierarchy that the model knows, which is respected by
-            default if it came with the data. (default: :obj:`None`)
+        hierarchy (LabelGraph, optional): The hierarchy of the model. Predictions respect it by
+            default if it came with the training data. (default: :obj:`None`)
     """
 
     def __init__(self, label_names: Sequence[str], hierarchy: Data | None = None) -> None:
@@ -205,7 +205,7 @@ class Coherence(Stage):
         return self.hierarchy is not None and self.hierarchy.get("kind") == HIERARCHY
 
     def pairs(self, coherent: Coherent = None) -> Tensor | None:
-        """Returns the pairs of a label and one below it that predictions respect, if they do."""
+        """Returns the pairs (label, descendant) that predictions respect; None if none are."""
         if coherent is None:
             coherent = self.is_default_hierarchy
         if coherent is False:
@@ -219,8 +219,8 @@ class Coherence(Stage):
         return pairs_of(graph, self.label_names, "coherent")
 
     def with_ancestors(self, y: np.ndarray) -> np.ndarray:
-        """Returns targets :math:`(N, L)` in which all labels above one that applies apply, too,
-        where predictions respect a hierarchy by default.
+        """Returns targets :math:`(N, L)` in which all ancestors of present labels are present, if
+        predictions respect a hierarchy by default; else the same targets.
 
         Args:
             y (numpy.ndarray): Targets: 0, 1, or NaN for unknown.
@@ -276,7 +276,7 @@ class _CoherenceModule(TensorStage):
 
 
 def probability_of(values: Values) -> Tensor:
-    """The probabilities of tensors that have passed stages; given labels have 0 or 1."""
+    """Returns the probabilities in the tensors between stages; given labels have 0 or 1."""
     if "probability" in values:
         return values["probability"]
     probability = values["logits"].sigmoid()
@@ -288,9 +288,9 @@ class Decision(Stage):
     """Decides which labels apply.
 
     Args:
-        tuners (dict, optional): Thresholds or label sets by the metric that they suit; 0.5 if there
-            are none. (default: :obj:`None`)
-        conformal (ConformalThresholds, optional): Finds the thresholds for a coverage.
+        tuners (dict, optional): Thresholds or label sets by the metric that they maximise.
+            (default: :obj:`None`, a threshold of 0.5)
+        conformal (ConformalThresholds, optional): Computes the thresholds for a coverage.
             (default: :obj:`None`)
     """
 
@@ -304,7 +304,7 @@ class Decision(Stage):
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that decisions may be best for."""
+        """The metrics that decisions can maximise."""
         return list(self.tuners) or ["f1_micro"]
 
     def begin(self, flow: Flow) -> None:
@@ -313,8 +313,8 @@ class Decision(Stage):
         flow.thresholds = np.broadcast_to(thresholds, len(flow.label_names))
 
     def decider(self, flow: Flow) -> Decider:
-        """Returns the thresholds or label sets that decide for a query, a threshold of 0.5 where
-        validation samples gave none.
+        """Returns the thresholds or label sets that decide for the query of a flow; a threshold of
+        0.5 if the model has no tuners.
         """
         decides, pairs = flow.query.decides, flow.pairs
         if isinstance(decides, Coverage):
@@ -342,7 +342,7 @@ class Decision(Stage):
             got = f"(got {flow.query.coherent!r:.60})"
             raise ValueError(f"Expected 'coherent' as in calibration for a coverage, None {got}")
         tuner = self.conformal.tuner(coverage, flow.label_names)
-        # Sets may only grow, so labels above get the lower thresholds of those below.
+        # Ancestors get the lowest threshold of their descendants, so that sets only grow.
         if flow.pairs is not None and tuner.per_label:
             thresholds = torch.from_numpy(tuner.fitted())[None]
             tuner.thresholds = -make_coherent(-thresholds, flow.pairs)[0].numpy()
@@ -353,7 +353,7 @@ class Decision(Stage):
         finite = probabilities.isfinite().all(dim=1)
         if finite.all():
             decisions = flow.decider.predict(probabilities)
-        else:  # Nothing is decided of inputs that the model cannot compute with.
+        else:  # No label applies to inputs without finite probabilities.
             decisions = torch.zeros(probabilities.shape, dtype=torch.long)
             if finite.any():
                 decisions[finite] = flow.decider.predict(probabilities[finite])
@@ -376,7 +376,7 @@ class Decision(Stage):
         return stage
 
     def check_labels(self, num_labels: int) -> None:
-        """Raises ValueError if thresholds or label sets are of another number of labels."""
+        """Raises ValueError if thresholds or label sets have a different number of labels."""
         if self.conformal is not None and self.conformal.num_labels != num_labels:
             raise ValueError(
                 f"the scores of label sets have to be of {num_labels} labels (got others)"

@@ -1,4 +1,4 @@
-"""Features and Classifiers: raw inputs become samples, with the scores of base classifiers."""
+"""The stages Features (raw inputs become samples) and Classifiers (adds their scores)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
 
-#: Names the features of base classifiers among the tensors of a program, by their view.
+#: The tensor of a program that holds the features of base classifiers, by the name of their view.
 VIEW = "features_{}"
 
 
@@ -31,11 +31,11 @@ def rows_of(raw: Any, rows: Sequence[int]) -> Any:
 
 
 class Features(Stage):
-    """Makes samples of raw inputs.
+    """Turns raw inputs into samples.
 
     Args:
-        *steps (Preprocessor): The steps between raw inputs and samples; none if a model takes
-            samples alone.
+        *steps (Preprocessor): The steps from raw inputs to samples; no steps if the model only
+            takes samples.
     """
 
     def __init__(self, *steps: Preprocessor) -> None:
@@ -43,12 +43,12 @@ class Features(Stage):
 
     @property
     def kind(self) -> InputKind | None:
-        """The kind of input; :obj:`None` if there is none, or of another class."""
+        """The kind of input; :obj:`None` if the first step is not an :class:`InputKind`."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, InputKind) else None
 
     def read(self, raw: Any) -> Any:
-        """Returns samples of raw inputs, which the first step reads; samples as they are."""
+        """Returns the samples of raw inputs; samples are returned unchanged."""
         if makes_batches(raw):
             return raw
         if self.steps:
@@ -56,7 +56,7 @@ class Features(Stage):
             for reason in self._unfit(samples).values():
                 raise ValueError(reason)
             return samples
-        if isinstance(raw, (list, tuple)) and raw and all(isinstance(one, BaseData) for one in raw):
+        if isinstance(raw, (list, tuple)) and raw and all(isinstance(row, BaseData) for row in raw):
             return raw
         if isinstance(raw, (Dataset, Subset)):
             return raw
@@ -68,7 +68,7 @@ class Features(Stage):
         )
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """Returns why raw inputs cannot be read, by row."""
+        """Returns the reasons why raw inputs are unreadable, by row."""
         if not self.steps:
             return {}
         reasons, size = self.steps[0].unreadable(raw), num_rows(raw) or 0
@@ -79,7 +79,7 @@ class Features(Stage):
         return dict(sorted(reasons.items()))
 
     def _unfit(self, samples: Any) -> dict[int, str]:
-        """Why the second step cannot take samples, by row, as far as it looks in advance."""
+        """Returns the reasons why the second step cannot take samples, by row."""
         return self.steps[1].unreadable(samples) if len(self.steps) > 1 else {}
 
     def apply(self, flow: Flow) -> None:
@@ -102,7 +102,7 @@ class Classifiers(Stage):
     """Adds the scores of base classifiers to samples, as their attribute :obj:`base_scores`.
 
     Args:
-        features (StackingFeatures): The fitted classifiers with the views that they take.
+        features (StackingFeatures): The fitted classifiers, with the views that are their inputs.
     """
 
     def __init__(self, features: Any) -> None:
@@ -145,7 +145,7 @@ class Classifiers(Stage):
 
 
 class _ClassifierModules(TensorStage):
-    """Base scores of features, where a program does not take base scores themselves."""
+    """Computes base scores from features, unless a program takes base scores as an input."""
 
     def __init__(self, features: Any) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class _ClassifierModules(TensorStage):
 
 
 def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
-    """Returns the stages of a preprocessor: features, and classifiers if its last step has some."""
+    """Returns the stages of a preprocessor: Features, and Classifiers if its last step has some."""
     if preprocessor is None:
         return [Features()]
     steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]

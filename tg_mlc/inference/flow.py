@@ -1,4 +1,4 @@
-"""What goes through a model: Query and Reading, the Flow between its stages, and Prediction."""
+"""The values that pass through a model: Query, Reading, Flow and Prediction."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.dataset import joined
 from tg_mlc.metrics.coverage import Coverage, Per
 
-#: A hierarchy, whether to respect that of the model, or :obj:`None` for the model's default.
+#: A hierarchy, whether to respect the model's hierarchy, or :obj:`None` for the model's default.
 Coherent: TypeAlias = "bool | Data | None"
 
 
 @dataclass(frozen=True)
 class Query:
-    """A question to a model, beside the inputs; it is checked once and handed down whole.
+    """The options of a prediction, without the inputs. The constructor checks the options.
 
     Args:
-        given, metric, coverage, coverage_per, coherent, batch_size (optional): As of
+        given, metric, coverage, coverage_per, coherent, batch_size (optional): As in
             :meth:`Model.predict <tg_mlc.inference.Model.predict>`.
 
     Raises:
@@ -56,12 +56,12 @@ class Query:
 
 
 class Reading(NamedTuple):
-    """Raw inputs that were read, each by itself."""
+    """The result of reading raw inputs."""
 
-    samples: Any  #: the inputs that can be read; :obj:`None` if there is none
-    rows: list[int] | None  #: the rows of these; :obj:`None` if they are all
+    samples: Any  #: the samples of the readable inputs; :obj:`None` if no input is readable
+    rows: list[int] | None  #: the indices of the readable inputs; :obj:`None` if all are readable
     size: int  #: the number of inputs
-    reasons: dict[int, str]  #: why inputs cannot be read, by row
+    reasons: dict[int, str]  #: the reasons why inputs are unreadable, by row
     warnings: list[str]
 
     @classmethod
@@ -91,17 +91,17 @@ class Reading(NamedTuple):
 
 @dataclass
 class Flow:
-    """The values that pass through the stages of a model, each of which reads and changes them."""
+    """The values that pass through the stages of a model. Each stage reads and changes them."""
 
     query: Query
     label_names: list[str]
-    samples: Any  #: the samples in the form of the next stage
+    samples: Any  #: the samples in the format of the next stage
     size: int  #: the number of samples
     given: Tensor | None = None  #: known labels :math:`(N, L)`: 0, 1, or NaN for unknown
-    pairs: Tensor | None = None  #: the pairs of a label and one below it that predictions respect
+    pairs: Tensor | None = None  #: pairs (label, descendant) that predictions respect
     is_default_hierarchy: bool = True  #: whether the model respects these pairs by default
     batches: Any = None  #: the samples in batches, if they are used many times
-    logits: Tensor | None = None  #: :math:`(N, L)`, those of given labels without their values
+    logits: Tensor | None = None  #: :math:`(N, L)`, without the values of given labels
     decider: Any = None  #: the thresholds or label sets that decide
     decisions: Tensor | None = None  #: 0 or 1 :math:`(N, L)`
     thresholds: np.ndarray | None = None  #: :math:`(L)`, NaN where label sets decide
@@ -116,7 +116,7 @@ class Flow:
                     "Expected a stage with logits or probabilities (got none before this one)"
                 )
             values = self.logits.sigmoid()
-            if self.logits.dtype == torch.double:  # SciPy's are those of fitting.
+            if self.logits.dtype == torch.double:  # Fitting uses SciPy's function, too.
                 values = torch.from_numpy(expit(self.logits.numpy()))
             self._probabilities = self.with_given(values)
         return self._probabilities
@@ -132,7 +132,7 @@ class Flow:
         return torch.where(self.given.isnan(), values, self.given.to(values))
 
     def rows(self, start: int, stop: int) -> Flow:
-        """Returns the flow of some samples, before any stage has computed something."""
+        """Returns the flow of some samples. No stage may have computed anything yet."""
         given, size = self.given, min(stop, self.size) - start
         given = None if given is None else given[start:stop]
         return replace(self, samples=self.samples[start:stop], size=size, given=given)
@@ -149,16 +149,16 @@ class Flow:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Probabilities and decisions of a few samples, with warnings and the reasons of errors."""
+    """Probabilities and decisions of a few samples, with warnings and reasons of errors."""
 
     label_names: list[str]
-    #: :math:`(N, L)`, NaN for inputs that cannot be read or computed with
+    #: :math:`(N, L)`, NaN for inputs that are unreadable or give no finite probability
     probabilities: np.ndarray
-    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, not for such inputs
+    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, :obj:`False` for such inputs
     thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
-    reasons: Mapping[int, str]  #: why inputs have no probabilities, by rows
+    reasons: Mapping[int, str]  #: the reasons why inputs have no probabilities, by row
     warnings: tuple[str, ...] = ()
-    #: labels that were given or follow from these :math:`(N, L)`, NaN for unknown
+    #: labels that are given or follow from given labels :math:`(N, L)`, NaN for unknown
     given: np.ndarray | None = None
     calibrated: bool = False  #: whether probabilities are calibrated for each label
 
@@ -166,7 +166,7 @@ class Prediction:
         return len(self.probabilities)
 
     def part(self, start: int, stop: int) -> Prediction:
-        """Returns the prediction of the rows from start to stop, with the warnings of all."""
+        """Returns the prediction of the rows from start to stop, with the warnings of all rows."""
         rows, given, reasons = slice(start, stop), self.given, self.reasons.items()
         return replace(
             self,
@@ -180,7 +180,7 @@ class Prediction:
         """Returns a data frame with ``"probability"``, ``"decision"`` and ``"threshold"`` by label.
 
         Args:
-            index (Any, optional): The index of the rows. (default: :obj:`None`, their numbers)
+            index (Any, optional): The index of the rows. (default: :obj:`None`, row numbers)
 
         Raises:
             ImportError: If pandas is not installed (extra ``train``).
@@ -206,7 +206,7 @@ class Prediction:
 
 @cache
 def _frame_class() -> Any:
-    """The class of frames, made on use because pandas may be missing."""
+    """Returns the class of frames. It is defined on first use, because pandas may be missing."""
     pandas = require("pandas", extra="train")
 
     class Predictions(pandas.DataFrame):  # type: ignore[name-defined]

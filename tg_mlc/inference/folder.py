@@ -1,8 +1,8 @@
-"""Folders of tensors and plain data, replaced as a whole, refused if a bit has changed, never run.
+"""Folders of tensors and plain data, replaced as a whole, verified by hashes, without code.
 
 ``model.json`` holds the plain data, and names the file of the tensors,
-``weights-<start of their hash>.safetensors``. To replace the first file replaces the content of the
-folder. The hash in its name marks a file of weights as ours: saving deletes only such files.
+``weights-<start of their hash>.safetensors``. Replacing ``model.json`` replaces the content of the
+folder. Saving deletes old files of weights only if their hash is in their name.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: The content names one of these files.
 MAX_BYTES = 2**28  #: The largest size of the plain data.
 MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
-_READS = 10  # Attempts to read a folder that another process replaces meanwhile.
+_READS = 10  # Attempts to read a folder that another process is replacing.
 
-# The only key of a dictionary in place of a tensor, and in place of NaN or infinity.
+# A dictionary with one of these keys alone stands for a tensor, or for NaN or infinity.
 _TENSOR, _FLOAT = "tensor", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
 def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Path:
-    """Writes tensors and plain data to a folder, whose earlier model stays until all is written."""
+    """Writes tensors and plain data to a folder. Earlier content stays until all is written."""
     folder = check_folder(path)
     tensors: dict[str, Tensor] = {}
     plain = _without_tensors(content, "", tensors)
@@ -47,11 +47,11 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
         "weights": {"file": weights.name, "sha256": sha256(packed)},
         "content": plain,
     }
-    described = _dump({"sha256": sha256(_dump(entries)), **entries})
-    if len(described) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
+    description = _dump({"sha256": sha256(_dump(entries)), **entries})
+    if len(description) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
         most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
-        raise ValueError(f"Expected {most} to save (got {len(described):,} and {len(packed):,})")
-    for file, written in ((weights, packed), (folder / CONTENT, described)):
+        raise ValueError(f"Expected {most} to save (got {len(description):,} and {len(packed):,})")
+    for file, written in ((weights, packed), (folder / CONTENT, description)):
         try:
             with replace_when_done(file) as unfinished:
                 unfinished.write_bytes(written)
@@ -62,7 +62,7 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
             got = f"(got '{error.strerror or error}', and {free})"
             raise OSError(f"Expected to write {len(written):,} bytes to '{file}' {got}") from error
     for other in folder.glob(WEIGHTS):
-        # Only our files have the start of their own SHA-256 in their name.
+        # Only files that this package wrote have the start of their SHA-256 in their name.
         is_old = other != weights and other.is_file()
         if is_old and other.name == _weights_name(file_sha256(other)):
             other.unlink(missing_ok=True)
@@ -74,7 +74,7 @@ def _weights_name(sha: str) -> str:
 
 
 def check_folder(path: str | os.PathLike[str]) -> Path:
-    """Returns a path that may be a folder; raises ValueError if a file is in the way."""
+    """Returns the path of a folder. Raises ValueError if it or a parent is a file."""
     folder = Path(path)
     for part in (folder, *folder.parents):
         if part.exists() and not part.is_dir():
@@ -84,7 +84,7 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a folder of :func:`write_folder`, once more if it is replaced meanwhile.
+    """Reads a folder of :func:`write_folder`. Tries again if another process replaces it.
 
     Raises:
         FileNotFoundError: If a file is missing.
@@ -99,7 +99,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
             break
         except (FileNotFoundError, IsADirectoryError):
             # Another process may have replaced the description and deleted these weights, or
-            # written them once more.
+            # written the same weights again.
             is_same = _described(description)["sha256"] == entries["sha256"]
             if attempt == _READS - 1 or (is_same and not weights.exists()):
                 hint = "(found none); copy the whole folder"
@@ -112,7 +112,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
         if not isinstance(content, dict):
             raise TypeError(f"the content is no object but {str(content)[:40]}")
-    except Exception as error:  # Values of any type raise errors of any class.
+    except Exception as error:  # Unexpected values may raise any error.
         reason = shorten(" ".join(str(error).split()), 300)
         reason = reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
         raise ValueError(_damaged(description, f"inconsistent entries: {reason}")) from error
@@ -120,7 +120,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _described(path: Path) -> dict[str, Any]:
-    """The entries of a description, each byte of which is as it was written."""
+    """Returns the entries of a description. Raises ValueError if its hash does not match."""
     try:
         text = _read(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -128,7 +128,7 @@ def _described(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"Expected '{path.parent}' {got}") from None
     try:
         entries = dict(json.loads(text))
-        # The first entry is the hash of all others, as _dump writes them without it.
+        # The first entry is the hash of the other entries, as written by _dump.
         first = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
         if not text.startswith(first) or entries["sha256"] != sha256(b"{\n" + text[len(first) :]):
             raise ValueError("other characters than those of its SHA-256")
@@ -147,7 +147,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 class UnknownFormatError(ValueError):
-    """A whole file of a version of the format that this version of the package does not read."""
+    """An undamaged file in a version of the format that this package cannot read."""
 
 
 def check_format(found: Any, path: str | os.PathLike[str]) -> None:
@@ -163,8 +163,8 @@ def check_format(found: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _read(path: Path, max_bytes: int) -> bytes:
-    """The bytes of a file; one of another kind, such as a pipe, might never end."""
-    mode = path.stat().st_mode  # This comes first, because to open a pipe waits for a writer.
+    """Returns the bytes of a regular file. Raises ValueError for pipes, which might never end."""
+    mode = path.stat().st_mode  # Check before opening: opening a pipe waits for a writer.
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise ValueError(f"Expected '{path}' to be a file (got a device, a pipe or a socket)")
     with path.open("rb") as file:
@@ -185,9 +185,9 @@ def _dump(entries: Mapping[str, Any]) -> bytes:
 
 
 def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """Plain data in which names stand for tensors, which are collected."""
+    """Returns plain data with names in place of tensors, and adds the tensors by name."""
     if isinstance(value, Tensor):
-        # Safetensors takes no tensors that share memory.
+        # Safetensors cannot store tensors that share memory.
         tensors[name] = value.detach().cpu().contiguous().clone()
         return {_TENSOR: name}
     if isinstance(value, Mapping):
@@ -211,7 +211,7 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 
 
 def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Puts tensors where their names stand, in place."""
+    """Replaces names by their tensors, in place."""
     if isinstance(value, dict):
         if value.keys() == {_TENSOR}:
             return tensors[value[_TENSOR]]
@@ -224,7 +224,7 @@ def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def check_finite(state: Any, name: str = "") -> None:
-    """Raises ValueError for infinite or NaN weights. Thresholds of unused labels are infinite."""
+    """Raises ValueError for infinite or NaN weights; thresholds may be infinite."""
     if isinstance(state, (Mapping, list)):
         items = state.items() if isinstance(state, Mapping) else enumerate(state)
         for key, value in items:

@@ -1,4 +1,4 @@
-"""Loading: a model from its folder, or from the Hugging Face hub."""
+"""Loads models from folders or from the Hugging Face hub, and uploads them."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def load(
 ) -> Model:
     """Loads a model that :func:`tg_mlc.training.fit` or :meth:`~tg_mlc.inference.Model.save` wrote.
 
-    Nothing in the folder is run: it holds tensors and plain data, and all of it has to be as it was
-    written.
+    No code in the folder is run: it holds tensors and plain data, and hashes show whether a file
+    has changed.
 
     Args:
         path (str or PathLike): The folder.
-        network (type, optional): The class of a network of your own, which is made again with the
-            arguments that the folder holds. (default: :obj:`None`)
-        device (torch.device or str, optional): Where to compute. (default: :obj:`"cpu"`)
+        network (type, optional): The class of your own network, which is called with the
+            arguments in the folder. (default: :obj:`None`)
+        device (torch.device or str, optional): The device of the model. (default: :obj:`"cpu"`)
 
     Raises:
         FileNotFoundError: If there is no saved model.
-        ValueError: If it is damaged, this version of the package cannot build it, PyTorch has no
-            such device here, or :obj:`network` is not the class of the network that was saved.
+        ValueError: If the folder is damaged, this version of the package cannot build the model,
+            PyTorch has no such device, or :obj:`network` is not the class of the saved network.
     """
     content = read_folder(path)
     _check_network(content, network)
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # The latter comes from PyTorch without CUDA.
+    except (RuntimeError, AssertionError) as error:  # PyTorch without CUDA raises AssertionError.
         got = f"(got {str(device)!r}: {str(error).splitlines()[0]})"
         raise ValueError(f"Expected 'device' to be one that PyTorch has here {got}") from None
     try:
         return Model.from_content(content, network).to(device)
-    except Exception as error:  # A value of another version raises errors of any class.
+    except Exception as error:  # Values of another version may raise any error.
         hint = f"'{Path(path) / CONTENT}' says which versions saved it"
         raise ValueError(
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got "
@@ -56,17 +56,17 @@ def load(
 
 
 def _check_network(content: Mapping[str, Any], network: Any) -> None:
-    """Raises ValueError if a class of a network is missing, wrong, or not needed."""
-    described = _own_network(content)
-    if described is None:
+    """Raises ValueError if the class of a network is missing, wrong, or not needed."""
+    entry = _own_network(content)
+    if entry is None:
         if network is not None:
             got = f"(got {shorten(repr(network))})"
             raise ValueError(f"Expected no 'network' for a model that this package builds {got}")
         return
-    name = shorten(f"{described.get('module')}.{described.get('class')}")
+    name = shorten(f"{entry.get('module')}.{entry.get('class')}")
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
-    # The module is not compared, because it is __main__ in the script that trained the network.
-    names = described.get("class"), getattr(network, "__qualname__", "")
+    # Modules are not compared: the training script calls its own module __main__.
+    names = entry.get("class"), getattr(network, "__qualname__", "")
     ends = {str(text).rpartition("<locals>.")[2] for text in names}
     if not is_class or len(ends) > 1:
         raise ValueError(
@@ -77,24 +77,24 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
 
 
 def _own_network(content: Mapping[str, Any]) -> Any:
-    """The entry of a folder for a network of the user's own; :obj:`None` if there is none."""
+    """Returns the entry of a user's own network in a folder; :obj:`None` if there is none."""
     try:
         states = [stage["state"] for stage in content["stages"]]
         entries = [entry for state in states for entry in state.get("networks", ())]
         return next((entry["network"] for entry in entries if "network" in entry), None)
     except (AttributeError, KeyError, TypeError):
-        return None  # The model refuses such a content.
+        return None  # Model.from_content raises the error.
 
 
 def push_to_hub(
     path: str | os.PathLike[str], repo_id: str, *, private: bool = True, **options: Any
 ) -> str:
-    """Uploads the folder of a saved model, and returns its address.
+    """Uploads the folder of a saved model, and returns the address of the upload.
 
     Args:
         path (str or PathLike): The folder.
         repo_id (str): The name on the hub, *e.g.* :obj:`"me/side-effects"`.
-        private (bool, optional): Whether only you see it, if it is new. (default: :obj:`True`)
+        private (bool, optional): Whether a new repository is private. (default: :obj:`True`)
         **options (optional): Further arguments of :meth:`huggingface_hub.HfApi.upload_folder`.
 
     Raises:
@@ -120,14 +120,14 @@ def from_pretrained(
 
     Args:
         name (str or PathLike): A folder, or a name on the hub.
-        network (type, optional): As of :func:`load`. (default: :obj:`None`)
-        device (str, optional): Where to compute. (default: :obj:`"cpu"`)
+        network (type, optional): As in :func:`load`. (default: :obj:`None`)
+        device (str, optional): The device of the model. (default: :obj:`"cpu"`)
         **options (optional): Further arguments of :func:`huggingface_hub.snapshot_download`,
             *e.g.* :obj:`revision`.
 
     Raises:
         ValueError: If the model is damaged, or this version of the package cannot build it.
-        ImportError: If it is no folder and huggingface_hub is not installed (extra ``hub``).
+        ImportError: If the name is no folder and huggingface_hub is not installed (extra ``hub``).
     """
     if Path(name).is_dir():
         return load(name, network, device=device)

@@ -1,4 +1,4 @@
-"""Model: probabilities and decisions of raw inputs, evaluation, and what is fitted last."""
+"""The Model class: predictions of raw inputs, evaluation, thresholds and calibration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Model(Pipeline):
         frame = model.predict(["CCO", "c1ccccc1"])
         frame["probability"]["nausea"], frame["decision"]["nausea"]
 
-    A network that was trained in a loop of your own becomes one, too:
+    A network that you trained in your own loop becomes a model by :meth:`of`:
 
     .. code-block:: python
 
@@ -63,7 +63,7 @@ class Model(Pipeline):
         model.save("model")
 
     Args:
-        stages, label_names, facts: As of :class:`~tg_mlc.inference.Pipeline`.
+        stages, label_names, facts: As in :class:`~tg_mlc.inference.Pipeline`.
 
     Attributes:
         training (Any): Results of the training, such as held-out scores; :obj:`None` in a loaded
@@ -84,19 +84,19 @@ class Model(Pipeline):
         given: Any = None,
         settings: dict[str, dict[str, str]] | None = None,
     ) -> Self:
-        """Makes a model of one network.
+        """Makes a model from one network.
 
         Args:
-            network (torch.nn.Module): Returns logits :math:`(B, L)` of a batch; or a
+            network (torch.nn.Module): A module that returns logits :math:`(B, L)` of a batch; or a
                 :class:`~tg_mlc.training.MultiLabelModule`, which holds the other arguments.
             label_names (Sequence[str], optional): The labels.
                 (default: :obj:`None`, those of the label graph)
-            objective (Objective, optional): Makes scores of outputs that are no logits.
-            preprocessor (Preprocessor, optional): Makes samples of raw inputs.
+            objective (Objective, optional): Turns outputs that are no logits into scores.
+            preprocessor (Preprocessor, optional): Turns raw inputs into samples.
             tuners (dict, optional): Thresholds or label sets by metric.
-            given (GivenLabelStacking, optional): Changes logits where labels are given, in place of
-                the network itself.
-            settings (dict, optional): As of :class:`~tg_mlc.inference.networks.Networks`.
+            given (GivenLabelStacking, optional): Changes logits where labels are given, if the
+                network does not read given labels itself.
+            settings (dict, optional): As in :class:`~tg_mlc.inference.networks.Networks`.
 
         Raises:
             ValueError: If the labels have no names.
@@ -122,7 +122,7 @@ class Model(Pipeline):
 
     @property
     def report(self) -> dict[str, Any]:
-        """The choices of :func:`tg_mlc.auto`, the scores behind them, and the time of each part."""
+        """The choices of :func:`tg_mlc.auto`, the scores behind each choice, and the times."""
         report: dict[str, Any] = self.facts.get("report", {})
         return report
 
@@ -138,31 +138,31 @@ class Model(Pipeline):
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
     ) -> Any:
-        """Returns a data frame with three columns for each label: its ``"probability"`` (calibrated
-        if ``frame.attrs["calibrated"]``), the ``"decision"`` (whether it applies), and the
-        ``"threshold"`` that the probability reaches then, which is missing where label sets decide.
-        The labels are the inner level of the columns; ``to_dict("records")`` has a dictionary of
-        labels for each of the three, which can be written as JSON.
+        """Returns a data frame with three columns per label: the ``"probability"`` (calibrated
+        if ``frame.attrs["calibrated"]``), the ``"decision"`` whether the label applies, and the
+        ``"threshold"`` of the probability, which is missing where label sets decide. The labels
+        are the inner level of the columns. Each record of ``to_dict("records")`` maps the three
+        names to dictionaries by label, and can be written as JSON.
 
         Args:
             raw (Any): A list, column, matrix or data frame with one raw input per row, or samples.
-                A list may hold rows as dictionaries by names of columns.
-            given (Any, optional): Known labels, in any form of :func:`~tg_mlc.data.given_labels`,
-                for models that were trained for it. (default: :obj:`None`)
-            metric (str, optional): The metric to decide best for. (default: :obj:`"f1_micro"`)
-            coverage (float, optional): The fraction of what applies that label sets have to hold,
-                in expectation over new samples; it decides in place of :obj:`metric` (see
-                :meth:`conformalize`). (default: :obj:`None`)
-            coverage_per (str, optional): :obj:`"label"` covers each label, of the samples to which
-                it applies; :obj:`"sample"` the labels of a sample together.
-                (default: :obj:`"label"`)
+                The rows in a list may be dictionaries by column name.
+            given (Any, optional): Known labels, in any format of
+                :func:`~tg_mlc.data.given_labels`, for models that use them. (default: :obj:`None`)
+            metric (str, optional): The metric that decisions maximise.
+                (default: :obj:`"f1_micro"`)
+            coverage (float, optional): The fraction of true labels that label sets have to hold, in
+                expectation over new samples; replaces :obj:`metric` (see :meth:`conformalize`).
+                (default: :obj:`None`)
+            coverage_per (str, optional): :obj:`"label"` promises the coverage for each label,
+                :obj:`"sample"` for the labels of a sample together. (default: :obj:`"label"`)
             coherent (bool or LabelGraph, optional): If set to :obj:`True`, predictions respect the
-                hierarchy of the model: no label has a larger probability than one above it, none is
-                predicted without those above it, and given labels say what holds of those above and
-                below them. A label graph (:func:`~tg_mlc.graphs.tree`) is the hierarchy of a model
-                without one. (default: :obj:`None`, where a hierarchy came with the training data)
-            batch_size (int, optional): The number of samples at a time. (default: :obj:`256`)
-            on_error (str, optional): :obj:`"blank"` warns of unreadable inputs, leaves their
+                hierarchy of the model: no label has a larger probability than its ancestors or is
+                predicted without them, and given labels determine their ancestors and descendants.
+                A label graph (:func:`~tg_mlc.graphs.tree`) replaces the hierarchy of the model.
+                (default: :obj:`None`, :obj:`True` if a hierarchy came with the training data)
+            batch_size (int, optional): The number of samples per batch. (default: :obj:`256`)
+            on_error (str, optional): :obj:`"blank"` warns about unreadable inputs, leaves their
                 probabilities and decisions missing, and keeps the reasons by row in
                 ``frame.attrs["unreadable"]``; :obj:`"raise"` raises. (default: :obj:`"blank"`)
 
@@ -181,7 +181,7 @@ class Model(Pipeline):
         return prediction.frame(raw.index if hasattr(raw, "iloc") else None)
 
     def decide(self, probabilities: np.ndarray, query: Query | None = None) -> np.ndarray:
-        """Returns which labels apply :math:`(N, L)`, by probabilities of the model without NaN."""
+        """Returns decisions :math:`(N, L)` for probabilities :math:`(N, L)` without NaN."""
         flow = self.start(Reading.empty(len(probabilities)), query)
         flow.probabilities = torch.from_numpy(probabilities)
         self.decision.apply(flow)
@@ -192,7 +192,7 @@ class Model(Pipeline):
         """Returns probabilities :math:`(N, L)`.
 
         Args:
-            raw (Any): As of :meth:`predict`.
+            raw (Any): As in :meth:`predict`.
             **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of
                 :meth:`predict`.
 
@@ -209,12 +209,12 @@ class Model(Pipeline):
         were no validation samples, NaN where :class:`~tg_mlc.metrics.LabelSets` decide.
 
         Args:
-            metric (str, optional): The metric that chose them. (default: :obj:`"f1_micro"`)
+            metric (str, optional): The metric of the thresholds. (default: :obj:`"f1_micro"`)
             **query (optional): The arguments :obj:`coverage`, :obj:`coverage_per` and
                 :obj:`coherent` of :meth:`predict`.
 
         Raises:
-            ValueError: If there are thresholds, but none for this metric.
+            ValueError: If the model has thresholds for other metrics only.
         """
         flow = self.start(Reading.empty(), Query(metric=metric, **query))
         assert flow.thresholds is not None
@@ -223,13 +223,13 @@ class Model(Pipeline):
     def stream(
         self, raw: Any, *, given: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
     ) -> Iterator[Any]:
-        """Yields the data frames of :meth:`predict` for any number of inputs, some rows at a time.
+        """Yields data frames as of :meth:`predict` for any number of inputs, in chunks of rows.
 
         Args:
             raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column
                 or data frame.
-            given (dict, optional): Labels that are known of all inputs. (default: :obj:`None`)
-            rows (int, optional): The number of rows of a data frame. (default: :obj:`4096`)
+            given (dict, optional): Labels that are the same for all inputs. (default: :obj:`None`)
+            rows (int, optional): The number of rows per data frame. (default: :obj:`4096`)
             **options (optional): Further arguments of :meth:`predict`.
 
         Raises:
@@ -239,7 +239,7 @@ class Model(Pipeline):
         if isinstance(raw, (str, bytes)):
             got = f"(got the string {raw[:40]!r}); pass one input as [input]"
             raise ValueError(f"Expected inputs one by one {got}")
-        if hasattr(raw, "shape"):  # A matrix, or a table that knows its columns.
+        if hasattr(raw, "shape"):  # The input is a matrix or a data frame.
             table, starts = getattr(raw, "iloc", raw), range(0, raw.shape[0], rows)
             chunks: Iterator[Any] = (table[first : first + rows] for first in starts)
         else:
@@ -252,10 +252,10 @@ class Model(Pipeline):
             first += len(frame)
 
     def evaluate(self, raw: Any, y: Any = None, **query: Any) -> Evaluation:
-        """Returns all metrics, at the thresholds of the model, of the labels that are not given.
+        """Returns all metrics over labels that are not given, with the model's own thresholds.
 
-        Labels that are given, by :obj:`given` or by the attribute of samples, count as unknown
-        targets, because their scores are the given values.
+        Labels given by :obj:`given`, or by the samples themselves, count as unknown targets,
+        because their scores are the given values.
 
         Args:
             raw (Any): As in :meth:`predict`.
@@ -275,7 +275,7 @@ class Model(Pipeline):
     def evaluation(
         self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None
     ) -> Evaluation:
-        """Returns all metrics, as :meth:`evaluate`, of targets and probabilities :math:`(N, L)`."""
+        """Returns the metrics of :meth:`evaluate` for targets and probabilities :math:`(N, L)`."""
         if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
         deciders: dict[str, Any] = {}
@@ -285,7 +285,7 @@ class Model(Pipeline):
         return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
 
     def _targets(self, raw: Any, y: Any) -> np.ndarray:
-        """Targets :math:`(N, L)`, those of the samples if there are no others."""
+        """Returns targets :math:`(N, L)` from :obj:`y`, or from the samples without :obj:`y`."""
         if y is not None:
             return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
         if isinstance(raw, MultiLabelDataset):
@@ -294,7 +294,7 @@ class Model(Pipeline):
                 got = f"(got others, or too few: {others[:5]})"
                 raise ValueError(f"Expected samples with the labels of the model {got}")
             return read_matrix(raw.y[:, [names.index(name) for name in self.label_names]], "y")
-        is_list = isinstance(raw, (list, tuple)) and all(isinstance(one, BaseData) for one in raw)
+        is_list = isinstance(raw, (list, tuple)) and all(isinstance(row, BaseData) for row in raw)
         if not (is_list or makes_batches(raw) or isinstance(raw, (Dataset, Subset))):
             got = f"(got none beside a {type(raw).__name__}); pass them: y=..."
             raise ValueError(f"Expected 'y', because only samples hold their labels {got}")
@@ -307,7 +307,7 @@ class Model(Pipeline):
         return read_matrix(torch.cat(targets), "y")
 
     def tune(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
-        """Chooses thresholds for every metric by validation samples, as :func:`tg_mlc.fit` does.
+        """Chooses thresholds for every metric on validation samples, as :func:`tg_mlc.fit` does.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
@@ -317,24 +317,24 @@ class Model(Pipeline):
         return self
 
     def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256, seed: int = 0) -> Self:
-        """Calibrates probabilities of each label by validation samples, those that chose thresholds
-        or others: by temperature scaling, Platt's function or isotonic regression, where held-out
-        folds of the samples prefer one. Samples with given labels have functions of their own,
-        fitted under random masks of these targets. Thresholds change with them, so that decisions
-        without given labels stay; label sets decide by the new probabilities.
+        """Calibrates the probabilities of each label on validation samples, which may have chosen
+        the thresholds. Held-out folds choose temperature scaling, Platt's function, isotonic
+        regression or no change. Samples with given labels have their own functions, fitted with
+        randomly masked targets. Thresholds are mapped, too, so that decisions without given labels
+        do not change. Label sets decide by the new probabilities.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
             seed (int, optional): Seed of the masks and of the folds. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the model is calibrated already.
+            ValueError: If the model is already calibrated.
         """
         if self.is_calibrated:
             got = "(got one that is); load or fit it again"
             raise ValueError(f"Expected a model that is not calibrated {got}")
         y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
-        if makes_batches(raw):  # Their batches may hold given labels.
+        if makes_batches(raw):  # Batches of such data sets may hold given labels.
             flow = self.run(raw, query)
             targets = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
             free, masked = LabelCalibration.fit(targets, flow.probabilities, seed), None
@@ -344,7 +344,7 @@ class Model(Pipeline):
             masked = self._masked_calibration(flow, y, seed)
         calibration, decision = Calibration(free, masked), self.decision
         self.stages.insert(self._given_stages[1], calibration)
-        decision.conformal = None  # Its scores were uncalibrated.
+        decision.conformal = None  # The conformal scores were uncalibrated.
         tuners = decision.tuners.items()
         decision.tuners = {key: self._calibrated(tuner, calibration) for key, tuner in tuners}
         return self
@@ -352,20 +352,20 @@ class Model(Pipeline):
     def _masked_calibration(
         self, prepared: Flow, y: np.ndarray, seed: int
     ) -> LabelCalibration | None:
-        """The calibration under random masks of targets, spread as given labels are."""
+        """Returns the calibration for given labels, fitted with randomly masked targets."""
         if not self.takes_given or len(self.label_names) == 1:
             return None
         stage, targets = self.stage(GivenLabelsStage), torch.from_numpy(y).float()
         present_only = stage is not None and stage.engine.masks == "present"
         generator = torch.Generator().manual_seed(seed)
-        given, left = draw_given(targets, MAX_GIVEN, generator, present_only=present_only)
+        given, free = draw_given(targets, MAX_GIVEN, generator, present_only=present_only)
         if (pairs := self._needed(Coherence).pairs()) is not None:
             given = propagate(given, pairs, check=False)
-            left = targets.masked_fill(~given.isnan(), torch.nan)
-        return LabelCalibration.fit(left.numpy(), torch.sigmoid(self.logits(prepared, given)), seed)
+            free = targets.masked_fill(~given.isnan(), torch.nan)
+        return LabelCalibration.fit(free.numpy(), torch.sigmoid(self.logits(prepared, given)), seed)
 
     def _calibrated(self, decider: Decider, calibration: Calibration) -> Decider:
-        """A decider that decides by calibrated probabilities as it did by those before."""
+        """Returns a decider for calibrated probabilities; thresholds give the same decisions."""
         if isinstance(decider, LabelSets):
             return decider
         tuner = copy(decider)
@@ -375,16 +375,16 @@ class Model(Pipeline):
         return tuner
 
     def conformalize(self, raw: Any, y: Any = None, *, batch_size: int = 256) -> Self:
-        """Keeps the scores of samples that no part of the model was fitted to, so that
-        ``predict(..., coverage=0.9)`` can promise what label sets hold, for new samples that are
-        exchangeable with these: drawn from the same source, at random. The promise would not hold
-        by samples that chose an epoch, thresholds or weights.
+        """Stores the scores of samples to which no part of the model was fitted, so that
+        ``predict(..., coverage=0.9)`` can promise a coverage of label sets. The promise holds for
+        new samples drawn at random from the same source. It would not hold with samples that chose
+        an epoch, thresholds or weights.
 
         Args:
             raw, y, batch_size: As in :meth:`evaluate`.
 
         Raises:
-            ValueError: If labels of the samples are given, or none applies.
+            ValueError: If labels of the samples are given, or no label applies to any sample.
         """
         flow = self.run(raw, Query(batch_size=batch_size))
         if flow.given is not None and not flow.given.isnan().all():
@@ -395,7 +395,7 @@ class Model(Pipeline):
     def explain(
         self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any
     ) -> Any:
-        """Explains why the model gave labels to samples, by :func:`tg_mlc.explain`."""
+        """Explains predictions of the model by :func:`tg_mlc.explain`."""
         return find("method", "explain")(self, raw, labels, method, **options)
 
     def export(
@@ -415,17 +415,17 @@ class Model(Pipeline):
         *,
         beside: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Writes a folder that :func:`tg_mlc.load` reads, once the model was made again as a test.
+        """Writes a folder for :func:`tg_mlc.load`, after a test that the model can be restored.
 
         Args:
             path (str or PathLike): The folder; an earlier model in it is replaced as a whole.
-            arguments (dict, optional): Arguments of the constructor of a network of your own, where
-                neither :func:`~tg_mlc.models.builder` nor attributes of the same names tell them.
+            arguments (dict, optional): Arguments of the constructor of your own network, unless
+                :func:`~tg_mlc.models.builder` records them or attributes have the same names.
                 (default: :obj:`None`)
             beside (dict, optional): Further tensors and plain data. (default: :obj:`None`)
 
         Raises:
-            ValueError: If it cannot be made again; the message names the missing argument.
+            ValueError: If the model cannot be restored; the message names the missing argument.
         """
         if arguments is not None:
             self.network_stage.arguments = arguments

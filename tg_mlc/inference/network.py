@@ -1,5 +1,5 @@
-"""Descriptions of networks in tensors and plain data: networks are built from them without samples,
-and check the settings of weights by them.
+"""Descriptions of networks as tensors and plain data. They suffice to build a network again, and to
+check that its settings are those of its weights.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tg_mlc.models.builders import Blueprint, blueprint_of, recorded_arguments
 
 _PARTS = ("builder", "options", "samples")  # The attributes of a blueprint.
 
-# Settings that change no output of a model in evaluation, or that shapes tell already.
+# Settings that change no output of a model in evaluation, or that follow from shapes.
 _IRRELEVANT = {"training", "inplace", "momentum", "device", "backend", "fuse", "checkpointing"}
 _IRRELEVANT_ENDS = ("_initializer", "channels", "features")
-# The entry for the type of a module without state, such as a pooling. No attribute is named so.
+# The key for the type of a module without state, such as a pooling. No attribute has this name.
 _TYPE = "class"
 
 
@@ -46,16 +46,16 @@ class LabelGraphUser(Protocol):
 
 
 def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
-    """Yields the parts of a model that have a label graph."""
+    """Yields the modules of a model that have a label graph."""
     return (part for part in model.modules() if isinstance(part, LabelGraphUser))
 
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a model's builder, if any, its label graph, and its settings before any use."""
+    """Returns a model's builder, if any, its label graph, and the given settings."""
     blueprint, layer = blueprint_of(model), next(label_graph_users(model), None)
-    described = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
+    description = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
     graph = None if layer is None else _described(layer.label_graph, layer.num_labels)
-    return {**described, "settings": settings, "label_graph": graph}
+    return {**description, "settings": settings, "label_graph": graph}
 
 
 def model_state(
@@ -64,17 +64,17 @@ def model_state(
     label_names: Sequence[str],
     arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns the content from which :func:`restore_model` makes a model again."""
-    described = {**describe_model(model, settings), "state_dict": model.state_dict()}
+    """Returns the content from which :func:`restore_model` restores a model."""
+    description = {**describe_model(model, settings), "state_dict": model.state_dict()}
     if blueprint_of(model) is None:
-        described["network"] = _describe_network(model, label_names, arguments)
-    return described
+        description["network"] = _describe_network(model, label_names, arguments)
+    return description
 
 
 def _describe_network(
     model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The class of a network, and given, recorded or known arguments of its constructor."""
+    """Returns the class of a network and the arguments of its constructor."""
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
@@ -128,7 +128,7 @@ def unpacked(entry: Mapping[str, Any]) -> Any:
 def restore_model(
     state: Mapping[str, Any], label_names: list[str], network: type[nn.Module] | None = None
 ) -> nn.Module:
-    """Makes a model of the result of :func:`model_state`, in evaluation mode."""
+    """Restores a model, in evaluation mode, from the result of :func:`model_state`."""
     hint = "make all changes to it in a builder of your own"
     if network is not None:
         maker = f"class '{network.__name__}'"
@@ -143,7 +143,7 @@ def restore_model(
         model = Blueprint(*(state[part] for part in _PARTS)).build(graph)
     try:
         model.load_state_dict(state["state_dict"])
-        # PyTorch ignores stored parts whose attribute is None.
+        # PyTorch ignores stored parameters whose attribute is None.
         if others := model.state_dict().keys() ^ state["state_dict"].keys():
             raise RuntimeError(f"other parts: {sorted(others)[:3]}")
     except RuntimeError as error:
@@ -173,7 +173,7 @@ def restore_graph(
 
 
 def check_same_graph(described: Mapping[str, Any], model: nn.Module) -> None:
-    """Raises ValueError for weights along another label graph, which state dicts need not hold."""
+    """Raises ValueError if weights were trained with a label graph other than the model's."""
     trained = restore_graph(described["label_graph"])
     present = restore_graph(describe_model(model, {})["label_graph"])
     is_same = trained is present
@@ -189,14 +189,14 @@ def check_same_graph(described: Mapping[str, Any], model: nn.Module) -> None:
 
 def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     """Returns settings that change the outputs of a model but no shape, by module: public
-    attributes that are plain data, as texts, and the types of modules without parts; *e.g.*
+    attributes that are plain data, as strings, and the types of modules without parts; *e.g.*
     ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
     described = {}
     for name, part in model.named_modules():
         layer = type(part).__name__
         is_idle = layer in ("Identity", "DropPath") or "Dropout" in layer or layer.endswith("Loss")
-        if is_idle:  # In evaluation, these modules do nothing.
+        if is_idle:  # These modules have no effect in evaluation.
             continue
         texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
         settings = {key: text for key, text in texts.items() if text is not None}
@@ -208,7 +208,7 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
 
 
 def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    """Raises ValueError if a setting that both sides know differs between training and now."""
+    """Raises ValueError if a setting that both descriptions hold differs between them."""
     changed = []
     for module in dict.fromkeys(chain(trained, present)):
         before, now = trained.get(module, {}), present.get(module, {})
@@ -232,7 +232,7 @@ def _is_relevant(name: str) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """A text that is equal where values are, up to rounding; None for objects."""
+    """Returns a string that is equal for values equal up to rounding; None for objects."""
     if value is None or isinstance(value, bool | str):
         return repr(value)
     if isinstance(value, Real):
@@ -242,7 +242,7 @@ def _text(value: Any) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of the packages that compute, and of those that may have made inputs."""
+    """Returns the versions of the packages that compute and of packages that may make inputs."""
     installed = {distribution.name for distribution in metadata.distributions()}
     others = [name for name in ("scipy", "scikit-learn", "rdkit") if name in installed]
     return {
@@ -256,7 +256,7 @@ def versions() -> dict[str, str]:
 
 
 def data_hash(dataset: Dataset) -> str | None:
-    """Returns the SHA-256 of a data set in memory: of all attributes and of its rows in them."""
+    """Returns the SHA-256 of all attributes and row indices of a data set in memory, else None."""
     if not isinstance(dataset, InMemoryDataset):
         return None
     digest = hashlib.sha256(repr(dataset._indices).encode())
@@ -270,7 +270,7 @@ def data_hash(dataset: Dataset) -> str | None:
 
 
 def names_in(model: nn.Module) -> list[str]:
-    """Returns the labels of a network's label graph."""
+    """Returns the names of the labels in a network's label graph."""
     layer = next(label_graph_users(model), None)
     if layer is None:
         name = type(model).__name__

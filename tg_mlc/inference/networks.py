@@ -1,4 +1,4 @@
-"""Networks and Combination: the logits of networks, and of all parts together."""
+"""The stages Networks (logits of networks) and Combination (weighted logits of all parts)."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from tg_mlc.inputs.preprocessor import as_tensors
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.nn.given import given_in
 
-#: Entries of a batch beside the inputs of a network.
+#: Entries of a batch that are no inputs of a network.
 NO_INPUTS = {"y", "given", "num_graphs", "_num_graphs"}
 
 
 class Networks(Stage):
-    """Computes the mean logits of networks, or the scores of one whose objective has no logits.
+    """Computes the mean logits of networks, or the scores of a network without logits.
 
     Args:
-        networks (Sequence[torch.nn.Module]): One network, or those of all folds.
+        networks (Sequence[torch.nn.Module]): One network, or the networks of all folds.
         label_names (Sequence[str]): The labels.
-        objective (Objective, optional): Makes scores of what a network returns.
-            (default: :obj:`None`, which takes it for logits)
+        objective (Objective, optional): Turns the outputs of a network into scores.
+            (default: :obj:`None`, outputs are logits)
         reads_given (bool, optional): Whether the networks get given labels. (default: :obj:`False`)
         settings (dict, optional): The settings of each network before its first call.
-            (default: :obj:`None`, the present ones)
+            (default: :obj:`None`, the current settings)
     """
 
-    #: Arguments of the constructor of a user's own network that are not known otherwise.
+    #: Arguments of the constructor of a user's own network that its attributes do not hold.
     arguments: Mapping[str, Any]
 
-    #: Samples by which a user's own network is compared with the one made again.
+    #: Samples on which a user's own network is compared with its restored copy.
     examples: Batch | None = None
 
     def __init__(
@@ -55,8 +55,8 @@ class Networks(Stage):
         settings: Sequence[dict[str, dict[str, str]]] | None = None,
     ) -> None:
         self.networks = [network.eval() for network in networks]
-        #: The network that no builder of the package makes again, if there is one.
-        self.own = next((one for one in self.networks if blueprint_of(one) is None), None)
+        #: The network that only a user's own class can restore, if there is one.
+        self.own = next((net for net in self.networks if blueprint_of(net) is None), None)
         self.label_names, self.objective = list(label_names), objective
         self.reads_given, self.settings = reads_given, settings
         self.arguments = {}
@@ -67,14 +67,14 @@ class Networks(Stage):
 
     @property
     def gives_logits(self) -> bool:
-        """Whether scores are the sigmoid of what networks return."""
+        """Whether scores are the sigmoid of the networks' outputs."""
         return self.objective is None or self.objective.is_sigmoid
 
     def prepare(self, flow: Flow) -> None:
         flow.batches = [*self.batches(replace(flow, given=None))]
 
     def batches(self, flow: Flow) -> Iterator[Batch]:
-        """Yields the samples of a flow in batches as networks take them, with given labels."""
+        """Yields batches of the samples of a flow, with given labels, for the networks."""
         network, stop = self.networks[0], 0
         weight = next(network.parameters(), torch.empty(0))
         for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
@@ -88,7 +88,7 @@ class Networks(Stage):
     def apply(self, flow: Flow) -> None:
         batches: Any = self.batches(flow)
         if len(self.networks) > 1:
-            batches = [*batches]  # To make batches takes longer than networks do.
+            batches = [*batches]  # Making batches takes longer than running networks.
         given: list[Tensor] = []
         outputs: list[Tensor] = []
         for network in self.networks:
@@ -100,7 +100,7 @@ class Networks(Stage):
             outputs.append(torch.cat(parts))
         if self.examples is None and self.own is not None:
             self.examples = batch
-        # Data sets that make batches may put given labels into them.
+        # Data sets that make batches may put given labels into the batches.
         if flow.given is None and given:
             flow.given = torch.cat(given)
         if len(outputs) > 1:
@@ -112,7 +112,7 @@ class Networks(Stage):
             flow.probabilities = flow.with_given(outputs[0])
 
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
-        """Returns logits :math:`(B, L)`, or scores if there are no logits."""
+        """Returns logits :math:`(B, L)`, or scores if the objective gives no logits."""
         if self.gives_logits:
             return cast(Tensor, network(batch).float())
         return cast(Tensor, self.objective.scores(network, batch))
@@ -139,12 +139,12 @@ class Networks(Stage):
         return cls(networks, label_names, objective, **options)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle holds no sample."""
+        """Returns the state without samples."""
         return {name: value for name, value in vars(self).items() if name != "examples"}
 
     @torch.inference_mode()
     def check_remade(self, remade: Self) -> None:
-        """Raises ValueError if the constructor of a user's own network makes another one."""
+        """Raises ValueError if the restored copy of a user's own network differs from it."""
         if self.own is None:
             return
         name = type(self.own).__name__
@@ -154,9 +154,9 @@ class Networks(Stage):
                 f"again (got none); call 'tune', 'evaluate' or 'predict' with some before 'save'"
             )
         device = next(self.own.parameters(), torch.empty(0)).device
-        pair = self.own, remade.networks[0].to(device)
-        examples = [in_type_of(one, self.examples.to(device).clone()) for one in pair]
-        outputs = [self.of_batch(*each) for each in zip(pair, examples, strict=True)]
+        networks = self.own, remade.networks[0].to(device)
+        examples = [in_type_of(net, self.examples.to(device).clone()) for net in networks]
+        outputs = [self.of_batch(*args) for args in zip(networks, examples, strict=True)]
         tolerance: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
         if not torch.allclose(outputs[0], outputs[1], **tolerance):
             arguments = [*self.state_dict()["networks"][0]["network"]["arguments"]]
@@ -185,7 +185,7 @@ class Inputs(Data):
 
 
 class _NetworkModules(TensorStage):
-    """The mean logits of networks, or probabilities where their objective gives no logits."""
+    """Computes the mean logits of networks, or probabilities if their objective has no logits."""
 
     def __init__(self, stage: Networks) -> None:
         super().__init__()
@@ -209,10 +209,10 @@ class _NetworkModules(TensorStage):
 
 
 class Combination(Stage):
-    """Weighs the logits of base classifiers and of the networks after them.
+    """Weights and sums the logits of base classifiers and networks.
 
     Args:
-        weight (numpy.ndarray): The weights :math:`(L, C)`, those of the networks last.
+        weight (numpy.ndarray): The weights :math:`(L, C)`; the last column is for the networks.
         bias (numpy.ndarray): The biases :math:`(L)`.
         names (Sequence[str]): The names of the parts.
     """

@@ -1,4 +1,4 @@
-"""Pipeline: the stages of a model, and the ways of a question through them."""
+"""The Pipeline class: the stages of a model, and the passes of inputs and queries through them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tg_mlc.inputs.kind import num_rows
 
 StageT = TypeVar("StageT", bound=Stage)
 
-#: Rows at a time, because classifiers need many times the memory of their inputs and scores.
+#: Rows per chunk: classifiers need many times the memory of their inputs and scores.
 ROWS = 4096
 _INFINITE = (
     "Expected inputs that the model can compute with (got NaN or infinity for them); "
@@ -39,11 +39,11 @@ _INFINITE = (
 
 
 class Pipeline:
-    """An ordered list of stages, through which inputs and a question pass.
+    """An ordered list of stages. Inputs and a query pass through all of them.
 
     Args:
-        stages (Sequence[Stage]): The steps, in their order.
-        label_names (Sequence[str]): The labels, in the order of columns.
+        stages (Sequence[Stage]): The stages, in the order in which they run.
+        label_names (Sequence[str]): The names of the labels, in the order of columns.
         facts (dict, optional): Facts about the model: versions, validation metrics, hashes of data
             and split. (default: :obj:`None`)
     """
@@ -59,7 +59,7 @@ class Pipeline:
         self.facts: dict[str, Any] = dict(facts or {})
 
     def stage(self, kind: type[StageT]) -> StageT | None:
-        """Returns the stage of a class; :obj:`None` if the model has none."""
+        """Returns the first stage of a class; :obj:`None` if the model has no such stage."""
         for stage in self.stages:
             if isinstance(stage, kind):
                 return stage
@@ -74,50 +74,50 @@ class Pipeline:
 
     @property
     def decision(self) -> Decision:
-        """The last stage, which decides."""
+        """The last stage, which decides which labels apply."""
         return self._needed(Decision)
 
     @property
     def features(self) -> Features:
-        """The first stage, which reads."""
+        """The first stage, which reads raw inputs."""
         return self._needed(Features)
 
     @property
     def network_stage(self) -> Networks:
-        """The stage of networks, of a model that has some."""
+        """The stage of the networks. Raises ValueError if the model has no networks."""
         return self._needed(Networks)
 
     @property
     def preparing(self) -> list[Features | Classifiers]:
-        """The stages that make samples of raw inputs, which networks take."""
+        """The stages that turn raw inputs into the samples that networks take."""
         return [stage for stage in self.stages if isinstance(stage, (Features, Classifiers))]
 
     def of_samples(self) -> Self:
-        """Returns the same model for samples that have passed :attr:`preparing` already."""
+        """Returns the same model for samples that have already passed :attr:`preparing`."""
         rest = [stage for stage in self.stages if stage not in self.preparing]
-        # New thresholds of one model must not become those of the other.
+        # The decision stage is copied, so that new thresholds of one model do not change the other.
         rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
         return type(self)([Features(), *rest], self.label_names, self.facts)
 
     @property
     def kind(self) -> InputKind | None:
-        """The kind of input; :obj:`None` if the model takes samples alone."""
+        """The kind of input; :obj:`None` if the model only takes samples."""
         return self.features.kind
 
     @property
     def networks(self) -> list[nn.Module]:
-        """The networks, those of all folds."""
+        """The networks of all folds; an empty list if the model has no networks."""
         stage = self.stage(Networks)
         return [] if stage is None else stage.networks
 
     @property
     def takes_given(self) -> bool:
-        """Whether labels can be given."""
+        """Whether given labels change the predictions of other labels."""
         return any(stage.takes_given for stage in self.stages)
 
     @property
     def hierarchy(self) -> Data | None:
-        """The hierarchy of the labels, if the model knows one."""
+        """The hierarchy of the labels; :obj:`None` if the model has no hierarchy."""
         return self._needed(Coherence).hierarchy
 
     @property
@@ -126,7 +126,7 @@ class Pipeline:
         return self.stage(Calibration) is not None
 
     def read(self, raw: Any, on_error: str = "blank") -> Reading:
-        """Reads raw inputs, each by itself, with reasons for unreadable ones unless they raise."""
+        """Reads raw inputs. Unreadable rows get a reason in the result, or raise an error."""
         check_choice("on_error", on_error, ("blank", "raise"))
         is_list = isinstance(raw, (list, tuple))
         size = num_rows(raw) if is_list or hasattr(raw, "shape") else None
@@ -144,11 +144,11 @@ class Pipeline:
                 is_list = isinstance(raw, (list, tuple))
                 if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
                     raise
-                # To look for reasons takes as long as to read, so it is done only now.
+                # Finding the reasons takes as long as reading, so it happens only after an error.
                 reasons = self.features.unreadable(raw)
                 if not reasons:
                     raise
-            messages[:] = first  # Other warnings are those of readable inputs alone.
+            messages[:] = first  # The readable rows are read again, and give their warnings again.
             rows = [row for row in range(len(raw)) if row not in reasons]
             samples = self.features.read(rows_of(raw, rows)) if rows else None
             return Reading(samples, rows, len(raw), reasons, messages)
@@ -156,12 +156,12 @@ class Pipeline:
     def answer(
         self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
     ) -> Prediction:
-        """Returns probabilities and decisions, with warnings and the reasons of unreadable inputs.
+        """Returns probabilities and decisions, with warnings and reasons why inputs are unreadable.
 
         Args:
-            raw, on_error (Any): As of :meth:`~tg_mlc.inference.Model.predict`; or the result of
-                :meth:`read`.
-            query (Query, optional): The question. (default: :obj:`None`, without options)
+            raw, on_error (Any): As in :meth:`~tg_mlc.inference.Model.predict`; :obj:`raw` may also
+                be the result of :meth:`read`.
+            query (Query, optional): The query. (default: :obj:`None`, a query without options)
         """
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error)
         with collected_warnings() as messages:
@@ -169,7 +169,7 @@ class Pipeline:
         return self._prediction(reading, flow, messages, on_error)
 
     def answer_given(self, reading: Reading, query: Query) -> Prediction:
-        """Returns the answer to a question in which all labels of all inputs are given."""
+        """Returns the prediction for a query in which all labels of all inputs are given."""
         flow = self.start(reading, replace(query, given=None))
         given = given_labels(self.label_names, query.given, reading.size)
         flow.query, flow.given = query, given if reading.rows is None else given[reading.rows]
@@ -183,7 +183,7 @@ class Pipeline:
     def _prediction(
         self, reading: Reading, flow: Flow, messages: Sequence[str], on_error: str = "blank"
     ) -> Prediction:
-        """The prediction of all inputs, by the flow of those that can be read."""
+        """Returns the prediction of all inputs from the flow of the readable inputs."""
         shape = reading.size, len(self.label_names)
         probabilities, decisions, given = np.full(shape, np.nan), np.zeros(shape, bool), None
         reasons = dict(reading.reasons)
@@ -207,7 +207,7 @@ class Pipeline:
         return Prediction(self.label_names, *arrays, reasons, messages, given, self.is_calibrated)
 
     def start(self, raw: Any, query: Query | None = None) -> Flow:
-        """Returns the flow of raw inputs, or of those that were read, before any stage computes."""
+        """Returns the flow of raw inputs or of a :class:`Reading`, before any stage computes."""
         reading = raw if isinstance(raw, Reading) else self.read(raw, on_error="raise")
         query, rows, samples = query or Query(), reading.rows, reading.samples
         flow = Flow(query, self.label_names, samples, reading.size if rows is None else len(rows))
@@ -230,7 +230,7 @@ class Pipeline:
         return flow
 
     def _check_given(self, given: Tensor, query: Query) -> None:
-        # The stage that decides refuses given labels with a coverage.
+        # The decision stage raises the error for given labels with a coverage.
         if query.coverage is not None:
             return
         num_labels = given.size(1)
@@ -245,7 +245,7 @@ class Pipeline:
             raise ValueError(f"Expected {expected} (got some); {hint}")
 
     def run(self, raw: Any, query: Query | None = None) -> Flow:
-        """Passes inputs and a question, as of :meth:`answer`, through all stages."""
+        """Passes inputs and a query, as in :meth:`answer`, through all stages."""
         flow = self.start(raw, query)
         if flow.size == 0:
             flow._probabilities = torch.empty(0, len(self.label_names), dtype=torch.double)
@@ -259,7 +259,7 @@ class Pipeline:
         return flow if len(parts) == 1 else Flow.joined(parts)
 
     def prepare(self, raw: Any, query: Query | None = None) -> Flow:
-        """Runs the stages that given labels do not change, for several calls of :meth:`logits`."""
+        """Computes what does not depend on given labels, for several calls of :meth:`logits`."""
         flow = self.start(raw, query)
         first, stop = self._given_stages
         for stage in self.stages[:first]:
@@ -269,7 +269,7 @@ class Pipeline:
         return flow
 
     def logits(self, prepared: Flow, given: Tensor | None = None) -> Tensor:
-        """Returns the logits :math:`(N, L)` of a prepared flow with given labels, uncalibrated."""
+        """Returns the uncalibrated logits :math:`(N, L)` of a prepared flow with given labels."""
         flow = replace(prepared, given=given)
         for stage in self.stages[slice(*self._given_stages)]:
             stage.apply(flow)
@@ -288,7 +288,7 @@ class Pipeline:
 
     @property
     def _given_stages(self) -> tuple[int, int]:
-        """The indices of the first stage that given labels change, and after that of the logits."""
+        """The range of stages (start, stop) that use given labels, up to the logits."""
         last = (Calibration, Coherence, Decision)
         stop = next(index for index, stage in enumerate(self.stages) if isinstance(stage, last))
         takes = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
@@ -301,7 +301,7 @@ class Pipeline:
         return self
 
     def content(self) -> dict[str, Any]:
-        """Returns all that a folder holds of the model, once a model was made of it as a test."""
+        """Returns the content of a folder, after a test that it restores the same model."""
         stages = [
             {"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages
         ]
@@ -309,16 +309,16 @@ class Pipeline:
         content = {"label_names": self.label_names, "facts": facts, "stages": stages}
         networks = self.stage(Networks)
         own = None if networks is None else networks.own
-        remade = self.from_content(content, None if own is None else type(own))
-        for stage, again in zip(self.stages, remade.stages, strict=True):
-            stage.check_remade(again)
+        model = self.from_content(content, None if own is None else type(own))
+        for stage, restored in zip(self.stages, model.stages, strict=True):
+            stage.check_remade(restored)
         return content
 
     @classmethod
     def from_content(
         cls, content: Mapping[str, Any], network: type[nn.Module] | None = None
     ) -> Self:
-        """Makes a model of :meth:`content`, and of the class of a network of your own."""
+        """Restores a model from :meth:`content`, with the class of your own network, if any."""
         names, facts = content["label_names"], content["facts"]
         are_names = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if not are_names or len({*names}) != len(names) or not names:

@@ -1,4 +1,4 @@
-"""Stage: one step of a model on the way from inputs to decisions."""
+"""The base class of stages, the steps of a model from inputs to decisions."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from typing_extensions import Self
 from tg_mlc._names import register
 from tg_mlc.inference.flow import Flow
 
-#: Tensors by name: those that a program takes, and what its stages make of them.
+#: Tensors by name: the inputs of a program and the results of its stages.
 Values = dict[str, Tensor]
 State = Mapping[str, Any]  #: Tensors and plain data of a stage.
-NetworkClass: TypeAlias = "type[nn.Module] | None"  #: The class of a network of the user's own.
+NetworkClass: TypeAlias = "type[nn.Module] | None"  #: The class of a user's own network.
 
 
 class TensorStage(nn.Module):
-    """A stage in tensors alone, as a program takes it; this one changes nothing."""
+    """A stage that computes with tensors only, for exported programs. The base changes nothing."""
 
     def begin(self, values: Values) -> Values:
-        """Returns the tensors as the first stage takes them."""
+        """Returns the inputs of the first stage. All stages begin before the first one runs."""
         return values
 
     def forward(self, values: Values) -> Values:
-        """Returns the tensors as the next stage takes them, with ``logits`` or ``probability``."""
+        """Returns the inputs of the next stage, which may add ``logits`` or ``probability``."""
         return values
 
 
 class Stage(ABC):
-    """One step of a model, with what it has learned.
+    """One step of a model, with its learned state.
 
-    A new stage is a subclass in a file of its own. It is saved under the name of its class, and
-    every face of a model (Python, command line, server, estimators, exported programs) has it at
-    once.
+    A new stage is a subclass in its own file. It is saved under the name of its class, and works
+    in every interface of a model: Python, command line, server, estimators and exported programs.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -45,17 +44,17 @@ class Stage(ABC):
 
     @property
     def takes_given(self) -> bool:
-        """Whether given labels change what the stage computes of other labels."""
+        """Whether given labels change the stage's results for other labels."""
         return False
 
     def begin(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
         """Checks and prepares a flow of samples and given labels, before any stage computes."""
 
     def prepare(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
-        """Computes what given labels do not change, before several calls of :meth:`apply`."""
+        """Computes what does not depend on given labels, once before calls of :meth:`apply`."""
 
     def terms(self, flow: Flow) -> dict[str, Tensor] | None:
-        """Returns terms by name that sum to the logits of the stage; :obj:`None` if it has none.
+        """Returns terms by name whose sum is the logits; :obj:`None` if the stage has no terms.
 
         Args:
             flow (Flow): The flow as :meth:`apply` takes it.
@@ -67,7 +66,7 @@ class Stage(ABC):
         """Runs the stage on the flow, in place."""
 
     def module(self) -> TensorStage:
-        """Returns the same computation with tensors alone; raises ValueError if there is none."""
+        """Returns the stage as a module of tensors. Raises ValueError if that is impossible."""
         return TensorStage()
 
     @abstractmethod
@@ -77,16 +76,16 @@ class Stage(ABC):
     @classmethod
     @abstractmethod
     def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
-        """Makes a stage of its state.
+        """Restores a stage from its state.
 
         Args:
             state (dict): The result of :meth:`state_dict`.
             label_names (list[str]): The labels of the model.
-            network (type, optional): The class of a network of the user's own.
+            network (type, optional): The class of a user's own network.
         """
 
     def check_remade(self, remade: Self) -> None:  # noqa: B027 - by default, nothing
-        """Raises ValueError if a stage made of this one's state computes something else."""
+        """Raises ValueError if the stage restored from this state gives different results."""
 
     def to(self, device: torch.device | str) -> None:  # noqa: B027 - by default, nothing
         """Moves the stage to a device."""

@@ -1,4 +1,4 @@
-"""Metrics and thresholds. A NaN target is unknown: it is left out everywhere."""
+"""Metrics and thresholds. NaN targets are unknown labels, which all metrics ignore."""
 
 from tg_mlc.metrics.decisions import (
     DECISION_METRICS,

@@ -1,4 +1,4 @@
-"""Reads targets, scores and decisions once, so that every metric can trust them."""
+"""Reads and checks targets, scores and decisions once for all metrics."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Entries observed and positive, which implies observed, of [num_samples, num_labels]."""
+    """Positive and observed entries, [num_samples, num_labels]. All positive ones are observed."""
 
     positive: BoolArray
     observed: BoolArray
 
 
 def read_targets(y: ArrayLike, name: str = "y_true") -> Targets:
-    """Splits a matrix of 0, 1 and NaN (unknown) into what is positive and what is observed."""
+    """Returns the positive and the observed entries of a matrix of 0, 1 and NaN (unknown)."""
     values = read_matrix(y, name)
     observed, positive = ~np.isnan(values), values == 1.0
     _check_entries(name, values, positive | (values == 0.0) | ~observed, "0, 1 or NaN (unknown)")
@@ -49,7 +49,7 @@ def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
 
 
 def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) -> FloatArray:
-    """Returns a non-empty float64 matrix, which has to have the shape of the targets, if given."""
+    """Returns a non-empty float64 matrix, after a check that it has the shape of any targets."""
     matrix, expected = read_array(values), ""
     if matrix.ndim != 2 or matrix.size == 0:
         expected = f"{name!r} of shape [num_samples, num_labels], not empty"
@@ -68,7 +68,7 @@ def read_array(values: ArrayLike) -> FloatArray:
 
 
 def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
-    """Refuses logits where thresholds are probabilities: the mistake would go unnoticed."""
+    """Raises ValueError for logits if thresholds are probabilities; else returns the scores."""
     low, high = scores.min(), scores.max()
     if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
         got = f"scores from {low:.3g} to {high:.3g}"

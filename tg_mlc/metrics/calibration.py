@@ -1,4 +1,4 @@
-"""Calibration: how far probabilities differ from frequencies, and functions that correct them."""
+"""Calibration errors of probabilities, and functions that calibrate probabilities."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tg_mlc.metrics._inputs import (
     read_targets,
 )
 
-NUM_BINS = 15  #: number of bins of equal width, as is usual
-#: Labels with fewer known positives, or negatives, share the function that calibrates them.
+NUM_BINS = 15  #: number of bins of equal width, a common choice
+#: Labels with fewer known positives or negatives share one calibration function.
 MIN_OWN = 30
 NUM_FOLDS = 5
-_LEAST = 1e-9  # The least probability, so that logits are finite.
+_LEAST = 1e-9  # The smallest probability, chosen so that logits are finite.
 
 
 @dataclass(frozen=True)
 class Reliability:
     """Calibration errors of the probabilities of known entries; ``to_svg()`` draws them."""
 
-    #: The expected calibration error of each label: the mean distance of mean probability and share
-    #: of positives in bins of equal width, weighted by entries; NaN if all entries are unknown.
+    #: The expected calibration error of each label: the mean over bins, weighted by entries, of the
+    #: distance between mean probability and share of positives; NaN if all entries are unknown.
     ece: list[float]
-    brier: list[float]  #: the mean squared distance of probabilities and targets of each label
-    #: mean probability, share of positives and entries of each bin with any, of all labels together
+    brier: list[float]  #: the mean squared error of the probabilities of each label
+    #: (mean probability, share of positives, number of entries) per bin that has entries
     bins: list[tuple[float, float, int]]
 
     @classmethod
@@ -64,7 +64,7 @@ class Reliability:
         return {k: [None if np.any(np.isnan(x)) else x for x in values] for k, values in fields}
 
     def to_svg(self) -> str:
-        """Draws frequencies over mean probabilities; the area of a dot is its bin's entries."""
+        """Draws frequencies over mean probabilities; areas of dots show entries per bin."""
         largest = max((n for *_, n in self.bins), default=1)
         radii = [1.5 + 6 * (n / largest) ** 0.5 for *_, n in self.bins]
         means = zip(self.bins, radii, strict=True)
@@ -87,16 +87,16 @@ class Reliability:
 
 
 class Calibration(nn.Module):
-    r"""Maps logits by increasing functions, to probabilities that agree with frequencies.
+    r"""Maps logits by increasing functions, so that probabilities agree with frequencies.
 
     The log loss in five-fold cross-validation chooses temperature scaling (:math:`a z`), Platt's
-    function (:math:`a z + b`), isotonic regression joined by lines, or, unless one is better by
-    more than a standard error, the identity. Labels with fewer than 30 known positives, or
-    negatives, share one.
+    function (:math:`a z + b`), linearly interpolated isotonic regression, or the identity
+    unless another method is better by more than a standard error. Labels with fewer than 30 known
+    positives or negatives share one function.
 
     Args:
         methods (Sequence[str]): The method of each label.
-        num_knots (int, optional): The number of bends of a function. (default: :obj:`0`)
+        num_knots (int, optional): The largest number of knots of a function. (default: :obj:`0`)
     """
 
     scale: Tensor
@@ -115,13 +115,13 @@ class Calibration(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Returns calibrated logits :math:`(N, L)`."""
         mapped = self.scale * logits + self.shift
-        # By index, because an iteration over no rows cannot be exported.
+        # An index is used, because an iteration over zero rows cannot be exported.
         for i in range(len(self.knots)):
             mapped = mapped + self.bends[i] * (logits - self.knots[i]).relu()
         return mapped
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 stay what they are."""
+        """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 are unchanged."""
         mapped = self(torch.logit(scores.double(), torch.finfo(scores.dtype).eps)).sigmoid()
         return torch.where((scores > 0) & (scores < 1), mapped, scores)
 
@@ -158,7 +158,7 @@ class Calibration(nn.Module):
         return calibration
 
 
-# A function is the weights of one, of the logit, and of what exceeds each of its knots.
+# Weights and knots of max(0, logit - knot). The first two weights are intercept and slope.
 _Fitted = tuple[FloatArray, FloatArray]
 _IDENTITY: _Fitted = np.array([0.0, 1.0]), np.empty(0)
 
@@ -170,7 +170,7 @@ def _losses(fitted: _Fitted, z: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
-    from scipy.optimize import minimize  # takes long to import
+    from scipy.optimize import minimize  # This import is slow.
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
         away, slope = weights - _IDENTITY[0], expit(weights[0] + weights[1] * z) - y
@@ -182,13 +182,13 @@ def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
 
 
 def _isotonic(z: FloatArray, y: FloatArray) -> _Fitted:
-    """Means of pooled neighbours, joined by lines; outside of them, the slope is 1."""
+    """Fits isotonic regression, interpolated linearly, with slope 1 outside of its range."""
     order, edge = np.argsort(z, kind="stable"), 0.5 / len(y)
     means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
     shares, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
     knots = np.bincount(block, z[order]) / sizes
-    kept = np.append(True, np.diff(knots) > _LEAST)
-    knots, values = knots[kept], logit(np.clip(shares[kept], edge, 1 - edge))
+    is_distinct = np.append(True, np.diff(knots) > _LEAST)
+    knots, values = knots[is_distinct], logit(np.clip(shares[is_distinct], edge, 1 - edge))
     bends = np.diff(np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]]))
     return np.concatenate([[values[0] - knots[0], 1.0], bends]), knots
 
@@ -204,7 +204,7 @@ _FITS: dict[str, Callable[[FloatArray, FloatArray], _Fitted]] = {
 def _chosen(
     row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray
 ) -> tuple[str, FloatArray, FloatArray]:
-    """The function that does best on folds that it was not fitted to, fitted to all."""
+    """Returns the function with the least loss in cross-validation, fitted to all folds."""
     if len(np.unique(fold)) < NUM_FOLDS:
         return "identity", *_IDENTITY
     losses = {name: np.empty(len(z)) for name in _FITS}

@@ -1,4 +1,4 @@
-"""Thresholds with a guarantee: conformal prediction per label, or risk control per sample."""
+"""Thresholds with guaranteed coverage: conformal prediction per label, risk control per sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TINY = 1e-9  # Tolerance of (n + 1)(1 - coverage) in floating point.
 
 
 class Coverage(NamedTuple):
-    """The coverage that label sets have to reach."""
+    """The coverage that label sets have to reach, and its unit."""
 
     share: float  #: fraction of the labels that apply
     per: Per = "label"
@@ -30,7 +30,7 @@ class Coverage(NamedTuple):
         return f"coverage {self.share:g} per {self.per}"
 
     def check(self) -> None:
-        """Refuses shares outside of (0, 1)."""
+        """Raises ValueError if the share is not between 0 and 1."""
         check_choice("coverage_per", self.per, get_args(Per))
         is_number = isinstance(self.share, (int, float)) and not isinstance(self.share, bool)
         if not is_number or not 0 < self.share < 1:
@@ -39,13 +39,13 @@ class Coverage(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The fewest scores that such a share can be promised by."""
+        """The smallest number of scores with which this share can be promised."""
         return math.ceil(1 / (1 - self.share) - 1 - _TINY)
 
 
 class ConformalThresholds:
-    r"""Thresholds whose label sets hold the labels that apply, for new samples that are
-    exchangeable with calibration samples, to which no part of the model was fitted.
+    r"""Thresholds whose label sets hold a promised fraction of true labels. New samples have to be
+    exchangeable with the calibration samples, to which no part of the model may be fitted.
 
     Per label, the threshold is the :math:`k`-th smallest score of the :math:`n` samples to which
     the label is known to apply, :math:`k = \lfloor (n + 1) \alpha \rfloor` for a coverage of
@@ -54,13 +54,13 @@ class ConformalThresholds:
 
     Per sample, the threshold :math:`\lambda` for all labels is the largest with
     :math:`(n \hat{R}(\lambda) + 1) / (n + 1) \le \alpha`, where :math:`\hat{R}` is the mean,
-    over the :math:`n` samples with labels that apply, of the fraction of these that score less
+    over the :math:`n` samples with present labels, of the fraction of these labels that score less
     (`"Conformal Risk Control" <https://arxiv.org/abs/2208.02814>`_). In expectation, sets miss at
-    most :math:`\alpha` of these labels. Unknown labels count nowhere.
+    most :math:`\alpha` of the present labels. Unknown labels are ignored.
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-        scores (Tensor or numpy.ndarray): Their probabilities :math:`(N, L)`.
+        scores (Tensor or numpy.ndarray): Probabilities :math:`(N, L)`.
 
     Raises:
         ValueError: If no label applies to any sample.
@@ -76,10 +76,10 @@ class ConformalThresholds:
         self.num_labels = targets.positive.shape[1]
 
     def tuner(self, coverage: Coverage, label_names: Sequence[str]) -> ThresholdTuner:
-        """The thresholds of a coverage.
+        """Returns the thresholds for a coverage.
 
         Raises:
-            ValueError: If the coverage is not between 0 and 1, or too few scores are there for it.
+            ValueError: If the coverage is not between 0 and 1, or there are too few scores for it.
         """
         coverage.check()
         per_label = coverage.per == "label"
@@ -99,7 +99,7 @@ class ConformalThresholds:
             tuner.thresholds = np.where(allowed > 0, self.score[order][index], 0.0)
         else:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
-            # The number of samples that are missed if all scores up to each are.
+            # The sum over samples of missed fractions, if the lowest scores are missed in order.
             missed = np.cumsum(1 / sizes[self.row[order]])
             budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
             index = np.searchsorted(missed, budget + _TINY, side="right")
@@ -112,12 +112,12 @@ class ConformalThresholds:
         return tuner
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the scores of what applies, with their samples and labels."""
+        """Returns the scores of present labels, with the indices of samples and labels."""
         return dict(vars(self))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes them of their state, whose parts have to agree."""
+        """Restores thresholds from a state, and checks that its parts agree."""
         thresholds = cls.__new__(cls)
         thresholds.num_labels = size = int(state["num_labels"])
         arrays = [np.asarray(state[name]) for name in ("row", "label", "score")]

@@ -1,4 +1,4 @@
-"""Metrics of 0/1 decisions over observed labels: subset and Hamming accuracy, three kinds of F1."""
+"""Metrics of decisions over observed labels: subset accuracy, Hamming accuracy and three F1s."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tg_mlc.metrics._inputs import (
 ZeroDivision = Literal[0, 1, "drop"]
 ZeroDivisions = ZeroDivision | Mapping[str, ZeroDivision] | None
 
-#: The value of an F1 if there is neither a positive nor a prediction.
+#: The value of an F1 without positives and predicted positives.
 DEFAULT_ZERO_DIVISION: dict[str, ZeroDivision] = {"f1_samples": 1, "f1_micro": 0, "f1_macro": 0}
 SAMPLES, LABELS = 0, 1
 #: The decision metrics, and whether each counts per sample or per label.
@@ -34,7 +34,7 @@ DECISION_METRICS = {
 
 
 def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The share of samples with observed labels for which all of these are right.
+    """The fraction of samples whose observed labels are all right.
 
     Args:
         y_true (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -47,33 +47,33 @@ def subset_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 
 def hamming_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """The fraction of observed entries that are right; as :func:`subset_accuracy` otherwise."""
+    """The fraction of observed entries that are right. Arguments as in :func:`subset_accuracy`."""
     return _measure("hamming_accuracy", y_true, y_pred)
 
 
 def example_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 1) -> float:
-    """The mean F1 of samples with observed labels (f1_samples).
+    """The mean F1 over samples with observed labels (f1_samples).
 
     Args:
-        y_true, y_pred: As in :func:`subset_accuracy`, with its errors.
-        zero_division (0, 1 or "drop", optional): The F1 without positives and predictions;
-            :obj:`"drop"` ignores it, and gives NaN if nothing is left. (default: :obj:`1`)
+        y_true, y_pred: As in :func:`subset_accuracy`, with the same errors.
+        zero_division (0, 1 or "drop", optional): The F1 of samples without positives and predicted
+            positives; :obj:`"drop"` skips them (NaN if all are skipped). (default: :obj:`1`)
     """
     return _measure("f1_samples", y_true, y_pred, zero_division)
 
 
 def micro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The F1 of all observed entries together; arguments as in :func:`example_f1`."""
+    """The F1 over all observed entries. Arguments as in :func:`example_f1`."""
     return _measure("f1_micro", y_true, y_pred, zero_division)
 
 
 def macro_f1(y_true: ArrayLike, y_pred: ArrayLike, *, zero_division: ZeroDivision = 0) -> float:
-    """The mean F1 of labels with observed entries; arguments as in :func:`example_f1`."""
+    """The mean F1 over labels with observed entries. Arguments as in :func:`example_f1`."""
     return _measure("f1_macro", y_true, y_pred, zero_division)
 
 
 class Counts(NamedTuple):
-    """Counts per sample or per label over observed entries; a leading axis is thresholds."""
+    """Counts over observed entries per sample or label. A leading axis holds thresholds."""
 
     hits: IntArray  # [..., num_items]
     predicted: IntArray  # [..., num_items]
@@ -82,20 +82,20 @@ class Counts(NamedTuple):
 
     @property
     def wrong(self) -> IntArray:
-        """Wrong decisions [..., num_items]."""
+        """The number of wrong decisions [..., num_items]."""
         return self.predicted + self.positive - 2 * self.hits
 
 
 def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
-    """Counts per sample (``per=SAMPLES``) or per label (``per=LABELS``)."""
+    """Returns counts per sample (``per=SAMPLES``) or per label (``per=LABELS``)."""
     (positive, observed), axis = targets, 1 - per
     hits, predicted = (decisions & positive).sum(axis), (decisions & observed).sum(axis)
     return Counts(hits, predicted, positive.sum(axis), observed.sum(axis))
 
 
 class GridCounts:
-    """The counts at every threshold of an increasing grid, from one pass over the scores. The grid
-    [num_thresholds] serves all labels, or each has its own row [num_labels, num_thresholds].
+    """The counts at every threshold of an increasing grid, from one pass over the scores. Labels
+    share a grid [num_thresholds], or each has its own row of [num_labels, num_thresholds].
     """
 
     def __init__(
@@ -120,13 +120,13 @@ class GridCounts:
         items = np.expand_dims(np.arange(num_items), 1 - per)
         bins = (self.reached + num_bins * items)[where]
         histogram = np.bincount(bins, minlength=num_items * num_bins).reshape(num_items, num_bins)
-        # Bin g holds what reaches exactly g thresholds, so threshold g (from 0) is reached by the
-        # bins above g.
+        # Bin g counts scores that reach exactly g thresholds, so scores in bins above g reach
+        # threshold g (counted from 0).
         return histogram[:, :0:-1].cumsum(axis=1)[:, ::-1].T
 
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
-    """Completes one choice for all F1s, or choices by name, with the defaults."""
+    """Returns the choice of each F1 from one choice for all, or from choices by name."""
     named = {} if zero_division is None else zero_division
     if not isinstance(named, Mapping):
         named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
@@ -156,17 +156,17 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
         return f1_per_item(pooled, zero_division)
     exact = name == "subset_accuracy"
     values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)
-    kept = (counts.observed > 0) & ~np.isnan(values)
-    number = np.asarray(kept.sum(axis=-1))
+    counted = (counts.observed > 0) & ~np.isnan(values)
+    number = np.asarray(counted.sum(axis=-1))
     mean = np.full(number.shape, np.nan)
-    np.divide(np.where(kept, values, 0.0).sum(axis=-1), number, out=mean, where=number > 0)
+    np.divide(np.where(counted, values, 0.0).sum(axis=-1), number, out=mean, where=number > 0)
     return mean
 
 
 def value_of(
     name: str, targets: Targets, decisions: BoolArray, zero_division: Mapping[str, ZeroDivision]
 ) -> float:
-    """Returns the value of a metric, given what :func:`resolve_zero_division` returned."""
+    """Returns the value of a metric. :func:`resolve_zero_division` makes the last argument."""
     counts = count(targets, decisions, DECISION_METRICS[name])
     return float(values_of(name, counts, zero_division.get(name, 0)))
 

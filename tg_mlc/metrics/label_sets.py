@@ -28,21 +28,21 @@ from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, va
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _EDGE = 1e-4
-_CHUNK = 2**24  # likelihoods at a time
+_CHUNK = 2**24  # likelihoods per chunk of samples
 _NEVER = -1e9  # log-likelihood
 
 
 class LabelSets:
-    r"""Decides by the label sets that training samples have.
+    r"""Decides for whole label sets, by their probability and frequency in training samples.
 
     .. math::
         \log P(Y) = \sum_{i \in Y} \log p_i + \sum_{i \notin Y} \log (1 - p_i) + \gamma \log n_Y +
         \textrm{const}
 
     for each set :math:`Y` of :math:`n_Y` training samples, with probabilities within
-    :math:`[10^{-4}, 1 - 10^{-4}]`, so that no label outvotes all others. The likeliest set
+    :math:`[10^{-4}, 1 - 10^{-4}]`, so that no single label decides alone. The likeliest set
     maximises subset accuracy (Dembczyński et al. 2012, doi:10.1007/s10994-012-5285-8). For
-    :obj:`"f1_samples"`, the decision is the set, seen or not, whose expected F1 is highest
+    :obj:`"f1_samples"`, the decision is the set of labels, new or not, with the highest expected F1
     (Waegeman et al. 2014, *On the Bayes-Optimality of F-Measure Maximizers*).
 
     .. code-block:: python
@@ -51,14 +51,14 @@ class LabelSets:
         y_pred = sets.predict(scores_test)
 
     Args:
-        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)`; samples with NaN are left out.
+        y_train (Tensor or numpy.ndarray): Targets :math:`(N, L)`; samples with NaN are skipped.
         prior (float, optional): The strength :math:`\gamma` of frequencies. (default: :obj:`0.0`)
         metric (str, optional): One of :obj:`DECISION_METRICS`; all but :obj:`"f1_samples"` take the
             likeliest set. (default: :obj:`"subset_accuracy"`)
 
     Attributes:
         sets (scipy.sparse.csr_array): The label sets :math:`(S, L)`.
-        counts (numpy.ndarray): How many training samples have each, of shape :math:`(S)`.
+        counts (numpy.ndarray): The number of training samples per set :math:`(S)`.
         best_value (float): The value of the metric on validation data, after :meth:`tuned`.
 
     Raises:
@@ -80,7 +80,7 @@ class LabelSets:
         self.sets = sp.csr_array(rows[first], dtype=np.float64)
         self.prior, self.metric = prior, metric
         self.best_value: float | None = None
-        self._own = np.full(len(known), -1)  # the set of each training sample
+        self._own = np.full(len(known), -1)  # index of each sample's set, or -1
         self._own[known] = own.ravel()
 
     @classmethod
@@ -108,7 +108,7 @@ class LabelSets:
         return sets.choose(values)
 
     def choose(self, values: Sequence[float]) -> Self:
-        """Takes the first of the best :obj:`PRIORS` by their values."""
+        """Sets the prior to the first of :obj:`PRIORS` with the best value."""
         best = int(np.argmax(values))
         self.prior, self.best_value = PRIORS[best], float(values[best])
         return self
@@ -117,7 +117,7 @@ class LabelSets:
         """Returns decisions 0 and 1 for probabilities :math:`(N, L)`, as a tensor or an array.
 
         Raises:
-            ValueError: If there is another number of labels, or scores are no probabilities.
+            ValueError: If the number of labels differs, or scores are not probabilities.
         """
         decisions = self.decide(read_matrix(scores, "scores"), [self.prior])[0].astype(np.int64)
         if isinstance(scores, Tensor):
@@ -127,7 +127,7 @@ class LabelSets:
     def decide(
         self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
     ) -> list[BoolArray]:
-        """Decisions :math:`(N, L)` for each prior; training samples ignore their own sets."""
+        """Returns decisions :math:`(N, L)` per prior. Training samples skip their own counts."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
             message = f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
@@ -144,33 +144,33 @@ class LabelSets:
                     known = np.flatnonzero(self._own[rows] >= 0)
                     own = self._own[rows][known]
                     others = self.counts[own] - 1
-                    there = likelihood[known, own] + prior * np.log(np.maximum(others, 1))
-                    values[known, own] = np.where(others > 0, there, _NEVER)
+                    value = likelihood[known, own] + prior * np.log(np.maximum(others, 1))
+                    values[known, own] = np.where(others > 0, value, _NEVER)
                 decisions[rows] = self._best(values)
         return decided
 
     def _best(self, values: FloatArray) -> BoolArray:
-        """The best decisions, given log-values ``[num_samples, num_sets]`` of label sets."""
+        """Returns the best decisions for log-values ``[num_samples, num_sets]`` of label sets."""
         if self.metric != "f1_samples":
             return np.asarray(self.sets[values.argmax(axis=1)].toarray() > 0)
         probability = softmax(values, axis=1)
         sizes = self.sets.sum(axis=1)
         decisions = np.zeros((len(values), self.sets.shape[1]), dtype=bool)
-        best = probability[:, sizes == 0].sum(axis=1)  # the expected F1 of no label
+        best = probability[:, sizes == 0].sum(axis=1)  # the expected F1 of the empty set
         groups = np.unique(sizes[sizes > 0])
         if not len(groups):
             return decisions
-        # The probability of each label within sets of each size gives what it adds for k labels.
+        # P(label is in the set, size of the set) gives a label's share of the expected F1.
         masks = [sizes == size for size in groups]
         products = [(self.sets[mask].T @ probability[:, mask].T).T for mask in masks]
-        jointly = np.stack(products, axis=-1)
+        joint = np.stack(products, axis=-1)
         for k in range(1, int(groups[-1]) + 1):
-            worth = jointly @ (2 / (groups + k))
-            chosen = np.argpartition(-worth, k - 1, axis=1)[:, :k]
-            value = np.take_along_axis(worth, chosen, axis=1).sum(axis=1)
-            better = np.flatnonzero(value > best)
-            best[better], decisions[better] = value[better], False
-            decisions[better[:, None], chosen[better]] = True
+            contributions = joint @ (2 / (groups + k))
+            labels = np.argpartition(-contributions, k - 1, axis=1)[:, :k]
+            value = np.take_along_axis(contributions, labels, axis=1).sum(axis=1)
+            rows = np.flatnonzero(value > best)
+            best[rows], decisions[rows] = value[rows], False
+            decisions[rows[:, None], labels[rows]] = True
         return decisions
 
     def state_dict(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class LabelSets:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes label sets of what :meth:`state_dict` returned."""
+        """Restores label sets from the result of :meth:`state_dict`."""
         labels, sizes, counts = (np.asarray(state[name]) for name in ("labels", "sizes", "counts"))
         rows = (np.ones(len(labels)), labels, np.append(0, sizes.cumsum()))
         sets = sp.csr_array(rows, shape=(len(sizes), state["num_labels"]))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Differences of metrics that are no larger come from the order of sums.
+#: Differences of metrics up to this size are rounding errors.
 ROUNDING = 1e-12
 
 
@@ -17,7 +17,7 @@ class Difference(NamedTuple):
     mean: float
     low: float
     high: float
-    p: float | None  #: None for a single split, and where the difference is the same for all
+    p: float | None  #: None for a single split, and if the difference is the same in all splits
 
 
 def corrected_difference(
@@ -27,19 +27,19 @@ def corrected_difference(
     level: float = 0.95,
 ) -> Difference:
     r"""The corrected resampled t-test of the `"Inference for the Generalization Error"
-    <https://doi.org/10.1023/A:1024068626366>`_ paper, whose variance allows for samples that splits
-    share,
+    <https://doi.org/10.1023/A:1024068626366>`_ paper. Its variance takes into account that splits
+    share samples,
 
     .. math::
         \sigma^2 = \left( \frac{1}{n} + \frac{n_\textrm{test}}{n_\textrm{train}} \right) s^2
 
     Args:
         difference (numpy.ndarray): The difference of a metric for each split :math:`(n)`.
-        test_share, train_share (float, optional): The shares of samples, or their numbers; a
+        test_share, train_share (float, optional): Fractions or numbers of samples. A
             :obj:`test_share` of 0 gives the usual t-test. (default: :obj:`0.1` and :obj:`0.8`)
-        level (float, optional): The level of the interval. (default: :obj:`0.95`)
+        level (float, optional): The confidence level of the interval. (default: :obj:`0.95`)
     """
-    from scipy.stats import t as student_t  # takes long to import
+    from scipy.stats import t as student_t  # This import is slow.
 
     values = np.asarray(difference, dtype=float)
     n, mean = len(values), float(values.mean())
@@ -54,7 +54,7 @@ def corrected_difference(
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (`Holm 1979 <https://www.jstor.org/stable/4615733>`_)."""
+    """P-values with the correction of `Holm 1979 <https://www.jstor.org/stable/4615733>`_."""
     order = np.argsort(p)
     stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
     return [float(value) for value in stepwise[np.argsort(order)]]

@@ -1,4 +1,4 @@
-"""Evaluation of a set of scores: all metrics of all labels together, and of each label."""
+"""Evaluation of scores: all metrics over all labels, and metrics per label."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from tg_mlc.metrics.thresholds import Decider, ThresholdTuner, decide
 
 Threshold = float | Decider | ArrayLike
 
-_SHOWN = 20  # names of labels that a report leaves out or counts by convention
+_SHOWN = 20  # Maximum number of label names in a note of a report.
 
 
 @dataclass
 class Scored:
-    """Targets with the scores of a model, and what several metrics of them share."""
+    """Targets and scores of a model, with cached results that several metrics share."""
 
     targets: Targets
     scores: FloatArray
@@ -60,17 +60,17 @@ class Scored:
 
     @cached_property
     def reliability(self) -> Reliability | None:
-        """How well probabilities agree with frequencies; :obj:`None` if the scores are none."""
+        """The calibration errors of probabilities; :obj:`None` for other scores."""
         are_probabilities = self.scores.min() >= 0 and self.scores.max() <= 1
         return Reliability.of(self.targets, self.scores) if are_probabilities else None
 
     def mean_reliability(self, name: str) -> float:
-        """The mean of a value of :attr:`reliability` over labels."""
+        """Returns the mean over labels of one field of :attr:`reliability`."""
         values = None if self.reliability is None else vars(self.reliability)[name]
         return np.nan if values is None else mean_of_defined(np.array(values))
 
 
-#: The metrics of scores by name. A new metric is one entry: every evaluation has it.
+#: The metrics of scores by name. Every evaluation computes all of them.
 SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
     "roc_auc_micro": lambda scored: scored.pooled[0],
     "roc_auc_macro": lambda scored: mean_of_defined(scored.areas[0]),
@@ -87,19 +87,19 @@ class Evaluation:
 
     values: dict[
         str, float
-    ]  #: by name, those of DECISION_METRICS and SCORE_METRICS; NaN if undefined
-    #: that of each metric that has one; a list if there is one per label; none if label sets decide
+    ]  #: the values of DECISION_METRICS and SCORE_METRICS by name; NaN if undefined
+    #: by metric, its threshold, or a list of thresholds per label; metrics of label sets have none
     thresholds: dict[str, float | list[float]]
-    #: names of the labels with one observed class, which means of areas over labels leave out
+    #: names of the labels with one observed class, which macro averages of areas skip
     undefined: list[str]
-    #: names of the labels without positives and predictions, which f1_macro counts by convention
+    #: names of the labels without positives and predictions; their F1 is zero_division
     undefined_f1: list[str]
-    #: what each F1 counts as where there are neither positives nor predictions
+    #: the value of each F1 without positives and predictions
     zero_division: dict[str, ZeroDivision]
     num_samples: int
     num_labels: int
-    num_unknown: int  #: entries whose label is unknown, left out everywhere
-    reliability: Reliability | None = None  #: of probabilities; of other scores, none
+    num_unknown: int  #: the number of unknown entries, which all metrics ignore
+    reliability: Reliability | None = None  #: None if scores are not probabilities
 
     def __getitem__(self, metric: str) -> float:
         return self.values[metric]
@@ -124,7 +124,7 @@ class Evaluation:
 
     @property
     def notes(self) -> list[str]:
-        """Which labels a mean over labels leaves out, or counts by convention, in sentences."""
+        """Returns sentences on labels that macro averages skip or count by convention."""
         notes, of_labels = [], f"of {self.num_labels} labels"
         if self.undefined:
             means = "roc_auc_macro and average_precision_macro"
@@ -161,17 +161,17 @@ def evaluate(
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
         scores (Tensor or numpy.ndarray): Scores :math:`(N, L)` on the scale of thresholds.
-        thresholds (float, Tensor, ThresholdTuner, LabelSets or dict, optional): A number, one per
-            label, a fitted tuner, or label sets, for all metrics or, in a dictionary, for each.
+        thresholds (float, Tensor, ThresholdTuner, LabelSets or dict, optional): A number, a number
+            per label, a fitted tuner, or label sets; or a dictionary of these by metric.
             (default: :obj:`None`, 0.5 for all)
         label_names (Sequence[str], optional): Names for the report.
-            (default: the numbers of the labels)
-        zero_division (0, 1, "drop" or dict, optional): The F1 without positives and predictions,
-            for all or by name. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
+            (default: the indices of the labels)
+        zero_division (0, 1, "drop" or dict, optional): The F1 without positives and predictions, or
+            a dictionary by metric. (default: 1 for f1_samples, 0 for f1_micro and f1_macro)
 
     Raises:
         ValueError: If shapes disagree, a value is not allowed, no label is observed, a threshold is
-            missing, or scores are no probabilities where thresholds are.
+            missing, or thresholds are probabilities but scores are not.
         RuntimeError: If a tuner is not fitted.
     """
     targets = read_targets(y, "y")
@@ -221,8 +221,8 @@ def metrics_per_label(
 ) -> tuple[dict[str, FloatArray], Reliability]:
     """Returns metrics of every label :math:`(L)` by name, and the reliability of all labels.
 
-    A label is calibrated if its share, the fraction of samples to which it applies, equals its mean
-    probability. Values are NaN for labels that are never known, areas also with only one class.
+    Shares are the fractions of samples to which labels apply; calibrated probabilities have these
+    means. Values are NaN for labels that are never known; areas also if only one class is observed.
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.

@@ -1,4 +1,4 @@
-"""Thresholds, or label sets, that turn scores into decisions, chosen on validation data."""
+"""Thresholds and label sets, chosen on validation data, that turn scores into decisions."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ from tg_mlc.metrics.label_sets import PRIORS, LabelSets
 
 Method = Literal["shared", "per_label", "frequency", "rank", "cross_fitted"]
 
-#: 0.01 to 0.10 by 0.01 and 0.15 to 0.95 by 0.05, the grid of the LaMP, MPED and Graph2Graph papers.
+#: The grid of the LaMP, MPED and Graph2Graph papers: 0.01, ..., 0.10 and 0.15, 0.20, ..., 0.95.
 PAPER_GRID = tuple(percent / 100 for percent in (*range(1, 11), *range(15, 100, 5)))
-#: Steps of 0.01: many samples distinguish more than the papers' 27 thresholds.
+#: Steps of 0.01, finer than the papers' 27 thresholds, for many samples.
 FINE_GRID: tuple[float, ...] = tuple(percent / 100 for percent in range(1, 100))
 #: Strengths from one threshold for all labels to the thresholds of balanced classes.
 STRENGTHS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Predictions per positive, from 4 to 1/4 in steps of about 9%.
+#: Predicted positives per true positive, from 4 to 1/4 in steps of about 9%.
 RATES: tuple[float, ...] = tuple(2.0 ** (step / 8) for step in range(16, -17, -1))
 #: Labels with fewer positives have thresholds by rank for macro-F1.
 MIN_POSITIVES = 5
-#: Label sets are tried if at least this fraction of samples share theirs. Sets that hardly ever
-#: repeat are seldom right, and take minutes for hundreds of labels.
+#: Label sets are tried if at least this fraction of samples share their set with others. Sets that
+#: rarely repeat are seldom right, and take minutes for hundreds of labels.
 MIN_REPEATED = 0.25
 
-# Means of the same numbers may differ in the last digits; such thresholds are ties.
+# Values that differ by less are ties: means of the same numbers may differ by rounding.
 _TIE = 1e-12
 
 
 class ThresholdTuner:
-    r"""Chooses, on validation data, the least score that counts as positive.
+    r"""Chooses, on validation data, the lowest score that counts as positive.
 
-    One threshold for all labels maximises the metric. Thresholds per label maximise the F1 of their
-    label; where that is zero at every threshold, the label takes the threshold that is best for
-    all. Among equally good thresholds, the middle of their longest run is taken (the lower of two
-    middles, the lowest of equally long runs), which is least sensitive to changes of the scores.
+    A shared threshold maximises the metric. Per-label thresholds maximise the F1 of each label; a
+    label whose F1 is zero at every threshold gets the best shared threshold. Among equally good
+    thresholds, the middle of the longest run is chosen, because it is least sensitive to changes of
+    scores (the lower of two middles, the lowest of equally long runs).
 
     .. code-block:: python
 
@@ -75,14 +75,14 @@ class ThresholdTuner:
 
     Args:
         metric (str, optional): One of :obj:`DECISION_METRICS`. (default: :obj:`"f1_micro"`)
-        per_label (bool, optional): Whether labels have own thresholds. (default: :obj:`False`)
-        grid (Sequence[float], optional): The increasing candidates. (default: :obj:`PAPER_GRID`)
+        per_label (bool, optional): Whether labels have separate thresholds. (default: :obj:`False`)
+        grid (Sequence[float], optional): Increasing candidates. (default: :obj:`PAPER_GRID`)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
             (default: :obj:`None`)
 
     Attributes:
         thresholds (numpy.ndarray): The thresholds after :meth:`fit`, :math:`(1)` or :math:`(L)`.
-        best_value (float): The metric at the best threshold for all labels.
+        best_value (float): The metric at the best shared threshold.
 
     Raises:
         ValueError: If the metric is unknown or the grid is empty or not strictly increasing.
@@ -106,7 +106,7 @@ class ThresholdTuner:
 
     @property
     def threshold(self) -> float:
-        """The threshold for all labels. Raises a RuntimeError if there is none."""
+        """The shared threshold. Raises a RuntimeError if there is none."""
         thresholds = self.fitted()
         if self.per_label:
             expected = "one threshold for all labels"
@@ -117,7 +117,7 @@ class ThresholdTuner:
         """Chooses the thresholds.
 
         Args:
-            y, scores (Tensor or numpy.ndarray): Targets and scores :math:`(N, L)` of validation.
+            y, scores (Tensor or numpy.ndarray): Validation targets and scores :math:`(N, L)`.
 
         Raises:
             ValueError: If an argument is not allowed, or the metric is undefined everywhere.
@@ -131,7 +131,7 @@ class ThresholdTuner:
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
-            ValueError: If there is another number of labels, or scores are no probabilities.
+            ValueError: If the number of labels differs, or scores are not probabilities.
         """
         decisions = decide(check_scale(read_matrix(scores, "scores"), self.grid), self.fitted())
         if isinstance(scores, Tensor):
@@ -139,12 +139,12 @@ class ThresholdTuner:
         return decisions.astype(np.int64)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and thresholds as plain data, which a person can read."""
+        """Returns settings and thresholds as plain, readable data."""
         thresholds = None if self.thresholds is None else self.thresholds.tolist()
         return {**vars(self), "grid": list(self.grid), "thresholds": thresholds}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> Self:
-        """Takes settings and thresholds from :meth:`state_dict`, replacing those of this object.
+        """Replaces settings and thresholds by those of a :meth:`state_dict`.
 
         Raises:
             KeyError: If an entry is missing.
@@ -162,7 +162,7 @@ class ThresholdTuner:
         return f"{type(self).__name__}({options}, thresholds={self.thresholds})"
 
     def fit_counts(self, counts: GridCounts) -> Self:
-        """Chooses the thresholds from counts at every one of a grid."""
+        """Chooses the thresholds from counts at every threshold of the grid."""
         per = DECISION_METRICS[self.metric]
         values = values_of(self.metric, counts.per(per), self.zero_division)
         if np.isnan(values).all():
@@ -185,7 +185,7 @@ class ThresholdTuner:
         return self.thresholds
 
 
-#: Thresholds or label sets, which decide for a metric.
+#: Thresholds or label sets that decide for a metric.
 Decider = ThresholdTuner | LabelSets
 
 
@@ -201,34 +201,34 @@ def tune_thresholds(
     zero_division: ZeroDivisions = None,
     seed: int = 0,
 ) -> dict[str, Decider]:
-    r"""Chooses thresholds for every metric, as :func:`evaluate` takes them.
+    r"""Chooses thresholds for every metric, for :func:`evaluate`.
 
     .. code-block:: python
 
         tuners = tune_thresholds(y_val, scores_val, "frequency", y_train=y_train)
         print(evaluate(y_test, scores_test, tuners))
 
-    - ``"shared"``: one for all labels, as in the papers.
-    - ``"per_label"``: one for each label, which maximises its F1.
+    - ``"shared"``: one threshold for all labels, as in the papers.
+    - ``"per_label"``: one threshold per label, which maximises the label's F1.
     - ``"frequency"``: lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv
       2007.07314), :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log
       \pi_i - \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i`
       in training (one positive and one negative added). Validation chooses :math:`\theta` and
       :math:`\tau`, two numbers, where thresholds per label need :math:`L` and overfit rare labels.
-    - ``"rank"``: thresholds that predict each label as often as it occurs, times a rate that all
-      labels share: proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for
+    - ``"rank"``: thresholds that predict each label as often as it occurs, times a rate shared by
+      all labels: proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for
       Text Categorization" <https://doi.org/10.1145/383952.383975>`_ paper. Only the order of a
       label's scores counts, which suits labels with few positives.
-    - ``"cross_fitted"``: the method above that is best on the half of the samples to which it was
-      not fitted, then fitted to all. For macro-F1, labels with fewer than 5 positives have
-      thresholds by rank. Subset accuracy and the F1 of samples have :class:`LabelSets` where these
-      do better and at least a quarter of the samples share their set; the samples are then training
-      samples, with held-out scores.
+    - ``"cross_fitted"``: the best of the methods above in two-fold cross-validation, fitted to all
+      samples. For macro-F1, labels with fewer than 5 positives have thresholds by rank. Subset
+      accuracy and the F1 of samples use :class:`LabelSets` if these do better and at least a
+      quarter of the samples share their set; the samples then have to be training samples with
+      held-out scores.
 
     Args:
         y, scores (Tensor or numpy.ndarray): Targets :math:`(N, L)` (0, 1, or NaN for unknown) and
             held-out probabilities :math:`(N, L)`.
-        method (str, optional): One of the list. (default: :obj:`"shared"`)
+        method (str, optional): A method of this list. (default: :obj:`"shared"`)
         y_train (Tensor or numpy.ndarray, optional): Targets for ``"frequency"``.
             (default: :obj:`y`)
         metrics (Sequence[str], optional): Names of the metrics. (default: all)
@@ -244,8 +244,8 @@ def tune_thresholds(
         ValueError: If an argument is not allowed, or a metric is undefined at every threshold.
     """
     check_choice("method", method, get_args(Method))
-    usual = FINE_GRID if method == "cross_fitted" else PAPER_GRID
-    candidates = check_grid(usual if grid is None or method == "rank" else grid)
+    default = FINE_GRID if method == "cross_fitted" else PAPER_GRID
+    candidates = check_grid(default if grid is None or method == "rank" else grid)
     targets = read_targets(y, "y")
     matrix = check_scale(read_scores(scores, targets), candidates)
     if method == "cross_fitted":
@@ -274,7 +274,7 @@ def tune_thresholds(
 def _shifted_grids(
     grid: Sequence[float], trained: Targets, num_labels: int, strengths: Sequence[float]
 ) -> list[FloatArray]:
-    """The thresholds [num_labels, num_thresholds] at every strength, lower for rare labels."""
+    """Returns thresholds [num_labels, num_thresholds] per strength, lower for rare labels."""
     positive, observed = trained
     if not strengths:
         raise ValueError("Expected 'strengths' to hold at least one number (got none)")
@@ -283,19 +283,19 @@ def _shifted_grids(
         raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {got})")
     logs = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
     shifts = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
-    # A label without a shift has exactly the thresholds of the grid.
+    # Labels without a shift have exactly the grid's thresholds, without rounding errors.
     odds = logit(np.asarray(grid))
     return [np.where(shift == 0, np.asarray(grid), expit(odds + shift)) for shift in shifts]
 
 
 def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
-    """The threshold of a label at every rate, half-way between the scores of neighbouring ranks."""
+    """Returns a label's threshold at every rate, midway between scores of neighbouring ranks."""
     ordered = np.sort(scores) if len(scores) else np.ones(1)
     num_predicted = num_positives * np.array(RATES)
     last = len(ordered) - 1
     between = np.interp(last + 0.5 - num_predicted, np.arange(len(ordered)), ordered)
-    # Equal scores share the lower rank: a label of constant scores is not predicted for all
-    # samples.
+    # Ties with the first unpredicted score are not predicted either, so that labels with constant
+    # scores are not predicted for all samples.
     beyond = ordered[np.maximum(last - np.ceil(num_predicted).astype(int), 0)]
     above = np.where(num_predicted < len(ordered), np.nextafter(beyond, 2.0), between)
     return np.maximum(between, above)
@@ -309,13 +309,13 @@ def _cross_fitted(
     zero_division: ZeroDivisions,
     seed: int,
 ) -> dict[str, Decider]:
-    """Thresholds of the method that is best on the half it was not fitted to; or label sets."""
+    """Returns thresholds of the best method in two-fold cross-validation, or label sets."""
     values = np.where(targets.observed, targets.positive, np.nan)
     order = np.random.default_rng(seed).permutation(len(values))
     halves = (order[::2], order[1::2])
     tune = partial(tune_thresholds, metrics=metrics, zero_division=zero_division)
-    # The first of equally good methods is taken, so that those with few thresholds come first. All
-    # strengths would take twice the time.
+    # The first of equally good methods wins, so methods with few thresholds come first. Trying all
+    # strengths would take twice as long.
     methods: list[dict[str, Any]] = [
         {"grid": grid},
         {"method": "frequency", "grid": grid, "strengths": STRENGTHS[::2]},
@@ -357,7 +357,7 @@ def _cross_fitted(
 
 
 def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
-    """Returns where scores [num_samples, num_labels] reach one threshold, or one per label."""
+    """Returns where scores [num_samples, num_labels] reach a shared or per-label threshold."""
     if thresholds.shape not in {(), (1,), scores.shape[1:]}:
         got = f"shape {thresholds.shape}"
         raise ValueError(f"Expected one threshold or {scores.shape[1]}, one per label (got {got})")
@@ -367,7 +367,7 @@ def decide(scores: FloatArray, thresholds: FloatArray) -> BoolArray:
 
 
 def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
-    """Refuses candidates that do not increase."""
+    """Returns the candidates. Raises ValueError if they do not strictly increase."""
     values = tuple(map(float, grid))
     if not values or not all(low < high for low, high in pairwise(values)):
         raise ValueError(f"Expected 'grid' to be strictly increasing and not empty (got {values})")
@@ -375,7 +375,7 @@ def check_grid(grid: Sequence[float]) -> tuple[float, ...]:
 
 
 def _middle_of_best(values: FloatArray) -> int:
-    """The index in the middle of the longest run of maxima; NaN is never a maximum."""
+    """Returns the middle index of the longest run of maxima; NaN is never a maximum."""
     tied = values >= np.nanmax(values) - _TIE
     steps = np.diff(tied.astype(np.int8), prepend=0, append=0)
     starts, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)

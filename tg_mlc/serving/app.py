@@ -1,4 +1,4 @@
-"""The server: an application of FastAPI, run by uvicorn."""
+"""The server: a FastAPI application, run by uvicorn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tg_mlc.serving.requests import CONTENT, Limits, Request, read
 if TYPE_CHECKING:
     import fastapi
     from fastapi.responses import JSONResponse
-else:  # Its absence is an error that says what to install.
+else:  # If FastAPI is missing, the error says what to install.
     fastapi = require("fastapi", extra="serve")
     JSONResponse = require("fastapi.responses", extra="serve").JSONResponse
 
@@ -46,7 +46,7 @@ class _Statistics:
 
 
 class _Server:
-    """The models, and the functions that answer requests."""
+    """The models of a server, and the functions that answer requests."""
 
     def __init__(self, models: dict[str, Model], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
@@ -142,9 +142,9 @@ def make_app(
     """Makes the application.
 
     Args:
-        models (dict): The models by the names that requests give.
+        models (dict): The models by their names in requests.
         limits (Limits, optional): Limits of requests. (default: :obj:`None`, :class:`Limits`)
-        tokens (Sequence[str], optional): The tokens, one of which requests need; if there is none,
+        tokens (Sequence[str], optional): Each request needs one of these tokens; without tokens,
             all requests are answered. (default: :obj:`()`)
     """
     server = _Server(models, limits or Limits(), tokens)
@@ -173,21 +173,21 @@ def run(
     limits: Limits | None = None,
     drain: int = 30,
 ) -> None:
-    """Serves the models of folders until SIGTERM or an interruption, and then answers the requests
-    in progress.
+    """Serves the models of folders until SIGTERM or an interruption; requests in progress are still
+    answered.
 
     Args:
-        folders (Sequence[str]): The folders, whose names requests give.
+        folders (Sequence[str]): The folders. Their names are the models' names in requests.
         host (str, optional): The address to listen at. (default: :obj:`"127.0.0.1"`, this machine)
         port (int, optional): The port. (default: :obj:`8000`)
-        token_file (str, optional): A file with a token in each line, one of which requests need.
+        token_file (str, optional): A file with one token per line; each request needs one of them.
             (default: :obj:`None`)
         limits (Limits, optional): Limits of requests. (default: :obj:`None`)
-        drain (int, optional): Seconds that requests in progress get at the end.
+        drain (int, optional): Seconds in which requests in progress have to end.
             (default: :obj:`30`)
 
     Raises:
-        ValueError: If two folders have one name, or the file has no token.
+        ValueError: If two folders have the same name, or the file holds no token.
         OSError: If the port is taken.
     """
     uvicorn = require("uvicorn", extra="serve")
@@ -198,9 +198,9 @@ def run(
     if token_file is not None and not tokens:
         raise ValueError(f"Expected a token in each line of '{token_file}' (got none)")
     models = {name: load(folder) for name, folder in zip(names, folders, strict=True)}
-    # The first request should not wait for what is compiled and imported.
+    # A prediction now saves the first request from waiting for imports and compilation.
     for model in models.values():
-        with suppress(ValueError):  # Some kinds make up no inputs.
+        with suppress(ValueError):  # Some kinds of input have no examples.
             if model.kind is not None:
                 model.answer(model.kind.examples(2))
     config = uvicorn.Config(
@@ -209,7 +209,7 @@ def run(
         port,
         log_level="warning",
         server_header=False,
-        # Connections outlive those of load balancers, which would otherwise meet closed ones.
+        # The server keeps connections longer than load balancers, which may reuse them.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=drain,
     )
@@ -221,7 +221,7 @@ def run(
         if not server.started:
             got = "a port in use, or an address of another machine); choose another"
             raise OSError(f"Expected to listen at {address} (got {got}") from None
-        # uvicorn raises the signal to stop once more when all is done.
+        # At the end, uvicorn raises the stop signal once more.
 
 
 async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
@@ -248,7 +248,7 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
 
 
 def _explain(request: Request, model: Model, row: int) -> dict[str, Any]:
-    """Returns by how much the logit of each requested label falls without each component."""
+    """Returns how far the logit of each requested label falls without each component."""
     given = None if request.query.given is None else request.query.given[row : row + 1]
     raw = request.inputs[row : row + 1]
     try:

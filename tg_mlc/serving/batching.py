@@ -1,4 +1,4 @@
-"""Micro-batches: requests that wait at the same time are read one by one and computed together."""
+"""Micro-batches: waiting requests are read one by one and computed together."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """The model refuses a whole request; the message says why."""
+    """The error of a request that the model refuses; the message says why."""
 
-    status: int = 422  #: of the answer, as its headers
+    status: int = 422  #: the HTTP status of the answer
     headers: dict[str, str] | None = None
 
 
 class OverloadedError(RefusedError):
-    """More inputs wait than the limit says."""
+    """The error of a request if more inputs are waiting than the limit allows."""
 
     status, headers = 429, {"Retry-After": "1"}
 
 
 class _Waiting(NamedTuple):
-    """A request that waits for its answer."""
+    """A request that is waiting for its answer."""
 
     inputs: Any
     query: Query
@@ -44,13 +44,13 @@ class _Waiting(NamedTuple):
 
 
 class Batcher:
-    """Answers requests in a thread of the model. While a batch is computed, the next one gathers.
+    """Answers requests in one thread. Requests that arrive meanwhile form the next batch.
 
     Args:
         model (Model): The model.
-        limits (Limits): The largest number of inputs in a batch (unless a single request has more),
-            and of waiting inputs.
-        histograms (tuple): Histograms of the size and the seconds of a batch.
+        limits (Limits): The limits on inputs per batch, which a single request may exceed, and on
+            waiting inputs.
+        histograms (tuple): Histograms of the size of batches and of the seconds they take.
     """
 
     def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
@@ -92,7 +92,7 @@ class Batcher:
                     break
                 batch.append(waiting)
                 size += len(waiting.inputs)
-            # Some requests have given up by now.
+            # Some requests have been cancelled meanwhile.
             batch = [waiting for waiting in batch if not waiting.future.done()]
             answers = await loop.run_in_executor(self.thread, self._answer, batch) if batch else []
             self.num_waiting -= size
@@ -105,7 +105,7 @@ class Batcher:
                     waiting.future.set_exception(answer)
 
     def _answer(self, batch: Sequence[_Waiting]) -> list[Prediction | RefusedError]:
-        """Reads each request by itself, and computes requests of the same query together."""
+        """Reads requests one by one, and computes requests with equal queries together."""
         start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
         for index, waiting in enumerate(batch):
@@ -126,7 +126,7 @@ class Batcher:
         return [answers[index] for index in range(len(batch))]
 
     def _read(self, waiting: _Waiting) -> Reading:
-        """Reads a request with all its warnings; an error says that the model refuses it."""
+        """Reads a request with all its warnings; raises an error if the model refuses it."""
         reading = self.model.read(waiting.inputs)
         with collected_warnings() as messages:
             self.model.start(reading, waiting.query)
@@ -167,7 +167,7 @@ class Batcher:
 
 
 def _refusal(error: Exception) -> RefusedError:
-    """The message of an error; errors that no input should cause are logged, too."""
+    """Returns the refusal for an error. Errors that no input should cause are also logged."""
     if not isinstance(error, (ValueError, TypeError)):
         _log.warning("A request failed", exc_info=error)
     return RefusedError(str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""Requests: what a client sends, in JSON or CSV, within limits, as plain data."""
+"""Reads requests in JSON or CSV, and checks them against limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import fastapi
     import pydantic
     import pydantic_core
-else:  # Their absence is an error that says what to install.
+else:  # If a package is missing, the error says what to install.
     fastapi, pydantic = (require(name, extra="serve") for name in ("fastapi", "pydantic"))
     pydantic_core = require("pydantic_core", extra="serve")
 
@@ -27,7 +27,7 @@ Number: TypeAlias = int | float | None
 Input: TypeAlias = (
     str | list[str] | list[Number] | list[list[float]] | dict[str, str | bool | Number]
 )
-#: Any JSON, as the model says of each input by itself why it cannot be read.
+#: Any JSON is accepted, because the model reports a reason for each unreadable input.
 AnyInput: TypeAlias = Annotated[
     Any, pydantic.WithJsonSchema(pydantic.TypeAdapter(Input).json_schema())
 ]
@@ -73,18 +73,18 @@ CONTENT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what a server takes.
+    """Limits on the requests of a server.
 
     Args:
-        max_bytes (int, optional): Bytes in the body of a request. (default: :obj:`10000000`)
-        max_items (int, optional): Inputs of a request. (default: :obj:`1000`)
-        max_explained (int, optional): Inputs times labels of a request for explanations.
+        max_bytes (int, optional): Bytes per body of a request. (default: :obj:`10000000`)
+        max_items (int, optional): Inputs per request. (default: :obj:`1000`)
+        max_explained (int, optional): Inputs times explained labels per request.
             (default: :obj:`32`)
         max_seconds (float, optional): Seconds until a request is answered. (default: :obj:`30`)
-        max_waiting (int, optional): Inputs of all requests that wait for a model.
+        max_waiting (int, optional): Inputs of all requests that are waiting for a model.
             (default: :obj:`10000`)
         max_batch (int, optional): Inputs that are scored together. (default: :obj:`256`)
-        pause (float, optional): Seconds that a batch which is not full waits for requests.
+        pause (float, optional): Seconds that an incomplete batch waits for more requests.
             (default: :obj:`0.002`)
     """
 
@@ -99,7 +99,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Request:
-    """A well-formed request; the model checks its inputs and its query when it reads them."""
+    """A well-formed request. The model checks the inputs and the query later."""
 
     inputs: Any  #: a list of inputs, or a data frame of the rows of a CSV body
     query: Query
@@ -127,7 +127,7 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
             options: dict[str, Any] = {name: query[name] for name in names if name in query}
             options |= {"inputs": [], "explain": query.getlist("explain")}
             body = Body.model_validate(options)
-            # A large table takes seconds, in which the server has to answer others.
+            # Reading a large table takes seconds, so it must not block the event loop.
             file = bytes(content), query.get("delimiter"), _charset(content_type)
             inputs, messages = await asyncio.to_thread(read_csv, model, *file)
         else:
@@ -145,17 +145,17 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
 
 def _charset(content_type: str) -> str | None:
     match = re.search(r'charset="?([^";\s]+)', content_type)
-    # Files in UTF-8 may begin with a mark, which the reader of files takes off.
+    # The reader detects UTF-8 itself, and removes a byte order mark.
     return None if match is None or match[1].lower() in ("utf-8", "utf8") else match[1]
 
 
 def read_csv(
     model: Model, content: bytes, delimiter: str | None = None, encoding: str | None = None
 ) -> tuple[Any, list[str]]:
-    """Reads a CSV body as files are read.
+    """Reads a CSV body like a file.
 
     Returns:
-        tuple: The inputs of the model, and the warnings.
+        tuple: The inputs of the model, and the warnings of the reader.
 
     Raises:
         ValueError: If the body cannot be read, or lacks a column of the model.

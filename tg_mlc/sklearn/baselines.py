@@ -1,4 +1,4 @@
-"""The baselines as estimators with raw inputs, thresholds and all formats of labels."""
+"""Estimators of the baselines, with raw inputs, thresholds and all formats of labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OWN_OPTIONS = {"inputs": "auto", "threshold": 0.5}
 
 
 class BaselineScores(Features):
-    """Scores raw inputs, or matrices if there are no steps, by a baseline."""
+    """Computes the scores of a baseline for raw inputs, or for matrices if there are no steps."""
 
     def __init__(self, baseline: baselines.Baseline, view: Any, *steps: Preprocessor) -> None:
         super().__init__(*steps)
@@ -37,7 +37,7 @@ class BaselineScores(Features):
         super().apply(flow)
         X = flow.samples if self.view is None else self.view.matrix(flow.samples)
         scores = np.asarray(self.baseline.predict_proba(X), dtype=float)
-        # scikit-learn's checks refuse probabilities of 0 and 1.
+        # scikit-learn's estimator checks reject probabilities of exactly 0 and 1.
         flow.probabilities = torch.from_numpy(np.clip(scores, SMALLEST, 1 - SMALLEST))
 
     def state_dict(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class BaselineScores(Features):
 
 
 class BaselineEstimator(RawInputEstimator):
-    """Base of the baselines as estimators, with the arguments of the baseline and two more.
+    """Base class of the baselines' estimators. Each has two arguments more than its baseline.
 
     Texts, SMILES and DNA become matrices as in :func:`tg_mlc.auto`: weighted words, substructures
     (Morgan fingerprints) or k-mers.
@@ -83,7 +83,7 @@ class BaselineEstimator(RawInputEstimator):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fits the baseline to inputs and labels as of :meth:`LaMPClassifier.fit`."""
+        """Fits the baseline to inputs and labels as in :meth:`LaMPClassifier.fit`."""
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
         kind = kinds_by_form()[self.inputs_]
@@ -130,7 +130,7 @@ class ForestClassifier(BaselineEstimator, baseline=baselines.ForestBaseline):
 
 
 class LabelFrequencyClassifier(BaselineEstimator, baseline=baselines.LabelFrequency):
-    """The frequencies of labels, whatever the input, as a :class:`BaselineEstimator`."""
+    """The estimator of :class:`~tg_mlc.baselines.LabelFrequency`, which ignores inputs."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Base classes of the estimators: raw inputs, formats of labels, and one model."""
+"""Base classes of the estimators, which read raw inputs and all formats of labels."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.coverage import Per
 from tg_mlc.sklearn.label_form import SMALLEST, LabelForm
 
-# Fitted attributes that a folder holds; the last one is an array of names.
+# Fitted attributes that are saved in a folder; the last one is an array of names.
 _FITTED = ("inputs_", "metric_", "n_iter_", "_columns", "n_features_in_", "feature_names_in_")
 
 
 class RawInputEstimator(ClassifierMixin, BaseEstimator):
-    """Base of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a matrix,
-    sets or classes. All predictions are those of :attr:`model_`.
+    """Base class of classifiers of matrices, data frames, texts, SMILES and DNA, with labels as a
+    matrix, sets or classes. :attr:`model_` makes all predictions.
 
     Attributes:
         model_ (Model): The fitted model.
-        metric_ (str): The metric for which thresholds, or label sets, are best.
+        metric_ (str): The metric that thresholds or label sets maximise.
         inputs_ (str): The format of raw inputs, specified or inferred.
         n_features_in_ (int): The number of columns of a matrix.
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
@@ -55,7 +55,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The names (or indices) of labels, or the classes."""
+        """The names (or indices) of labels; for single-label targets, the classes."""
         return self._form.classes
 
     @property
@@ -76,18 +76,18 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
         Args:
             X (Any): Inputs.
-            given (Any, optional): Known labels, by names or as a matrix with NaN for unknown (see
-                :func:`~tg_mlc.data.given_labels`), which keep their values.
+            given (Any, optional): Known labels, by name or as a matrix with NaN for unknown (see
+                :func:`~tg_mlc.data.given_labels`). They keep their values in predictions.
                 (default: :obj:`None`)
             coherent (bool or LabelGraph, optional): Whether no label applies without its ancestors
-                in a hierarchy, that of the fit or another label graph.
+                in the hierarchy of the fit, or in a label graph that is passed here.
                 (default: :obj:`None`, :obj:`True` if the fit had a hierarchy)
             coverage, coverage_per (optional): The fraction of present labels that label sets have
                 to hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after
                 a fit with :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If an option does not suit the model, or each sample has one class.
+            ValueError: If the model does not support an option, or labels are classes.
         """
         query = {"given": given, "coherent": coherent}
         flow = self._ask(X, **query, coverage=coverage, coverage_per=coverage_per)
@@ -96,7 +96,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
     def predict_proba(
         self, X: Any, given: Any = None, coherent: bool | LabelGraph | None = None
     ) -> FloatArray:
-        """Returns the probabilities :math:`(N, L)` of all labels, or of classes, which sum to one.
+        """Returns the probabilities :math:`(N, L)` of labels. For classes, rows sum to one.
 
         Args:
             X, given, coherent (Any): As in :meth:`predict`. In coherent predictions, no label has a
@@ -106,15 +106,15 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._form.probabilities(flow.probabilities.double().numpy())
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Returns the log odds :math:`(N, L)` of labels minus those of their thresholds, which are
-        at least 0 for labels that apply; for two classes, those :math:`(N)` of the second.
+        """Returns the log odds :math:`(N, L)` of labels minus the log odds of their thresholds. The
+        difference is at least 0 for predicted labels. Two classes give :math:`(N)` log odds.
         """
         margins = self._margins(self._ask(X))
         return margins[:, 0] if self._form.is_binary else margins
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Returns the subset accuracy: the fraction of samples whose observed labels are all right.
-        Labels that no training sample had are wrong.
+        Labels that no training sample had count as wrong.
         """
         margins = self._margins(self._ask(X))
         if self._form.form == "classes":
@@ -134,25 +134,25 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
     def _margins(self, flow: Flow) -> FloatArray:
-        """Returns the log odds :math:`(N, L)` minus those of thresholds; of classes, log odds."""
+        """Returns log odds :math:`(N, L)` minus those of thresholds, or log odds of classes."""
         changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
         if flow.logits is None or changed:
             odds = log_odds(flow.probabilities.double().numpy())
-        else:  # Probabilities near 1 have fewer digits than their logits.
+        else:  # Logits are more precise than probabilities near 1.
             odds = flow.logits.double().numpy()
         if self._form.form == "classes":
             return odds
         assert flow.thresholds is not None
         assert flow.decisions is not None
-        # Label sets have no thresholds, and a label whose threshold is infinite never applies.
+        # Label sets have no thresholds (0.5 here), and labels with an infinite one never apply.
         margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
-        # Rounding must not contradict a decision.
+        # The sign of a margin agrees with the decision in spite of rounding.
         above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
         signed: FloatArray = np.where(flow.decisions.numpy() == 1, above, below)
         return signed
 
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
-        """Returns the matrix of labels, in the format of the last fit or a new one."""
+        """Returns the matrix of labels, in the format of the last fit or in a new format."""
         if y is None:
             # These are scikit-learn's own words.
             expected = f"This {type(self).__name__} estimator requires y to be passed"
@@ -168,7 +168,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Returns a list of inputs, or a matrix with a column per value of nominal columns."""
+        """Returns a list of inputs, or a matrix in which nominal columns are one-hot encoded."""
         kind = kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
@@ -189,7 +189,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
     def _make_samples(
         self, X: Any, y: FloatArray, train: npt.NDArray[np.intp]
     ) -> MultiLabelDataset:
-        """Returns samples of inputs that were read, with the vocabulary of training samples."""
+        """Returns samples from inputs of :meth:`_read_inputs`, with the training vocabulary."""
         kind, columns = kinds_by_form()[self.inputs_], getattr(self, "_columns", None)
         schema = None if columns is None else Schema.from_dict(columns)
         names = None if schema is None else schema.feature_names
@@ -199,7 +199,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return samples
 
     def _fix_threshold(self, threshold: Any) -> None:
-        """Sets the threshold of all labels. Classes compete; of two, the threshold is one half."""
+        """Sets the threshold of all labels; the threshold of classes is always one half."""
         check_share("threshold", threshold)
         tuner = ThresholdTuner()
         tuner.thresholds = np.array([0.5 if self._form.form == "classes" else float(threshold)])
@@ -214,17 +214,17 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
 
 class SavedEstimator(RawInputEstimator):
-    """Base of estimators that are saved as tensors and plain data, which run no code."""
+    """Base class of estimators that are saved as tensors and plain data, without code."""
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a folder for :meth:`load`, and for :func:`tg_mlc.load`, which returns
-        :attr:`model_`.
+        """Writes a folder. :meth:`load` restores the estimator from it, and :func:`tg_mlc.load`
+        only :attr:`model_`.
 
         Args:
             path (str or PathLike): The folder. A model in it is replaced.
 
         Raises:
-            ValueError: If a setting is no plain data, such as a :class:`numpy.random.RandomState`.
+            ValueError: If a setting is not plain data, such as a :class:`numpy.random.RandomState`.
         """
         check_is_fitted(self)
         settings = {}
@@ -244,7 +244,7 @@ class SavedEstimator(RawInputEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Loads an estimator from a folder of :meth:`save`. Raises :obj:`ValueError` if the folder
-        holds another estimator, or none.
+        holds a different estimator or none.
         """
         content = read_folder(path)
         entry = content.get("estimator", {"class": "model without an estimator"})
@@ -266,10 +266,10 @@ class SavedEstimator(RawInputEstimator):
 
 
 def draw_seed(random_state: Any) -> int:
-    """Draws a seed from scikit-learn's random states."""
+    """Draws a seed from a random state as in scikit-learn."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def log_odds(probabilities: FloatArray) -> FloatArray:
-    """Returns finite log odds of probabilities, of 0 and 1, too."""
+    """Returns log odds of probabilities, which are finite even for 0 and 1."""
     return np.asarray(logit(np.clip(probabilities, SMALLEST, 1 - SMALLEST)))

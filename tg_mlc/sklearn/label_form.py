@@ -1,4 +1,4 @@
-"""Formats of labels, which predictions keep."""
+"""Formats of labels: predictions have the format of the training labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
 from tg_mlc.metrics._inputs import FloatArray
 
-#: Smallest probability, so that log odds are finite.
+#: The smallest probability, chosen so that log odds are finite.
 SMALLEST = 1e-12
 _SETS = (set, frozenset, list, tuple)
 
@@ -26,7 +26,7 @@ _SETS = (set, frozenset, list, tuple)
 class LabelForm:
     """The format of the labels that an estimator was fitted to."""
 
-    #: a matrix of 0, 1 and NaN, sets of names, or a class of each sample
+    #: a matrix of 0, 1 and NaN, sets of names, or one class per sample
     form: Literal["matrix", "sets", "classes"]
     classes: npt.NDArray[Any]  #: the names or numbers of labels, or the classes
     dtype: npt.DTypeLike  #: the type of predictions
@@ -38,7 +38,7 @@ class LabelForm:
         if are_names(y):
             matrix, names = read_labels(y, numbers)
             originals = {str(name): name for row in y if isinstance(row, _SETS) for name in row}
-            values = [originals[name] for name in names]  # Names may be numbers.
+            values = [originals[name] for name in names]  # The original names may be numbers.
             text = all(isinstance(value, str) for value in values)
             return cls("sets", np.array(values, dtype=None if text else object), object), matrix
         # A single column holds classes unless all its values are 0, 1 or missing.
@@ -67,7 +67,7 @@ class LabelForm:
 
     @property
     def is_binary(self) -> bool:
-        """Whether there are two classes; the matrix then has a column for the second."""
+        """Whether there are two classes; the matrix then only has a column for the second."""
         return self.form == "classes" and len(self.classes) == 2
 
     def state_dict(self) -> dict[str, Any]:
@@ -77,12 +77,12 @@ class LabelForm:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> LabelForm:
-        """Makes a format of its state."""
+        """Restores a format from its state."""
         types = {name: np.dtype(text) for name, text in state["types"].items()}
         return cls(state["form"], np.array(state["classes"], types["classes"]), types["labels"])
 
     def encode(self, y: Any, *, unseen: bool = False) -> FloatArray:
-        """Returns the matrix :math:`(N, L)` of labels, with columns for unseen names if allowed."""
+        """Returns the matrix :math:`(N, L)` of labels; ``unseen`` allows columns for new names."""
         y, _ = numbers_as_names(_plain(y))
         if self.form == "classes":
             y = _read_classes(y)
@@ -103,7 +103,7 @@ class LabelForm:
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:
-        """Returns the labels, in this format, of margins :math:`(N, L)`."""
+        """Returns the labels of margins :math:`(N, L)` in this format."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":

@@ -1,4 +1,4 @@
-"""Label message passing, and the default, as estimators."""
+"""Estimators of label message passing and of :func:`tg_mlc.stacking.auto`."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from tg_mlc.training.fitting import Training, TrainSettings, train_model
 
 GraphName = Literal["fully_connected", "co_occurrence", "edgeless"]
 
-#: Fewest samples for held-out scores of classifiers.
+#: Minimum number of samples for held-out scores of classifiers.
 MIN_SAMPLES = 20
-#: Approximate number of training steps, and limits of epochs, as in the recipes for tables.
+#: Approximate number of training steps, and limits on epochs, as in the recipes for tables.
 NUM_STEPS, MIN_EPOCHS, MAX_EPOCHS = 1000, 4, 60
 
-# There is one model, not one per fold: patience is longer, and the average covers more steps.
+# Only one model is trained, not one per fold, so patience and the weight average are longer.
 _TRAIN: dict[str, Any] = {
     "batch_size": BATCH_SIZE,
     "verbose": False,
@@ -73,10 +73,10 @@ class LaMPClassifier(SavedEstimator):
     """Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, as an estimator of scikit-learn.
 
-    A fit preprocesses inputs, scores them by other classifiers, and trains
-    :class:`~tg_mlc.models.LaMP`; a fraction of the samples chooses the epoch and the threshold.
-    Store a fitted estimator by :meth:`save`: files of :mod:`joblib` and :mod:`pickle` can run any
-    code when they are read.
+    A fit preprocesses inputs, computes scores of other classifiers, and trains
+    :class:`~tg_mlc.models.LaMP`. A fraction of the samples chooses the epoch and the threshold.
+    Save a fitted estimator with :meth:`save`: reading a file of :mod:`joblib` or :mod:`pickle` can
+    run any code.
 
     Args:
         inputs (str, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of weighted
@@ -86,8 +86,8 @@ class LaMPClassifier(SavedEstimator):
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
             :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
             (default: :obj:`"fully_connected"`)
-        base_scores (Sequence[str], optional): The classifiers whose scores labels take in (see
-            :class:`~tg_mlc.stacking.StackingFeatures`), for about two minutes at most.
+        base_scores (Sequence[str], optional): The classifiers whose scores are inputs of labels
+            (see :class:`~tg_mlc.stacking.StackingFeatures`). Fits take about two minutes at most.
             (default: :obj:`"auto"`, all four, or none for fewer than 20 training samples)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
         model_options (dict, optional): Further options of :func:`~tg_mlc.models.table_lamp`, or
@@ -102,23 +102,23 @@ class LaMPClassifier(SavedEstimator):
             :obj:`coverage_share` and others of :func:`~tg_mlc.training.fit`; :obj:`weight_decay`
             (0.01) and others of :class:`~tg_mlc.training.MultiLabelModule`; :obj:`loss_name` and
             :obj:`loss_options` of :class:`~tg_mlc.training.BinaryObjective`. With another loss, the
-            best epoch is that of micro ROC-AUC, if validation samples have labels of both classes.
+            best epoch has the largest micro ROC-AUC, if a label has both classes in validation.
             (default: :obj:`None`)
         threshold (float, str or ThresholdTuner, optional): The threshold of probabilities; a
             metric, for the best threshold on validation samples; or a
             :class:`~tg_mlc.metrics.ThresholdTuner`. It is 0.5 if validation samples lack positives,
             and unused for classes. (default: :obj:`"f1_micro"`)
         validation_fraction (float, optional): The fraction of samples for validation, unless
-            :meth:`fit` gets some. (default: :obj:`0.1`)
+            :meth:`fit` gets an :obj:`eval_set`. (default: :obj:`0.1`)
         warm_start (bool, optional): Whether :meth:`fit` starts from the weights, labels and words
             or columns of the last fit. (default: :obj:`False`)
         random_state (int or RandomState, optional): As in scikit-learn. (default: :obj:`None`)
         device (str, optional): PyTorch's device. (default: :obj:`"auto"`, a GPU if there is one)
 
     Attributes:
-        model_ (Model): The fitted model. With 20 validation samples or more, it learns from them
-            how given labels change others.
-        metric_ (str): The metric that the thresholds are best for.
+        model_ (Model): The fitted model. From 20 validation samples on, it also learns how given
+            labels change other labels.
+        metric_ (str): The metric that the thresholds maximise.
         n_iter_ (int): The number of epochs.
     """
 
@@ -143,14 +143,14 @@ class LaMPClassifier(SavedEstimator):
         Args:
             X (Any): A matrix (dense or sparse), a data frame, or a list or column of texts, of
                 lists of words, or of SMILES.
-            y (Any): Labels of every sample: a matrix of 0, 1 and NaN (unknown), dense, sparse or as
-                a data frame, whose columns name the labels; sets of names, :obj:`None` where they
-                are unknown; or the class of each sample.
+            y (Any): Labels: a matrix of 0, 1 and NaN (unknown), dense, sparse or as a data frame
+                with label names as columns; a set of names per sample, or :obj:`None` if it is
+                unknown; or one class per sample.
             eval_set (tuple, optional): Inputs and labels of validation samples.
-                (default: :obj:`None`, a fraction of the others)
+                (default: :obj:`None`, a fraction of the training samples)
 
         Raises:
-            ValueError: If inputs, labels or options are not allowed, or a warm start has other
+            ValueError: If inputs, labels or options are not allowed, or a warm start has different
                 labels or columns.
         """
         start: Model | None = getattr(self, "model_", None) if self.warm_start else None
@@ -201,7 +201,7 @@ class LaMPClassifier(SavedEstimator):
     def _make_split(
         self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
     ) -> tuple[MultiLabelDataset, Split]:
-        """Returns samples of inputs and labels that were read, and their split."""
+        """Returns samples of the read inputs and labels, and their split."""
         if eval_set is None:
             fraction = max(self.validation_fraction, 1 / len(y))
             split = stratified_split(y, (1 - fraction, fraction, 0.0), seed)
@@ -219,7 +219,7 @@ class LaMPClassifier(SavedEstimator):
                 X = np.concatenate([X, X_val])
         if start is None:
             return self._make_samples(X, y, split.train.numpy()), split
-        # Words and columns are those of the last fit.
+        # A warm start uses the words and columns of the last fit.
         samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
         columns = getattr(self, "_columns", None)
         samples.schema = None if columns is None else Schema.from_dict(columns)
@@ -228,7 +228,7 @@ class LaMPClassifier(SavedEstimator):
     def _train(
         self, samples: MultiLabelDataset, split: Split, options: Any, start: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor and trains the network, from the weights of a model if any."""
+        """Fits the preprocessor and trains the network, or trains that of a model further."""
         kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
@@ -259,7 +259,7 @@ class LaMPClassifier(SavedEstimator):
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
         objective = BinaryObjective(**_taken(_OBJECTIVE_OPTIONS, options))
-        # The validation loss is the cross-entropy, which says little of another loss.
+        # The validation loss is cross-entropy, which is a poor criterion for other losses.
         is_plain = objective.loss_name == "bce" and not objective.loss_options
         can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
         fitting = {
@@ -323,12 +323,12 @@ class LaMPClassifier(SavedEstimator):
 
 @dataclass(eq=False, repr=False)
 class AutoClassifier(SavedEstimator):
-    """The default, :func:`tg_mlc.stacking.auto`, as an estimator of scikit-learn.
+    """The estimator of :func:`tg_mlc.stacking.auto` for scikit-learn.
 
     Args:
         inputs (str, optional): As in :class:`LaMPClassifier`. (default: :obj:`"auto"`)
         seconds (float, optional): The approximate time of a fit. (default: :obj:`300`)
-        threshold (str, optional): The metric of thresholds or label sets.
+        threshold (str, optional): The metric that thresholds or label sets maximise.
             (default: :obj:`"f1_micro"`)
         label_graph (LabelGraph, optional): The hierarchy of labels. (default: :obj:`None`)
         given_masks, coverage_share, calibrate (optional): As in :func:`tg_mlc.stacking.auto`.
@@ -338,7 +338,7 @@ class AutoClassifier(SavedEstimator):
 
     Attributes:
         model_ (Model): The fitted model.
-        metric_ (str): The metric of thresholds or label sets.
+        metric_ (str): The metric that thresholds or label sets maximise.
     """
 
     inputs: str = "auto"
@@ -352,7 +352,7 @@ class AutoClassifier(SavedEstimator):
     random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fits the model to inputs and labels as of :meth:`LaMPClassifier.fit`."""
+        """Fits the model to inputs and labels as in :meth:`LaMPClassifier.fit`."""
         check_choice("threshold", self.threshold, DECISION_METRICS)
         X = self._read_training_inputs(X)
         matrix = self._read_labels(X, y)
@@ -375,7 +375,7 @@ class AutoClassifier(SavedEstimator):
 def _learn_given(
     model: Model, validation: MultiLabelDataset, masks: GivenMasks, seconds: float, seed: int
 ) -> None:
-    """Adds the stage for given labels, fitted to validation samples."""
+    """Adds the stage for given labels to a model, fitted to validation samples."""
     logits = model.run(validation).logits
     assert logits is not None
     y, engine = validation.y.numpy(), GivenLabelStacking(masks)
@@ -383,7 +383,7 @@ def _learn_given(
     model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
     calibration = model.stage(Calibration)
     if calibration is not None:
-        # The engine has seen the samples, so that calibration needs its held-out logits.
+        # The engine was fitted to these samples, so calibration needs its held-out logits.
         assert engine.masked is not None
         masked_logits, rest = engine.masked
         calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)
