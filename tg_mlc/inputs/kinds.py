@@ -89,7 +89,7 @@ def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
 
 def infer_form(X: Any) -> str:
     """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
-    matrices embeddings; strings are SMILES if all are molecules, and texts if at least half are not.
+    matrices embeddings; strings are SMILES if all are molecules, and texts if half of them are not.
     """
     texts = as_texts(X)
     if texts is None and Embeddings.recognise(X) is not None:
@@ -102,8 +102,8 @@ def infer_form(X: Any) -> str:
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     """Sets role and reason of skipped columns and categories that seem to hold inputs of a kind.
 
-    Of their first 50 cells, at least half must look like this kind, or all if the column is a
-    category, which must also have :obj:`MIN_CLAIMED` values.
+    Of their first 50 cells, most must look like this kind, or all if the column is a category,
+    which must also have :obj:`MIN_CLAIMED` values.
     """
     for column, kind in _claimed(schema, cells):
         column.role, cure = kind.role, argument(f"{kind.option}_column", column.name)

@@ -49,9 +49,7 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = (
-    100  #: maximum number of values of a category; a column with more is likely to name samples
-)
+MAX_VALUES = 100  #: maximum of values of a category; columns with more tend to be names
 MAX_ALIKE = 30  #: maximum number of similar consecutive columns that are printed one by one
 MIN_ROWS = 10  #: minimum number of rows for rules that chance could meet in fewer rows
 _ID = re.compile(
@@ -531,8 +529,8 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
     """Makes a column an id if it names the rows; warns if it may number, split or weigh them."""
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
-        message = f"Column '{name}' has the name of one that divides or weighs the rows"
-        warn(f"{message}. If it does, {drop}")
+        note = f"Column '{name}' has the name of one that divides or weighs the rows"
+        warn(f"{note}. If it does, {drop}")
     if values is None:
         return column
     if (reason := why_id(name, values)) is not None:
@@ -542,8 +540,8 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
         warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {drop}")
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
-        message = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
-        warn(f"{message}. If it says that nothing is known, leave these cells blank")
+        note = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
+        warn(f"{note}. If it says that nothing is known, leave these cells blank")
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and np.ptp(known) >= len(known)
     if is_few and column.numbers == PLAIN and (known % 1 == 0).all():
         column.reason = _CODES
@@ -575,9 +573,9 @@ def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
         column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
     elif same.size and is_large:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
-        message = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
+        note = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
         hint = f"{hints.as_names(column.name)}; otherwise, subtract the smallest"
-        warn(f"{message}, such as {pair}. If they are names, {hint}")
+        warn(f"{note}, such as {pair}. If they are names, {hint}")
 
 
 def _differ(values: np.ndarray) -> bool:
@@ -596,21 +594,15 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
         got = f"{error}, such as {texts.place(unique[0])}"
-        message = f"Expected cells that can be read in one way (got {got})"
-        raise ValueError(f"{message}; {hint}") from error
+        note = f"Expected cells that can be read in one way (got {got})"
+        raise ValueError(f"{note}; {hint}") from error
     if notation is not None:
         _check_numbers(notation, texts)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
-    notations = [
-        candidate
-        for candidate in candidates(unique, hints.decimal)
-        if not isinstance(candidate, Truth)
-    ]
-    misfits = [
-        [cell for cell in unique if candidate.parse(cell) is None] for candidate in notations
-    ]
-    best_fit = min(zip(map(len, misfits), range(len(notations)), strict=True), default=None)
+    forms = [form for form in candidates(unique, hints.decimal) if not isinstance(form, Truth)]
+    misfits = [[cell for cell in unique if form.parse(cell) is None] for form in forms]
+    best_fit = min(zip(map(len, misfits), range(len(forms)), strict=True), default=None)
     others = [] if best_fit is None else misfits[best_fit[1]]
     known = len(texts.cells) - column.missing
     are_few = 2 * len(others) <= len(unique)
@@ -618,7 +610,7 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
         return _category(column, unique, "numbers and open ends that repeat", hints)
     bad_cell = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
     if bad_cell is not None:
-        expected = PLAIN if best_fit is None else notations[best_fit[1]]
+        expected = PLAIN if best_fit is None else forms[best_fit[1]]
         raise ValueError(_expected_number(bad_cell, expected, len(others), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
@@ -658,16 +650,16 @@ def _check_numbers(notation: Notation, texts: _Texts) -> None:
         return notation == PLAIN and all(re.fullmatch(pattern, cell) for cell in unique)
 
     if hints.delimiter == ";" and len(unique) > 2 and all_match(r"[1-9][0-9]{0,2}\.[0-9]{3}"):
-        message = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
+        note = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
         hint = f"If the dots stand between thousands, pass {argument('decimal', ',')}"
-        warn(f"{message}, taken as decimals. {hint}")
+        warn(f"{note}, taken as decimals. {hint}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
-        message = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
-        warn(f"{message}. If they are names, {hints.as_names(name)}")
+        note = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
+        warn(f"{note}. If they are names, {hints.as_names(name)}")
     if unique and all_match("(?:19|20)[0-9]{6}"):
-        message = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
-        warn(f"{message}. If they are dates, write 2024-01-31")
+        note = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
+        warn(f"{note}. If they are dates, write 2024-01-31")
 
 
 def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
@@ -678,6 +670,6 @@ def _category(column: Column, values: Collection[str], reason: str, hints: Hints
         raise ValueError(f"Expected {expected} (got {got}); {hints.drop(name)}")
     groups = (list(group) for _, group in groupby(sorted(values, key=str.casefold), str.casefold))
     if similar := sorted(sorted(group) for group in groups if len(group) > 1):
-        message = f"Column '{name}' has values that differ in case alone, taken as different"
-        warn(f"{message}: {similar[:5]}")
+        note = f"Column '{name}' has values that differ in case alone, taken as different"
+        warn(f"{note}: {similar[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)
