@@ -242,9 +242,9 @@ class Arff(NamedTuple):
         unless the names are paths.
         """
         names = [labels] if isinstance(labels, str) else labels
-        attributes = [one for one in self.attributes if one.name in names]
-        has_paths = any(one.paths is not None for one in attributes)
-        return has_paths or not (lists_names or any(one.text for one in attributes))
+        attributes = [attribute for attribute in self.attributes if attribute.name in names]
+        has_paths = any(attribute.paths is not None for attribute in attributes)
+        return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
 
     def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
         """Labels :math:`(N, L)`, NaN where unknown, and their names."""
@@ -387,7 +387,7 @@ def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
     """Returns the labels that a file declares, and whether they are one hierarchical attribute."""
     relation, attributes, _, _ = _read_header(read_unpacked(path))
     labels = _find_labels(attributes, relation, None)
-    paths = [one.name for one in attributes if one.paths is not None]
+    paths = [attribute.name for attribute in attributes if attribute.paths is not None]
     return labels, len(labels) == 1 and labels == paths
 
 

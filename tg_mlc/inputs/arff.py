@@ -71,7 +71,7 @@ def from_arff(
 
     Warns:
         UserWarning: If weights of rows are ignored, a label has the same value in all samples, one
-            input predicts a label without errors, or a column of ids is skipped.
+            input predicts a label almost perfectly, or a column of ids is skipped.
 
     Raises:
         FileNotFoundError: If a file is missing.

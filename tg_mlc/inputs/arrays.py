@@ -73,7 +73,7 @@ def from_arrays(
         ``y`` of shape ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, data frames have some of their rows in common or in
+        ValueError: If numbers of rows differ, data frames share only some of their rows or have
             different orders, a label is not 0, 1 or NaN, a list of names is a vector, labels would
             take more than 8 GiB, an input does not fit its kind or fits two kinds, rows or names
             are invalid, labels are unspecified, or samples do not match :obj:`like`.

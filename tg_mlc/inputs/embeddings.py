@@ -80,9 +80,9 @@ class Embeddings(TableKind):
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         refused = {}
-        for row, one in enumerate(as_list(self._column(raw))):
+        for row, entry in enumerate(as_list(self._column(raw))):
             try:
-                self.check(only_cell(one, self.noun), self.num_inputs)
+                self.check(only_cell(entry, self.noun), self.num_inputs)
             except ValueError as error:
                 refused[row] = str(error)
         return refused

@@ -65,7 +65,7 @@ def from_libsvm(
             fewer samples than the first line says; the message names the line.
     """
     check_choice("kind", kind, ("bag", "vector"))
-    parts = [_read(one, zero_based) for one in ([path] if test is None else [path, test])]
+    parts = [_read(file, zero_based) for file in ([path] if test is None else [path, test])]
     sizes = [part.sizes for part in parts]
     labels = [row for part in parts for row in part.labels]
     if not labels:

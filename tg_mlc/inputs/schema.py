@@ -353,7 +353,7 @@ def match_names(
     for name in wanted:
         same = groups.get(folded(name), [])
         if others is not None:
-            same = [each for each in same if each == name or each not in others]
+            same = [column for column in same if column == name or column not in others]
         elif name in known:
             same = [name]
         if len(same) > 1:
@@ -387,7 +387,7 @@ def column_of(name: str, columns: Collection[str]) -> str:
     """Returns the table column of a matrix column; the name itself if it is a table column."""
     if name in columns:
         return name
-    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+    return next((col for col in columns if name.startswith(f"{col}=")), name.partition("=")[0])
 
 
 def is_dense_frame(X: Any) -> bool:

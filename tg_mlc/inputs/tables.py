@@ -159,10 +159,10 @@ class Table:
             schema = Schema.infer(cells, roles, hints, self.place, chosen=bool(columns))
             others = [name for name in self.header if columns and name not in cells]
             schema.columns += [Column(name, "ignored", "not asked for") for name in others]
-        texts = [each for each in schema.columns if each.role == "text" and each.name in columns]
+        texts = [item for item in schema.columns if item.role == "text" and item.name in columns]
         if texts and (missing := texts[0].missing):
-            told = f"{missing} cells of column '{columns[0]}' have no text"
-            warn(f"{told}, and become samples without words")
+            note = f"{missing} cells of column '{columns[0]}' have no text"
+            warn(f"{note}, and become samples without words")
         if text is None and not schema.inputs:
             others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
             got = f"none: {', '.join(others)}"
@@ -314,10 +314,10 @@ def _judge_paths(names: set[str], where: str) -> None:
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
-            told = (
+            note = (
                 f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
-            warn(f"{told}. If they are paths, {hint}")
+            warn(f"{note}. If they are paths, {hint}")
 
 
 def ancestors(name: str, mark: str) -> list[str]:

@@ -166,8 +166,8 @@ class Words(TableKind):
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
         """Samples of a mixed list of texts, lists of words, and rows of a matrix."""
         rows: dict[str, list[int]] = {}
-        for row, one in enumerate(raw):
-            rows.setdefault(self._form(one), []).append(row)
+        for row, entry in enumerate(raw):
+            rows.setdefault(self._form(entry), []).append(row)
         parts = [self._of_form(form, [raw[row] for row in of]) for form, of in rows.items()]
         if len(parts) == 1:
             return parts[0]
