@@ -180,7 +180,7 @@ def select(
 ) -> np.ndarray:
     """Returns which pairs become edges. Pairs of different labels must be eligible, reach
     :obj:`threshold`, and be among the :obj:`top_k` strongest of their target (ties: lowest source
-    first). Loops are edges, without :obj:`self_loops` only for labels without another source.
+    first). Loops become edges; without :obj:`self_loops`, only for labels without other sources.
     """
     loops = source == target
     keep = ~loops if eligible is None else ~loops & eligible

@@ -89,7 +89,7 @@ def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
 
 def infer_form(X: Any) -> str:
     """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
-    matrices embeddings; strings are SMILES if all are molecules, and texts if half of them are not.
+    matrices embeddings; strings are SMILES if all are molecules, texts if half or more are not.
     """
     texts = as_texts(X)
     if texts is None and Embeddings.recognise(X) is not None:
