@@ -1,4 +1,4 @@
-"""Published data sets, whose samples are kept in a folder."""
+"""Base classes of published data sets, which keep samples in a folder."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class DatasetOptions(TypedDict, total=False):
 
 
 class PublishedDataset(MultiLabelDataset):
-    """A published data set that keeps its samples in ``root/processed``; subclasses make them.
+    """A published data set. Subclasses make its samples, which are kept in ``root/processed``.
 
-    Samples with a :obj:`pre_transform` or :obj:`pre_filter` have a folder of their own, named after
-    the class and the attributes of the object. For a function, samples are made each time, because
-    two functions cannot be told apart.
+    Samples with a :obj:`pre_transform` or :obj:`pre_filter` are kept in a separate folder, named
+    after the class and attributes of the object. For a function, samples are made each time,
+    because functions cannot be compared.
 
     Args:
         root (str or Path): Folder to keep the data set in.
@@ -54,7 +54,7 @@ class PublishedDataset(MultiLabelDataset):
     """
 
     files: tuple[RawFile, ...] = ()  #: the raw files in ``root/raw``
-    _made: Samples | None = None  # samples of functions, which are not stored
+    _made: Samples | None = None  # samples after functions, which are not stored
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class PublishedDataset(MultiLabelDataset):
         fetch_all(self.files, Path(self.raw_dir))
 
     def process(self) -> None:
-        """Makes the samples from the raw files, and keeps them."""
+        """Makes the samples from the raw files, and stores them."""
         self.make().save(self.processed_paths[0])
 
     def _process(self) -> None:
@@ -108,7 +108,7 @@ class PublishedDataset(MultiLabelDataset):
 
 class PublishedTable(PublishedDataset):
     """A published table of features; subclasses read its raw files. With :obj:`pre_filter`, there
-    is no official split, because its rows are counted over all samples.
+    is no official split, because the rows of the split refer to all samples.
     """
 
     def read(self) -> Records:
@@ -148,7 +148,7 @@ def label_matrix(labels: Iterable[Iterable[str]], names: Sequence[str]) -> sp.cs
 
 
 class TextOptions(NamedTuple):
-    """The settings that turn texts into numbers."""
+    """The settings for the conversion of texts to word indices."""
 
     min_count: int = 1  #: smallest count of a word in training documents
     max_size: int | None = None  #: largest number of words in the vocabulary

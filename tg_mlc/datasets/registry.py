@@ -1,4 +1,4 @@
-"""Published data sets by name, from one catalogue of their classes, files and cards."""
+"""Published data sets by name, from a catalogue of classes, files and cards."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CATALOGUE = Path(__file__).with_name("catalogue.json")
 class RegistryEntry(DatasetCard):
     """The catalogue's entry of a data set: its card, its class and its files."""
 
-    maker: str = ""  #: ``module:class`` that loads it, empty if it was not published
+    maker: str = ""  #: ``module:class`` of the data set; empty if it was not published
     options: Mapping[str, Any] = field(default_factory=dict)  #: further arguments of the class
-    spelling: str = ""  #: its folder, if the class has data sets of several names
+    spelling: str = ""  #: folder name, if the class has several data sets
     files: tuple[tuple[RawFile, ...], ...] = ((),)  #: raw files of each published form
     optional_files: tuple[RawFile, ...] = ()  #: files that are fetched on demand
     label_names: tuple[str, ...] = ()
-    in_memory: bool = False  #: whether the class keeps no files
+    in_memory: bool = False  #: whether the class stores no files
 
     def arguments(self, root: str | Path) -> dict[str, Any]:
-        """Returns the arguments of its class, with a folder of its own in :obj:`root`."""
+        """Returns the arguments of the class, with a separate folder in :obj:`root`."""
         if self.spelling:
             return {"root": str(root), "name": self.name, **self.options}
         folder = {} if self.in_memory else {"root": str(Path(root) / self.name)}
@@ -63,8 +63,8 @@ def load(
         root (str or Path): The folder of all data sets; each has its own folder there, *e.g.*
             `data/sider`.
         force_reload (bool, optional): Whether to make the samples again. (default: :obj:`False`)
-        download (bool, optional): If set to :obj:`False`, nothing is downloaded or made: the
-            samples have to be in the folder. (default: :obj:`True`)
+        download (bool, optional): If set to :obj:`False`, nothing is downloaded or made, and
+            the samples must be in the folder. (default: :obj:`True`)
 
     Raises:
         ValueError: If the name is unknown, or the data set was not published.
@@ -84,7 +84,7 @@ def load(
             got = f"(got no '{missing[0]}'); get it with: {get_command(name, root)}"
             raise FileNotFoundError(f"Expected '{name}' to be in '{root}' {got}")
 
-    if not download:  # A subclass reads stored samples alone.
+    if not download:  # This subclass only reads stored samples.
         stored_only = {"_download": lambda dataset: None, "_process": check_stored}
         make = type(make.__name__, (make,), stored_only)
     options = {"force_reload": True} if force_reload and not entry.in_memory else {}

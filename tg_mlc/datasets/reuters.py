@@ -18,10 +18,10 @@ from tg_mlc.datasets.registry import published
 from tg_mlc.inputs.words import tokenize
 
 *_STORY_FILES, _DESCRIPTIONS = published("reuters").files[0]
-# A line of the section of topics: 'Housing Starts (HOUSING)', or 'COCOA' alone.
+# Lines in the section of topics, such as 'Housing Starts (HOUSING)', or only 'COCOA'.
 DESCRIBED = re.compile(r"(.*\S) \(([A-Z-]+)\)")
 NAME_ALONE = re.compile(r"[A-Z-]+")
-# No XML parser reads the SGML of the stories.
+# XML parsers cannot read the SGML of the stories.
 STORY = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 TOPIC = re.compile(r"<D>([^<]*)</D>")
@@ -36,11 +36,11 @@ class Story(NamedTuple):
     has_topics: bool  #: whether the attribute TOPICS is YES, because indexers read it
     split: str  #: the attribute LEWISSPLIT: TRAIN, TEST or NOT-USED
     topics: list[str]
-    markup: str  #: all between the text's tags
+    markup: str  #: everything between the text's tags
 
     @property
     def text(self) -> str:
-        """The title and the body, or the whole text without these (``TYPE="UNPROC"``)."""
+        """The title and body, or the whole text if there are none (``TYPE="UNPROC"``)."""
         parts = [_inside(self.markup, "TITLE"), _inside(self.markup, "BODY")]
         texts = [part for part in parts if part is not None] or [self.markup]
         # All numbered entities are control characters of the newswire, which separate words.
@@ -49,28 +49,28 @@ class Story(NamedTuple):
 
 class Reuters21578(PublishedTable):
     """The stories of the `Reuters-21578 text categorization collection
-    <http://www.daviddlewis.com/resources/testcollections/reuters21578/>`_ with their topics, split
-    as in the "ModApte" split and reduced to the 90 topics that occur in both of its parts, as in
+    <http://www.daviddlewis.com/resources/testcollections/reuters21578/>`_ with their topics, in
+    the "ModApte" split and reduced to the 90 topics that occur in both of its parts, as in
     the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper.
 
     **Licence of the data:** free distribution for research purposes only, says the collection's
     ``README.txt``; the copyright is with Reuters Ltd.
 
-    A sample is the words of a title and a body in order: all runs of letters in lower case
+    A sample is the ordered words of title and body: all runs of letters in lower case
     (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary is that of the published training
     stories, which :meth:`official_split` divides into training and validation; word 0,
-    ``"<unk>"``, stands for all others. (The paper counts 23,662 words in its 6,993 training
+    ``"<unk>"``, replaces all other words. (The paper counts 23,662 words in its 6,993 training
     stories; by our count, 6,993 of the 7,770 have about 23,700.) Two stories have a topic twice,
     which counts once. The folder in :obj:`TG_MLC_DATA` is ``reuters21578/raw``.
 
     Args:
         root (str or Path): Folder to keep the data set in.
-        min_count (int, optional): The smallest count of a word in training stories.
+        min_count (int, optional): The minimum count of a word in training stories.
             (default: :obj:`1`)
-        max_size (int, optional): The number of most frequent words in the vocabulary.
+        max_size (int, optional): The maximum number of words in the vocabulary.
             (default: :obj:`None`, all)
-        max_tokens (int, optional): The largest number of words of a story, from its beginning.
+        max_tokens (int, optional): The maximum number of words of a story, from its beginning.
             (default: :obj:`None`, all)
         **options (optional), and further errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.
@@ -99,7 +99,7 @@ class Reuters21578(PublishedTable):
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """Descriptions of the topics in the collection's list; of commodities, their names."""
+        """Descriptions of topics in the collection's list, or the names of commodities."""
         text = read_checked(_DESCRIPTIONS, Path(self.raw_dir)).decode("latin-1")
         topics = text.partition("****Subject Codes")[2].partition("____")[0]
         descriptions = {}
@@ -135,8 +135,8 @@ class Reuters21578(PublishedTable):
 
 
 def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
-    """Returns the topics that occur in both parts of the "ModApte" split (README.txt, section
-    VIII.B), sorted, and before them the stories with these topics, in order of their numbers.
+    """Returns stories of the "ModApte" split (README.txt, section VIII.B) with topics that occur in
+    both parts, ordered by number, and these topics, sorted.
     """
     topics_of: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
     indexed = [story for story in stories if story.has_topics and story.split in topics_of]

@@ -26,17 +26,17 @@ class SideEffectFrequencies(PublishedMolecules):
     <https://doi.org/10.1038/s41467-020-18305-y>`_ paper with their single side effects, in the
     folds of the `"DSGAT" <https://doi.org/10.1093/bib/bbab586>`_ paper.
 
-    A label is positive if the side effect was reported, at any frequency. Samples hold the
-    ``drug``, its ``fold`` and the ``level`` of each side effect beside ``smiles`` and ``y``, but
-    not yet when they are passed to :obj:`pre_transform` or :obj:`pre_filter`.
+    A label is positive if the side effect was reported, at any frequency. Samples have the
+    attributes ``drug``, ``fold`` and ``level`` (of each side effect) besides ``smiles`` and ``y``.
+    These three are added after :obj:`pre_transform` and :obj:`pre_filter`.
 
     **Licence of the data:** `CC BY-NC-SA 4.0 <https://creativecommons.org/licenses/by-nc-sa/4.0/>`_
     (SIDER 4.1, http://sideeffects.embl.de): attribution, no commercial use, share alike.
 
     Args:
         root (str or Path): Folder to keep the data set in. Nothing is downloaded: the three files
-            have to be in ``root/raw``, or in ``side_effect_frequencies/derived`` of the folder
-            :obj:`TG_MLC_DATA`. They are made of the repository https://github.com/xxy45/DSGAT:
+            must be in ``root/raw``, or in ``side_effect_frequencies/derived`` of the folder
+            :obj:`TG_MLC_DATA`. They are made from the repository https://github.com/xxy45/DSGAT:
             ``drugs.csv`` has the columns ``drug``, ``stitch_id``, ``smiles`` and ``fold``, from the
             test sets ``drug_sideEffect_blind_test0`` to ``9``; ``frequencies.csv`` has ``drug``,
             ``side_effect`` and ``level`` of reported pairs; ``side_effect_classes.csv`` has
@@ -56,8 +56,8 @@ class SideEffectFrequencies(PublishedMolecules):
 
     @property
     def level(self) -> Tensor:
-        """The frequency of each side effect, from 1 (very rare) to 5 (very frequent), 0 if it was
-        not reported, ``[num_samples, num_labels]``.
+        """The frequency of each side effect, from 1 (very rare) to 5 (very frequent), or 0 if
+        it was not reported, ``[num_samples, num_labels]``.
         """
         return self.rows("level")
 
@@ -71,8 +71,8 @@ class SideEffectFrequencies(PublishedMolecules):
 
     @property
     def label_graph(self) -> LabelGraph:
-        """The label graph of term classes, undirected: an edge where two side effects share a
-        class, weighted by the number of classes that they share.
+        """The undirected label graph of term classes: side effects are joined if they share a
+        class, and the weight is the number of shared classes.
         """
         shared = (self.classes @ self.classes.T).fill_diagonal_(0)
         edge_index = shared.nonzero().T

@@ -1,4 +1,4 @@
-"""Label graphs of all or no pairs, a hierarchy or NetworkX, and the choice of edges."""
+"""Complete, edgeless, hierarchical and NetworkX label graphs, and the selection of edges."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ def tree(
 
     Args:
         parents (dict or list of tuple): The parent, or list of parents, of each child; or pairs
-            :obj:`(child, parent)`, as from :func:`~tg_mlc.graphs.read_parents`. Both are names, or
-            indices of labels. A parent of :obj:`None` stands for none.
+            :obj:`(child, parent)`, as from :func:`~tg_mlc.graphs.read_parents`. All nodes are
+            names, or all are indices of labels. The parent :obj:`None` means that there is none.
         label_names (list of str, optional): The labels in their order; labels outside the hierarchy
-            stay alone. (default: :obj:`None`, names in order of appearance, or indices)
+            stay isolated. (default: :obj:`None`, names in order of appearance, or indices)
         undirected (bool, optional): Whether messages go from children to parents, too.
             (default: :obj:`True`)
-        root (str or int, optional): A node above the hierarchy that is no label, and is dropped
+        root (str or int, optional): The node above the hierarchy that is no label. It is removed
             with its edges. (default: :obj:`None`, the only top node that is not in
             :obj:`label_names`)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
-            would receive nothing otherwise. (default: :obj:`True`)
-        include_root (bool, optional): Whether the root stays, as the last label.
+            has no other source. (default: :obj:`True`)
+        include_root (bool, optional): Whether to keep the root, as the last label.
             (default: :obj:`False`)
         ancestors (bool, optional): Whether all ancestors count as parents. (default: :obj:`False`)
 
@@ -104,16 +104,16 @@ def from_networkx(
 ) -> LabelGraph:
     """Reads a :mod:`networkx` graph; an undirected edge becomes one edge in each direction.
 
-    Labels are named by the attribute :obj:`name` of nodes, or else by nodes that are all strings.
-    Unnamed nodes :obj:`0` to :obj:`L - 1` are the labels of that index.
+    The names of labels are the node attribute :obj:`name` or, without it, the nodes if all are
+    strings. Unnamed nodes :obj:`0` to :obj:`L - 1` are label indices.
 
     Args:
-        graph (networkx.Graph): A graph; parallel edges merge to the heaviest.
-        label_names (list of str, optional): The labels of the graph in another order.
+        graph (networkx.Graph): The graph. Of parallel edges, the largest weight is kept.
+        label_names (list of str, optional): The labels in their order, or names for label indices.
             (default: :obj:`None`, the order of the nodes)
         name (str, optional): The node attribute of a label's name. (default: :obj:`"name"`)
-        weight (str, optional): The edge attribute of weights, which all edges have or none;
-            :obj:`None` reads no weights. (default: :obj:`"weight"`)
+        weight (str, optional): The edge attribute of weights, on all edges or none. If
+            set to :obj:`None`, no weights are read. (default: :obj:`"weight"`)
         kind, source (str, optional): As in :class:`LabelGraph`.
             (default: :obj:`None`, the graph's own attributes)
 
@@ -125,8 +125,8 @@ def from_networkx(
 
     if not isinstance(graph, nx.Graph):
         raise ValueError(f"Expected 'graph' to be a networkx graph (got {type(graph).__name__})")
-    by_node = all(isinstance(node, str) for node in graph)
-    named = nx.get_node_attributes(graph, name) or {node: node for node in graph if by_node}
+    nodes_are_names = all(isinstance(node, str) for node in graph)
+    named = nx.get_node_attributes(graph, name) or {node: node for node in graph if nodes_are_names}
     if named and len(named) < len(graph):
         got = f"(got none at node {next(node for node in graph if node not in named)!r})"
         raise ValueError(f"Expected all nodes or none to have the attribute {name!r} {got}")
@@ -138,9 +138,9 @@ def from_networkx(
     elif not by_index or len(nodes) != len(names):
         node_of = {named.get(node, str(node)): node for node in nodes}
         missing = [label for label in names if label not in node_of]
-        strange = sorted(node_of.keys() - set(names))
-        if missing or strange:
-            got = f"(missing: {missing[:5]}, unknown: {strange[:5]}); add or drop nodes"
+        unknown = sorted(node_of.keys() - set(names))
+        if missing or unknown:
+            got = f"(missing: {missing[:5]}, unknown: {unknown[:5]}); add or drop nodes"
             raise ValueError(f"Expected the graph to hold just the labels of 'label_names' {got}")
         nodes = [node_of[label] for label in names]
     position = {node: index for index, node in enumerate(nodes)}
@@ -178,9 +178,9 @@ def select(
     self_loops: bool,
     eligible: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Tells which pairs become edges: eligible pairs of different labels that reach
-    :obj:`threshold` and are among the :obj:`top_k` strongest of their target (of equal ones, the
-    first sources), and loops, without :obj:`self_loops` only for labels without another source.
+    """Returns which pairs become edges. Pairs of different labels must be eligible, reach
+    :obj:`threshold`, and be among the :obj:`top_k` strongest of their target (ties: lowest source
+    first). Loops become edges; without :obj:`self_loops`, only for labels without other sources.
     """
     loops = source == target
     keep = ~loops if eligible is None else ~loops & eligible
@@ -189,7 +189,7 @@ def select(
     if top_k is not None:
         pairs = np.flatnonzero(keep)
         pairs = pairs[np.lexsort((source[pairs], -strength[pairs], target[pairs]))]
-        # Sorted by target, so a pair's rank is its distance from where its target begins.
+        # Pairs are sorted by target: a pair's rank is its offset from its target's first pair.
         rank = np.arange(len(pairs)) - np.searchsorted(target[pairs], target[pairs])
         keep[pairs[rank >= top_k]] = False
     needs_loop = np.ones(num_labels, dtype=bool)
@@ -201,5 +201,5 @@ def select(
 
 def source_in_words(origin: str, **options: Any) -> str:
     """Returns the source of a graph in words: its origin, then the options that are set."""
-    given = [f"{key}={value}" for key, value in options.items() if value is not None]
-    return ", ".join([origin, *given])
+    specified = [f"{key}={value}" for key, value in options.items() if value is not None]
+    return ", ".join([origin, *specified])

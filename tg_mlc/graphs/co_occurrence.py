@@ -20,7 +20,7 @@ Weight = Literal["count", "conditional", "pmi", "correlation"]
 # Above this fraction of non-zeros a dense product is faster than a sparse one.
 DENSE_ABOVE = 0.1
 
-# Up to here float32 counts without error, in half the time of float64.
+# Up to this number, float32 counts exactly, in half the time of float64.
 EXACT_IN_FLOAT32 = 2**24
 
 
@@ -39,11 +39,11 @@ def co_occurrence(
 
     The defaults give the prior graph of the `"Neural Message Passing for Multi-Label
     Classification" <https://arxiv.org/abs/1904.08049>`_ paper: an edge wherever a pair occurs in
-    any training sample. Where labels are frequent, that is the complete graph, which carries no
+    any training sample. If labels are frequent, this graph is complete and carries no
     information; :obj:`weight` with :obj:`threshold` or :obj:`top_k` selects informative edges.
 
-    With :math:`n_{ji}`, :math:`n_j`, :math:`n_i` of :math:`n` samples in which both labels, the
-    source :math:`j` and the target :math:`i` occur, an edge weighs
+    Of :math:`n` samples, the source :math:`j` occurs in :math:`n_j`, the target :math:`i` in
+    :math:`n_i`, and both labels in :math:`n_{ji}`. The weight of their edge is
 
     .. math::
         \textrm{count:} \quad & n_{ji} \\
@@ -56,28 +56,28 @@ def co_occurrence(
     with Graph Convolutional Networks" <https://arxiv.org/abs/1904.03582>`_ paper; PMI is the
     pointwise mutual information of `"Word Association Norms, Mutual Information, and Lexicography"
     <https://aclanthology.org/J90-1003>`_, in nats; correlation is Pearson's, for two binary
-    variables the phi coefficient. Among the sources of one target, counts favour frequent labels,
-    conditional probability and PMI (which rank them alike) rare ones, correlation neither. Unknown
-    labels (NaN) are left out pair by pair: all four numbers count samples in which both labels are
-    known.
+    variables the phi coefficient. Among the sources of one target, counts favour frequent labels;
+    conditional probability and PMI, which rank sources in the same order, favour rare labels;
+    correlation favours neither. The four numbers of a pair only count samples in which both of its
+    labels are known (not NaN).
 
     Args:
         y (Tensor, numpy.ndarray, scipy.sparse array or pandas.DataFrame): The training labels
             :math:`(N, L)`: 0, 1, or NaN for unknown; or, with :obj:`split`, a data set that has
             :obj:`y` or :obj:`sparse_y()`.
-        min_count (int, optional): The least number of samples of a pair. (default: :obj:`1`)
+        min_count (int, optional): The least number of samples with both labels. (default: :obj:`1`)
         weight (str, optional): The weight of an edge (:obj:`"count"`, :obj:`"conditional"`,
             :obj:`"pmi"`, :obj:`"correlation"`). (default: :obj:`"count"`)
         threshold (float, optional): The least weight of an edge. (default: :obj:`None`, any)
         top_k (int, optional): The largest number of sources of a label besides itself, by weight
             and then by index. (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
-            has no other source. A loop weighs what the formula gives for it, or zero where that is
-            undefined. (default: :obj:`True`)
-        label_names (list of str, optional): One name per label; the columns of a data frame that
-            has these names are taken in this order. (default: :obj:`None`, those of :obj:`y`)
-        split (Split, optional): The :class:`tg_mlc.data.Split` of :obj:`y`, of which the training
-            samples are read. (default: :obj:`None`, :obj:`y` has training samples alone)
+            has no other source. The formula also gives the weight of a loop, or zero where
+            it is undefined. (default: :obj:`True`)
+        label_names (list of str, optional): One name per label. Columns of a data frame are
+            selected by these names. (default: :obj:`None`, the names of :obj:`y`)
+        split (Split, optional): The :class:`tg_mlc.data.Split` of :obj:`y`. Only training samples
+            are read. (default: :obj:`None`, all samples are training samples)
 
     Raises:
         ValueError: If :obj:`y` is not a matrix of 0, 1 and NaN, is a whole data set without a
@@ -124,7 +124,7 @@ def _read_labels(
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
     """Returns training labels as a sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)
-    # A data frame is asked for first, because a column "y" is an attribute of it.
+    # Data frames are checked first, because their columns are attributes, perhaps "y".
     if hasattr(y, "columns"):
         y = take_by_name(y, label_names, "label_names")
         label_names = [str(column) for column in y.columns] if label_names is None else label_names
@@ -145,12 +145,12 @@ def _read_labels(
 
 
 def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
-    r"""Counts ordered pairs :math:`(j, i)` of labels that ever occur together, and all
-    :math:`(i, i)`, in a matrix whose stored values are one, or NaN for unknown.
+    r"""Counts samples of ordered pairs :math:`(j, i)` of labels that occur together at least once,
+    and of all :math:`(i, i)`. The stored values of the matrix are 1, or NaN for unknown.
 
-    Returns sources and targets; the numbers of samples in which both occur, in which the source
-    occurs and the target is known, in which the target occurs and the source is known, and in which
-    both are known.
+    For each pair, returns the source, the target, and four numbers of samples: both labels occur;
+    the source occurs and the target is known; the target occurs and the source is known; both are
+    known.
     """
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
@@ -166,12 +166,12 @@ def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
     known = np.full(len(source), float(y.shape[0]))
     of_source, of_target = _at(together, source, source), _at(together, target, target)
     if unknown.nnz:
-        hidden = _gram(positive, unknown)  # [a, b]: a occurs, b is unknown
-        neither = _gram(unknown, unknown)
-        of_source -= _at(hidden, source, target)
-        of_target -= _at(hidden, target, source)
-        known -= _at(neither, source, source) + _at(neither, target, target)
-        known += _at(neither, source, target)
+        occurs_unknown = _gram(positive, unknown)  # [a, b]: a occurs, b is unknown
+        both_unknown = _gram(unknown, unknown)
+        of_source -= _at(occurs_unknown, source, target)
+        of_target -= _at(occurs_unknown, target, source)
+        known -= _at(both_unknown, source, source) + _at(both_unknown, target, target)
+        known += _at(both_unknown, source, target)
     return source, target, _at(together, source, target), of_source, of_target, known
 
 

@@ -40,7 +40,7 @@ class GraphComparison:
     num_shared: int
     num_only_a: int
     num_only_b: int
-    jaccard: float  #: shared edges of all edges
+    jaccard: float  #: shared edges as a fraction of the edges of either graph
     precision: float  #: fraction of a's edges that b has
     recall: float  #: fraction of b's edges that a has
     roc_auc_a_to_b: float  #: ROC-AUC of a's weights against b's edges
@@ -86,10 +86,10 @@ class GraphComparison:
 def compare(
     a: LabelGraph, b: LabelGraph, directed: bool | None = None, top: int = 10
 ) -> GraphComparison:
-    r"""Compares two graphs of the same labels, *e.g.* one that was :func:`~tg_mlc.graphs.learned`
-    with a prior.
+    r"""Compares two graphs of the same labels, *e.g.* a :func:`~tg_mlc.graphs.learned` graph
+    and a prior graph.
 
-    With :math:`\mathcal{E}_a` and :math:`\mathcal{E}_b` their edges, loops left out,
+    With the edges :math:`\mathcal{E}_a` and :math:`\mathcal{E}_b` of the graphs, without loops,
 
     .. math::
         \textrm{Jaccard} =
@@ -99,20 +99,20 @@ def compare(
         \textrm{recall} = \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_b|}
 
     ROC-AUC and average precision take the weights of one graph as scores of all pairs, and the
-    edges of the other as targets; a random ranking has 0.5 and the density. Pairs without an edge
-    weigh zero, or one less than the least weight if that is not positive; edges without weights
-    weigh one. The rank correlation is Spearman's, between the weights of all pairs.
+    edges of the other as targets; a random ranking has 0.5 and the density. A pair without an
+    edge has weight 0 or, if the smallest weight :math:`w` is not positive, :math:`w - 1`. Edges of
+    graphs without weights have weight 1. The rank correlation is Spearman's, of all weights.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
         directed (bool, optional): If set to :obj:`True`, the two directions of a pair are compared
-            one by one; if :obj:`False`, they count as one pair, which weighs the mean of its edges.
+            separately; if :obj:`False`, they are one pair, with the mean weight of its edges.
             (default: :obj:`None`, :obj:`False` if either graph is undirected)
-        top (int, optional): The largest number of labels to name whose neighbours differ.
+        top (int, optional): The maximum number of labels to list whose neighbours differ.
             (default: :obj:`10`)
 
     Raises:
-        ValueError: If one is no label graph, their labels differ in number, name or order, or
+        ValueError: If an argument is no label graph, the graphs have different labels, or
             :obj:`top` is negative.
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
@@ -163,7 +163,7 @@ def compare(
 def _differences(
     of_a: np.ndarray, of_b: np.ndarray, label_names: list[str] | None, top: int
 ) -> list[NeighborDifference]:
-    """Returns the labels whose sources differ most, by the sources of each label (row)."""
+    """Returns the labels whose sources differ most, by boolean matrices (targets in rows)."""
     names = np.array(label_names or [str(i) for i in range(len(of_a))], dtype=object)
     num_different = (of_a ^ of_b).sum(axis=1)
     ranked = np.argsort(-num_different, kind="stable")[:top].tolist()
@@ -180,15 +180,15 @@ def _differences(
 
 
 class _Pairs(NamedTuple):
-    """Every pair of different labels, in one order for all graphs of as many labels."""
+    """All pairs of different labels, in an order that depends on the number of labels alone."""
 
     joined: np.ndarray  # whether the graph has the edge
-    strength: np.ndarray  # its weight; less than that of any edge where there is none
-    sources: np.ndarray  # The sources of every label (row), as a matrix of booleans.
+    strength: np.ndarray  # weight of the edge; pairs without an edge have less than any edge
+    sources: np.ndarray  # boolean matrix of edges: row target, column source
 
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
-    """Reads ordered pairs, or unordered ones, which weigh the mean of their edges."""
+    """Reads ordered pairs or, unless directed, unordered pairs with the mean weight of edges."""
     graph = graph.remove_self_loops()
     graph = graph if directed else graph.to_undirected(reduce="mean")
     source, target = graph.edge_index.cpu().numpy()

@@ -1,4 +1,4 @@
-"""The rule of a hierarchy: a label applies only if all labels above it do.
+"""The rule of a hierarchy: a label applies only if all its ancestors apply.
 
 The functions apply this rule to scores, labels and thresholds.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tg_mlc.metrics._inputs import ArrayLike
     from tg_mlc.metrics.thresholds import Decider, ThresholdTuner
 
-_MAX_SCORES = 2**24  # Without gradients, more scores of the closure are computed in parts.
+_MAX_SCORES = 2**24  # Without gradients, `coherent` splits inputs with more scores.
 
 
 def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
@@ -47,7 +47,7 @@ def pairs_of(
     label_graph: Data, label_names: Sequence[str] | None = None, name: str = "label_graph"
 ) -> Tensor:
     """Returns the :func:`ancestor_pairs` of a label graph in the order of a model's labels. Raises
-    ValueError if the graph keeps no parents, or has other labels.
+    ValueError if the graph has no parents, or has other labels.
     """
     parents, size = label_graph.get("parent_index"), int(label_graph.num_nodes or 0)
     if parents is None:
@@ -66,8 +66,8 @@ def pairs_of(
 
 
 def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
-    """Returns the largest score :math:`(N, L)` (probability, logit, decision or threshold) of each
-    label and all below it; along :obj:`pairs.flip(0)`, of all above it.
+    """Returns the largest score :math:`(N, L)` (probability, logit, decision or threshold) among
+    each label and its descendants; with :obj:`pairs.flip(0)`, among the label and its ancestors.
     """
     if torch.compiler.is_compiling():  # This order of dimensions compiles for one sample, too.
         index = pairs[0].expand(scores.size(0), -1)
@@ -75,15 +75,15 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
     size = max(_MAX_SCORES // max(pairs.size(1), 1), 1)
     if not scores.requires_grad and len(scores) > size:
         return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
-    # A row for each label: its neighbours in memory are the samples, which share the indices.
+    # With labels in rows, the samples of a label are contiguous in memory and share an index.
     columns = scores.t().contiguous()
     index = pairs[0].unsqueeze(-1).expand(-1, columns.size(1))
     return columns.scatter_reduce(0, index, columns[pairs[1]], "amax").t()
 
 
 def coherent_loss(logits: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
-    """Returns the cross-entropy of coherent logits :math:`(N, L)`. The maximum of a positive label
-    is over positive labels below it alone. Unknown targets (NaN) are left out of all terms.
+    """Returns the cross-entropy of coherent logits :math:`(N, L)`. The maximum for a positive
+    label only includes positive descendants. The loss is the mean over known targets (not NaN).
     """
     positive, known = y == 1, ~y.isnan()
     among_positive = coherent(logits.masked_fill(~positive, -torch.inf), pairs)
@@ -102,7 +102,7 @@ def propagate(
     check: bool = True,
 ) -> Tensor:
     """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown, with labels above positive ones set
-    to 1 and labels below negative ones to 0. Raises ValueError if checked labels contradict.
+    to 1 and labels below negative ones to 0. With :obj:`check`, contradictions raise.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
@@ -125,8 +125,8 @@ def coherent_decider(
     """Returns the decider with thresholds that keep decisions of coherent scores coherent: the
     threshold of a label is at least that of each label above it.
 
-    Thresholds of lower labels are raised. With targets and coherent scores :math:`(N, L)`,
-    thresholds of upper labels are lowered instead if the metric is higher then.
+    Thresholds of descendants are raised. With targets and coherent scores :math:`(N, L)`,
+    thresholds of ancestors are lowered instead if this gives a higher metric.
     """
     # Layers import this file, and metrics take long to import.
     from tg_mlc.metrics._inputs import read_targets

@@ -49,14 +49,14 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     An edge :math:`(j, i) \in \mathcal{E}`, stored as the column :obj:`(j, i)` of
     :obj:`edge_index`, lets label :math:`i` (the target, row 1) attend to label :math:`j` (the
-    source, row 0). Edges are unique and sorted by target, then by source, so that segment kernels
-    need no sort of their own. An edge given more than once keeps its largest weight. Methods that
+    source, row 0). Edges are unique and sorted by target, then by source, as segment
+    kernels require. An edge given more than once keeps its largest weight. Methods that
     change the graph return a new one.
 
     Args:
         edge_index (Tensor or SparseTensor, optional): The edges :math:`(2, |\mathcal{E}|)`, source
-            to target; or an adjacency with targets in its rows, whose values are the weights.
-            :obj:`LabelGraph()` is the empty object that PyG's copying and batching ask for.
+            to target; or a sparse adjacency matrix with targets in its rows and weights as values.
+            PyG creates empty objects :obj:`LabelGraph()` to copy and batch graphs.
             (default: :obj:`None`)
         num_nodes (int, optional): The number of labels :math:`L`, if there are no names.
             (default: :obj:`None`)
@@ -65,14 +65,14 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         label_names (list of str, optional): One unique name per label. (default: :obj:`None`)
         kind (str, optional): How the graph was built, *e.g.* :obj:`"co_occurrence"`.
             (default: :obj:`"custom"`)
-        source (str, optional): Its data, in words. (default: :obj:`""`)
+        source (str, optional): A description of the graph's data. (default: :obj:`""`)
         **kwargs (optional): Further attributes, *e.g.* label features :obj:`x` of shape :math:`(L,
             *)`, or the pairs of parent and child :obj:`parent_index` :math:`(2, P)` of a hierarchy.
 
     Raises:
         TypeError: If :obj:`edge_index` is not a tensor of :obj:`torch.long`.
-        ValueError: If an edge names no label, sizes disagree, a name is used twice, or a weight is
-            not finite.
+        ValueError: If an edge index is out of range, sizes disagree, a name is used twice, or a
+            weight is not finite.
     """
 
     def __init__(
@@ -121,21 +121,21 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         edges: str | os.PathLike[str] | Iterable[Sequence[Any]],
         label_names: Sequence[str] | None = None,
     ) -> LabelGraph:
-        """Reads a list of edges by the names of labels, from a source to the target that attends
-        to it; :meth:`to_undirected` adds the opposite ones, and :meth:`add_self_loops` loops.
+        """Reads edges between named labels. The target of an edge attends to its source.
+        :meth:`to_undirected` adds opposite edges, and :meth:`add_self_loops` adds self-loops.
 
         Args:
             edges (str, Path or list of tuple): Pairs :obj:`(source, target)` or triples
-                :obj:`(source, target, weight)`; or a table of them, a file or a text of several
-                lines, divided by tabs, :obj:`,`, :obj:`;` or :obj:`|`. Columns go by the names
-                :obj:`source`, :obj:`target` and :obj:`weight`, or :obj:`parent` and :obj:`child`,
-                if the first line has them, also in words such as :obj:`source_name`.
+                :obj:`(source, target, weight)`; or a table of edges (a file, or a text of several
+                lines) delimited by tabs, :obj:`,`, :obj:`;` or :obj:`|`. Its first line may name
+                the columns :obj:`source`, :obj:`target` and :obj:`weight`, or :obj:`parent` and
+                :obj:`child`, or similarly, such as :obj:`source_name`.
             label_names (list of str, optional): The labels in their order.
                 (default: :obj:`None`, in order of appearance)
 
         Raises:
             FileNotFoundError: If there is no such file.
-            ValueError: If a line or tuple is of another format, or names no label.
+            ValueError: If a line or tuple has another format or an unknown label.
         """
         if isinstance(edges, str | os.PathLike):
             return cls._from_rows(*read_edges(edges), label_names)
@@ -166,9 +166,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         names = check_label_names(label_names)
         index_of = {name: index for index, name in enumerate(names)}
         for where, *ends, _ in rows:
-            if lost := [end for end in ends if end not in index_of]:
-                hint = nearest(lost[0], names) or "; add it, or name the columns in the first line"
-                got = f"(got {lost[0]!r}){hint}"
+            if bad := [end for end in ends if end not in index_of]:
+                hint = nearest(bad[0], names) or "; add it, or name the columns in the first line"
+                got = f"(got {bad[0]!r}){hint}"
                 raise ValueError(f"Expected {where} to hold two of 'label_names' {got}")
         weights = [row[3] for row in rows if row[3] is not None]
         if weights and len(weights) < len(rows):
@@ -193,26 +193,26 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         weight: str | None = None,
     ) -> LabelGraph:
         """Reads the edges of a file by the names of labels: a table, a GraphML file
-        (``.graphml``), an OBO ontology (``.obo``, an edge from each term to those below it), or a
+        (``.graphml``), an OBO ontology (``.obo``, edges from terms to their child terms), or a
         file that :meth:`save` wrote (``.safetensors``).
 
         Args:
-            path (str or Path): The file; tables are divided as :meth:`from_edges` says, or by
+            path (str or Path): The file. Tables have a delimiter of :meth:`from_edges`, or
                 white space.
-            label_names (list of str, optional): The labels in their order, those without an edge
-                too; terms of an OBO file go by identifiers if a label is an identifier, else by
-                names. (default: :obj:`None`, in order of appearance)
-            columns (tuple of str, optional): The columns of source and target; without the default
-                ones, columns whose names mean the same. (default: :obj:`("source", "target")`)
-            weight (str, optional): The column, or the attribute in GraphML, of weights. Whole
-                numbers up to 1000 in a table, as STRING writes scores, become 0 to 1, unless this
-                names their column and the name has no "score" in it.
-                (default: :obj:`None`, a column that is called so, if any)
+            label_names (list of str, optional): The labels in their order, including labels without
+                edges. OBO terms are matched by identifier if any label is an identifier, else by
+                name. (default: :obj:`None`, in order of appearance)
+            columns (tuple of str, optional): The columns of source and target. Without the default
+                ones, similarly named columns are read. (default: :obj:`("source", "target")`)
+            weight (str, optional): The column or GraphML attribute of weights. Whole numbers
+                up to 1000 in a table, such as STRING's scores, are divided by 1000, unless this
+                name is specified and does not contain "score".
+                (default: :obj:`None`, a column with a name such as :obj:`weight`, if any)
 
         Raises:
             FileNotFoundError: If there is no such file.
             ImportError: If the file is in OBO, and :obj:`obonet` is not installed.
-            ValueError: If the file is of another format, or names no label.
+            ValueError: If the file has another format or an unknown label.
         """
         suffix = Path(path).suffix.lower()
         if suffix == ".safetensors":
@@ -232,10 +232,10 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
             network = nx.read_graphml(path)
             nodes = network.nodes(data=True)
-            called = {node: str(data.get("name", data.get("label", node))) for node, data in nodes}
+            name_of = {node: str(data.get("name", data.get("label", node))) for node, data in nodes}
             triples: Any = network.to_directed().edges(data=weight or "weight")
-            rows = [(called[j], called[i], *([] if w is None else [w])) for j, i, w in triples]
-            return cls.from_edges(rows, [*called.values()] if label_names is None else label_names)
+            rows = [(name_of[j], name_of[i], *([] if w is None else [w])) for j, i, w in triples]
+            return cls.from_edges(rows, [*name_of.values()] if label_names is None else label_names)
         origin, edges = read_edges(path, columns, weight)
         values = [edge[3] for edge in edges if edge[3] is not None]
         are_whole = bool(values) and all(value % 1 == 0 for value in values)
@@ -298,8 +298,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self.parent_index is not None or self.kind == "tree"
 
     def add_self_loops(self, fill_value: float = 1.0, *, only_isolated: bool = False) -> LabelGraph:
-        """Returns the graph in which every label attends to itself or, with :obj:`only_isolated`,
-        each label that would receive nothing; :obj:`fill_value` is the weight of a new loop.
+        """Returns the graph with self-loops added to all labels or, with :obj:`only_isolated`, to
+        labels without incoming edges. :obj:`fill_value` is the weight of a new loop.
         """
         source, target = self.edge_index
         labels = torch.arange(self.num_labels, device=target.device)
@@ -314,11 +314,11 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with edges in both directions, whose weights PyG reduces."""
+        """Returns the graph with edges in both directions. PyG reduces weights of merged edges."""
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
-        # A loop is its own opposite, and "add" would double its weight.
+        # Loops are excluded, because reduce="add" would double their weights.
         pairs = to_undirected(
             self.edge_index[:, ~loops], self.edge_weight[~loops], self.num_labels, reduce=reduce
         )
@@ -347,7 +347,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def locality_order(self, method: Order = "rcm") -> Tensor:
         r"""Returns an order of the labels in which neighbours are close, for :meth:`permute`.
 
-        On very large and sparse graphs, attention finds close neighbours in a cache.
+        On very large and sparse graphs, this order lets attention read neighbours from a cache.
 
         .. code-block:: python
 
@@ -378,7 +378,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return torch.tensor(list(forest), dtype=torch.long)
 
     def validate(self, raise_on_error: bool = True) -> bool:
-        """Tells whether edges are still in range, unique and sorted by target, and labels named."""
+        """Tells whether edges are in range, unique and sorted by target, and label names valid."""
         try:
             super().validate(raise_on_error=True)
             rebuilt = self._with_edges(self.edge_index, self.edge_weight)
@@ -392,7 +392,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return True
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a :obj:`safetensors` file, with data other than tensors as its header."""
+        """Writes a :obj:`safetensors` file, whose header holds all attributes but tensors."""
         plain: dict[str, Any] = {**self.to_dict(), "num_nodes": self.num_labels}
         tensors = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], Tensor)}
         try:
@@ -428,8 +428,8 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     def to_networkx(self, *, by_name: bool = False) -> nx.DiGraph[Any]:
         r"""Returns the graph as a :class:`networkx.DiGraph` from source to target.
 
-        Nodes are indices, or names if :obj:`by_name` is set. They have the attribute :obj:`name`,
-        and edges the attribute :obj:`weight`, where the label graph has them.
+        Nodes are indices, or names if :obj:`by_name` is set. Nodes have the attribute
+        :obj:`name` if labels have names, and edges have :obj:`weight` if there are weights.
         """
         import networkx as nx
 
@@ -446,9 +446,9 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return nx.relabel_nodes(out, names) if by_name else out
 
     def to_frame(self) -> Any:
-        """Returns the edges as a :class:`pandas.DataFrame` of :obj:`source`, :obj:`target` and, if
-        there are any, :obj:`weight`, by the names of labels if they have some; ``to_csv`` writes a
-        table for :meth:`read`.
+        """Returns the edges as a :class:`pandas.DataFrame` with the columns :obj:`source`,
+        :obj:`target` and, if there are weights, :obj:`weight`. Labels are names, or indices if
+        there are no names. ``to_csv`` of the frame writes a table for :meth:`read`.
         """
         names = self.label_names or range(self.num_labels)
         ends = [[names[label] for label in labels] for labels in self.edge_index.tolist()]
@@ -473,7 +473,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-# PyG lets torch.load(weights_only=True) read a Data, but not the private parts of it.
+# PyG lets torch.load(weights_only=True) read Data, but not its private classes.
 torch.serialization.add_safe_globals([LabelGraph, GlobalStorage, DataEdgeAttr, DataTensorAttr])
 
 
@@ -488,8 +488,8 @@ def as_names(label_names: Sequence[str]) -> list[str]:
 def check_label_names(label_names: Sequence[str], num_labels: int | None = None) -> list[str]:
     """Returns the names as a list, one unique string per label."""
     names = as_names(label_names)
-    if strange := [name for name in names if not isinstance(name, str)]:
-        got = f"(got {shorten(repr(strange[0]))}); convert with 'str'"
+    if invalid := [name for name in names if not isinstance(name, str)]:
+        got = f"(got {shorten(repr(invalid[0]))}); convert with 'str'"
         raise ValueError(f"Expected 'label_names' to hold strings only {got}")
     check_names(names, len(names) if num_labels is None else num_labels, "label_names", of="labels")
     return names
@@ -497,6 +497,6 @@ def check_label_names(label_names: Sequence[str], num_labels: int | None = None)
 
 def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
     """Raises if keys of a dictionary are no labels."""
-    if strange := sorted(set(keys).difference(labels)):
-        got = f"(got {strange[:5]}, not in 'label_names')"
+    if unknown := sorted(set(keys).difference(labels)):
+        got = f"(got {unknown[:5]}, not in 'label_names')"
         raise ValueError(f"Expected the keys of '{name}' to be labels {got}")

@@ -24,30 +24,30 @@ def learned(
     self_loops: bool = True,
     label_names: Sequence[str] | None = None,
 ) -> LabelGraph:
-    r"""The label graph that a model has learned: label :math:`i` attends to label :math:`j` with
-    its mean attention over samples, heads and steps,
+    r"""The label graph that a model has learned. The weight of the edge from label :math:`j` to
+    label :math:`i` is the mean attention of :math:`i` to :math:`j` over samples, heads and steps,
 
     .. math::
         w_{ji} = \frac{1}{N \, T \, K}
         \sum_{n=1}^{N} \sum_{t=1}^{T} \sum_{k=1}^{K} \alpha_{ij}^{(n, t, k)}
 
-    Edges are those along which the model sends messages; to choose among all pairs, train the model
+    Only pairs along which the model sends messages can be edges. To choose among all pairs, train
     on a :func:`~tg_mlc.graphs.fully_connected` graph.
 
     Args:
         model (torch.nn.Module): A trained model whose
             :obj:`forward(batch, return_attention_weights=True)` returns something with
             :obj:`attention`: a :class:`~tg_mlc.nn.label.StepAttention` for each step, as
-            :class:`~tg_mlc.models.LaMP` does. It is put in evaluation mode, and back.
+            :class:`~tg_mlc.models.LaMP` does. It runs in evaluation mode.
         loader (iterable): Batches of samples, which are moved to the model's device.
-        top_k, threshold (optional): As in :func:`~tg_mlc.graphs.co_occurrence`.
-            (default: :obj:`None`)
-        step (int, optional): The only step to read, from :obj:`0`, or the last, :obj:`-1`.
+        top_k, threshold (optional): Maximum number of other sources per label, and minimum
+            weight. (default: :obj:`None`, no limit)
+        step (int, optional): Index of the only step to read; :obj:`-1` is the last.
             (default: :obj:`None`, all)
         self_loops (bool, optional): If set to :obj:`False`, a label attends to itself only if it
             has no other source. (default: :obj:`True`)
         label_names (list of str, optional): One name per label.
-            (default: :obj:`None`, those of the model's label graph)
+            (default: :obj:`None`, the names of the model's label graph)
 
     Raises:
         TypeError: If the model returns no attention.
@@ -74,12 +74,12 @@ def learned(
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
     strength = total / num_samples
     source, target = edge_index.numpy()
-    chosen = select(source, target, strength.numpy(), num_labels, threshold, top_k, self_loops)
-    keep = torch.from_numpy(chosen)
+    is_edge = select(source, target, strength.numpy(), num_labels, threshold, top_k, self_loops)
+    keep = torch.from_numpy(is_edge)
     if label_names is None:
         graphs = (getattr(module, "label_graph", None) for module in model.modules())
-        named = (graph.label_names for graph in graphs if isinstance(graph, LabelGraph))
-        label_names = next(named, None)
+        names = (graph.label_names for graph in graphs if isinstance(graph, LabelGraph))
+        label_names = next(names, None)
     origin = f"attention of {type(model).__name__} on {num_samples} samples"
     return LabelGraph(
         edge_index[:, keep],

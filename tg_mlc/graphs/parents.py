@@ -1,4 +1,4 @@
-"""Hierarchies as pairs of child and parent: their files, and the edges among labels that follow."""
+"""Hierarchies as pairs of child and parent: readers of files, and the edges among labels."""
 
 from __future__ import annotations
 
@@ -57,33 +57,33 @@ def read_parents(
     :obj:`"obo"`        terms of an ontology, as the `Gene Ontology <https://geneontology.org>`_'s
                         :obj:`go-basic.obo`, read by :obj:`obonet`
     :obj:`"skos"`       concepts of a thesaurus in RDF/XML, with broader and narrower ones
-    :obj:`"taxonomy"`   a parent, then all its children, between tabs
+    :obj:`"taxonomy"`   one line per parent: the parent and its children, separated by tabs
     :obj:`"pairs"`      a child and its parent, or a child, a relation, and its parent
     ==================  ==========================================================================
 
-    :obj:`"auto"` recognises the first three formats by their first line. A table is of pairs if its
-    first line has names of columns, a relation such as :obj:`is_a`, or another delimiter than a
+    :obj:`"auto"` recognises the first three formats by their first line. A table holds pairs if
+    its first line has column names, a relation such as :obj:`is_a`, or a delimiter other than a
     tab; otherwise it is a taxonomy. :doc:`The page on label graphs </label_graphs>` says more.
 
     Args:
         path_or_text (str or Path): The file, also as :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`; or its
             text, if it has more than one line.
-        format (str, optional): The format. It has to be given where either column may hold the
-            parents: where all lines are two words with a tab between, or where pairs without names
-            of columns have fewer different names in the first than in the second.
+        format (str, optional): The format. It must be specified if either column may hold the
+            parents: if all lines are two names separated by a tab, or if pairs without column
+            names have fewer distinct names in the first column than in the second.
             (default: :obj:`"auto"`)
         names (bool, optional): If set to :obj:`True`, terms and concepts go by their names, not by
             their identifiers. (default: :obj:`False`)
 
     Returns:
-        The pairs in the file's order. A parent called :obj:`None` or :obj:`NA`, or none at all, is
-        :obj:`None`.
+        The pairs in the file's order. The parent is :obj:`None` if the file has none, or writes
+        :obj:`None` or :obj:`NA`.
 
     Raises:
         FileNotFoundError: If there is no such file.
         ImportError: If the file is in OBO, and :obj:`obonet` is not installed.
-        ValueError: If :obj:`format` is unknown, a line is of another format, there is none, or the
-            parents may be in either column.
+        ValueError: If :obj:`format` is unknown, a line has another format, the file is empty, or
+            either column may hold the parents.
     """
     check_choice("format", format, get_args(Format))
     name, opened = open_lines(path_or_text)
@@ -126,10 +126,10 @@ def _read_rcv1(lines: Lines, name: str) -> Pairs:
 
 
 def _read_obo(lines: Lines, name: str, by_name: bool) -> Pairs:
-    """Reads the terms of an OBO file that are not obsolete, and what they are or are a part of."""
+    """Reads the terms of an OBO file that are not obsolete, and their is_a and part_of parents."""
     obonet = require("obonet", extra="data")
     # obonet warns of files without a name, and needs an empty line before each stanza. It also
-    # makes nodes of parents that are no terms of the file: only terms have the empty comment.
+    # creates nodes for parents missing from the file; the empty comment marks actual terms.
     text = "name: hierarchy\n"
     text += "".join(f"\n{row}\ncomment: \n" if row[0] == "[" else f"{row}\n" for _, row in lines)
     try:
@@ -142,7 +142,7 @@ def _read_obo(lines: Lines, name: str, by_name: bool) -> Pairs:
     if not known:
         raise ValueError(f"Expected {name} to hold '[Term]' and its 'id:' (got none)")
     current = {old: term for term in known for old in graph.nodes[term].get("alt_id", [])}
-    called = known if by_name else {}
+    name_of = known if by_name else {}
     pairs: Pairs = []
     for term in known:
         parents = []
@@ -152,8 +152,8 @@ def _read_obo(lines: Lines, name: str, by_name: bool) -> Pairs:
                 got = f"{parent!r} of {term!r}, which is missing or obsolete"
                 raise ValueError(f"Expected {name} to hold each parent (got {got}); add it")
             if relation in ("is_a", "part_of"):
-                parents.append(called.get(parent, parent))
-        pairs += [(called.get(term, term), parent) for parent in parents or [None]]
+                parents.append(name_of.get(parent, parent))
+        pairs += [(name_of.get(term, term), parent) for parent in parents or [None]]
     return pairs
 
 
@@ -191,14 +191,14 @@ def _read_skos(text: str, name: str, by_name: bool) -> Pairs:
     if unknown := [end for end in ends if end is not None and end not in labels_of]:
         expected = f"broader and narrower concepts that {name} holds"
         raise ValueError(f"Expected {expected} (got {unknown[0]!r}); add it")
-    called = labels_of if by_name else {}
+    name_of = labels_of if by_name else {}
     has_parent = {child for child, parent in pairs if parent is not None}
     unique = dict.fromkeys(pair for pair in pairs if pair[1] or pair[0] not in has_parent)
-    return [(called.get(end, end), called.get(top or "", top)) for end, top in unique]
+    return [(name_of.get(end, end), name_of.get(top or "", top)) for end, top in unique]
 
 
 def _find_roles(table: Table) -> list[str]:
-    """Returns the role of each column, or empty ones if the first line does not name them."""
+    """Returns the role of each column, or empty strings if the first line is no header."""
     named = [role_of(cell) for cell in table.header]
     if len(named) == 2 and "" in named:  # The header may read "term, is_a".
         ends = {"up": "parent", "down": "child"}
@@ -210,7 +210,7 @@ def _find_roles(table: Table) -> list[str]:
         if roles.count(end) > 1 and header.count(end) == 1:
             roles = ["" if role == end != header[i] else role for i, role in enumerate(roles)]
     if len(roles) == 2 and "" in named and ("child" in roles) != ("parent" in roles):
-        # One column beside the parents is that of children, whatever it is called.
+        # If one of two columns has a known role, the other one has the opposite role.
         roles[named.index("")] = "parent" if "child" in roles else "child"
     counts = roles.count("child"), roles.count("parent")
     if len(roles) < 2 or (None in named and min(counts) == 0):
@@ -239,7 +239,7 @@ def _read_taxonomy(table: Table, is_given: bool) -> Pairs:
 
 
 def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
-    """Raises if lines of a taxonomy look like pairs, with a weight or a relation or without."""
+    """Raises if lines of a taxonomy look like pairs, perhaps with a weight or a relation."""
     if all(len(family) == 1 for family in families):
         expected = f"'format' for two columns between tabs in {table.name}, either may hold parents"
         hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
@@ -288,7 +288,7 @@ def _read_pairs(table: Table, roles: list[str], is_named: bool, is_given: bool) 
 
 
 def _check_pairs(pairs: Pairs, name: str, is_sure: bool) -> None:
-    """Raises for several parents in one cell, and if parents seem to be in the first column."""
+    """Raises if a cell holds several parents, or the first column seems to hold the parents."""
     linked = [(child, parent) for child, parent in pairs if parent is not None]
     children, parents = ({pair[end] for pair in linked} for end in (0, 1))
     for cell in sorted(parents):
@@ -308,7 +308,7 @@ def _check_pairs(pairs: Pairs, name: str, is_sure: bool) -> None:
 
 
 def _parent(name: str) -> str | None:
-    """Returns the parent, or None for a minus sign or a blank cell; "Na" is sodium."""
+    """Returns the parent, or None for a minus sign or a blank cell. "Na" (sodium) is a name."""
     return None if name == "-" or (is_blank(name) and name != "Na") else name
 
 
@@ -344,7 +344,7 @@ def label_edges(
             logger.warning(message, first, name)
 
     index_of = {node: index for index, node in enumerate(labels)}
-    # The nearest labels above each node, or all of them, in order and each once.
+    # The nearest ancestors of each node that are labels (or all such ancestors), in order.
     above: dict[Node, dict[Node, None]] = {}
     for node in nx.topological_sort(hierarchy):
         above[node] = {}
@@ -426,8 +426,8 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
     inner = [node for node in unknown if hierarchy.out_degree(node) > 0]
     tops = [node for node in inner if hierarchy.in_degree(node) == 0]
     top = tops[0] if root is None and len(tops) == 1 else root
-    if lost := [node for node in unknown if isinstance(node, int) and node != top]:
+    if invalid := [node for node in unknown if isinstance(node, int) and node != top]:
         hint = "add names to 'label_names', or name the root with 'root'"
         expected = "every index in 'parents' to be a label or the root"
-        raise ValueError(f"Expected {expected} (got {lost[:5]}); {hint}")
+        raise ValueError(f"Expected {expected} (got {invalid[:5]}); {hint}")
     return top

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Style = Literal["auto", "graph", "matrix"]
 RowOrder = Literal["labels", "rcm", "tree"]
 
-# With more, arrows and names cover each other.
+# With more labels or edges, arrows and names overlap.
 MAX_LABELS, MAX_EDGES = 60, 400
 # With more labels, a row is too low for letters.
 MAX_NAMED = 120
-# A tree has one pair per label; with many more, the layout of trees is a ball of wool, a circle
-# stays readable.
+# A tree has about one pair per label. With more pairs, the layout of trees is unreadable, but a
+# circular layout is readable.
 MAX_PAIRS_PER_LABEL = 1.2
 
 INK, POSITIVE, NEGATIVE = "#1b2a41", (0.15, 0.35, 0.65), (0.75, 0.15, 0.15)
@@ -46,17 +46,17 @@ def plot_label_graph(
     """Draws a label graph with :mod:`matplotlib`, without opening a window.
 
     As a graph, arrows run from source to target (lines if undirected), heavier edges are wider and
-    darker, negative ones red, and a dot grows with the number of targets; self-loops are not drawn.
+    darker, negative ones red, and labels with more targets have larger dots. Loops are not drawn.
     As a matrix, the row is the target, the column the source, and the colour the weight.
 
     Args:
         graph (LabelGraph): The label graph.
         ax (matplotlib.axes.Axes, optional): The axes. (default: :obj:`None`, a new figure)
-        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
+        path (str, optional): The image file; its suffix is the type. (default: :obj:`None`)
         style (str, optional): :obj:`"graph"`, :obj:`"matrix"`, or :obj:`"auto"`, by size.
             (default: :obj:`"auto"`)
         title (str, optional): A title. (default: :obj:`None`, the kind of the graph and its size)
-        wrap (int, optional): The width of a name in letters. (default: :obj:`26`)
+        wrap (int, optional): The line width of names in letters. (default: :obj:`26`)
 
     Returns:
         The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
@@ -103,14 +103,14 @@ def plot_comparison(
 ) -> Any:
     """Draws two graphs of the same labels as adjacency matrices with :mod:`matplotlib`.
 
-    The row is the target and the column the source. Edges of both graphs are blue, of the first
-    alone orange, and of the second alone green. Loops are not drawn.
+    The row is the target and the column the source. Edges in both graphs are blue, edges only
+    in the first are orange, and edges only in the second are green. Loops are not drawn.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.
-        path (str, optional): A picture to write, its type by its suffix. (default: :obj:`None`)
-        order (str, optional): The order of rows and columns: :obj:`"labels"`, or the order in which
-            neighbours in :obj:`b` are close, see :meth:`.LabelGraph.locality_order`.
+        path (str, optional): The image file; its suffix is the type. (default: :obj:`None`)
+        order (str, optional): The order of rows and columns: :obj:`"labels"`, or an order with
+            neighbours in :obj:`b` close together, see :meth:`.LabelGraph.locality_order`.
             (default: :obj:`"rcm"`)
         titles (tuple of str, optional): The two titles. (default: :obj:`None`, kind and edges)
 
@@ -164,7 +164,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a whole picture, or nothing; the suffix is its type."""
+    """Writes a picture, whose type is the suffix of the path, without partial files on failure."""
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in figure.canvas.get_supported_filetypes():
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
@@ -200,7 +200,7 @@ def _fill(name: str, width: int, max_lines: int) -> str:
 
 
 def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
-    """Draws nodes, arrows and names: many edges on a circle, few as a tree."""
+    """Draws nodes, arrows and names, as a tree or, if there are many edges, on a circle."""
     import networkx as nx
 
     ax.set_axis_off()
@@ -219,8 +219,8 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     else:
         distance = dict(nx.all_pairs_shortest_path_length(undirected))
         longest = max((max(row.values()) for row in distance.values()), default=0)
-        # Labels that no path joins have no distance. Without this one, they would lie on top of
-        # each other.
+        # Unconnected labels have no distance. They get one here, because otherwise they would
+        # overlap.
         full = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
         positions = nx.kamada_kawai_layout(undirected, dist=full)
     ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
@@ -248,7 +248,7 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     if not len(drawn_weights):
         return
     size = np.abs(drawn_weights)
-    # Spread over 0 to 1, so that differences show even between numbers that are close.
+    # Weights are scaled to 0 to 1, so that small differences are visible.
     scaled = (size - size.min()) / np.ptp(size) if np.ptp(size) else np.full_like(size, 0.5)
     hues = [POSITIVE if weight >= 0 else NEGATIVE for weight in drawn_weights]
     colors = [(*hue, 0.25 + 0.65 * alpha) for hue, alpha in zip(hues, scaled, strict=True)]

@@ -21,7 +21,7 @@ from tg_mlc.graphs.tables import Table, find_pair, is_index, read_table, role_of
 logger = logging.getLogger(__name__)
 
 MEDIUM_SCORE = 400
-PREFERRED = 10**6  # votes of the name that STRING prefers, more than of any number of aliases
+PREFERRED = 10**6  # votes for the preferred name; they outweigh any number of aliases
 
 PathLike = str | os.PathLike[str]
 Aliases = PathLike | Sequence[PathLike] | Mapping[str, str]
@@ -43,26 +43,26 @@ def string_ppi(
     <https://arxiv.org/abs/1904.08049>`_ paper, by the `"STRING database"
     <https://doi.org/10.1093/nar/gkw937>`_.
 
-    An edge weighs the probability of the interaction, STRING's score divided by 1000 (a table of
-    probabilities is not divided); without scores there are no weights. Proteins without a link are
-    named in a warning and in the graph's attribute :obj:`unmatched`; their labels stay, alone.
+    The weight of an edge is the probability of the interaction: STRING's score divided by 1000, or
+    the score of a table of probabilities. Without scores, edges have no weights. Proteins without
+    links are in a warning and the attribute :obj:`unmatched`; their labels stay isolated.
 
     Args:
         links (str or Path): STRING's file of links (:obj:`protein1 protein2 combined_score`), or
             any table of two names and perhaps a score, also as :obj:`.gz`, :obj:`.xz` or
             :obj:`.bz2`; see :doc:`the page on label graphs </label_graphs>`.
-        proteins (list of str or dict): The protein or gene of every label, or :obj:`None`, perhaps
-            by the names of labels. Case and the organism in front of identifiers are ignored.
+        proteins (list of str or dict): The protein or gene of each label, or :obj:`None`; keys of a
+            dictionary are label names. Case and organism prefixes of identifiers are ignored.
         label_names (list of str, optional): The labels in their order.
             (default: :obj:`None`, the keys of :obj:`proteins`, if it is a dictionary)
-        aliases (str, list or dict, optional): STRING's file of aliases or of information
-            (:obj:`protein.info`), or both, or a dictionary, from names in :obj:`proteins` to names
-            in :obj:`links`. If several proteins share a name, the preferred name counts, or else
-            the one of most sources. (default: :obj:`None`)
-        min_score (float, optional): The least score, from 0 to 1000, or to 1 in a table of
-            probabilities. (default: :obj:`None`, 400 if there are scores, medium confidence)
-        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`; in tables of
-            three columns, any. (default: :obj:`"combined_score"`)
+        aliases (str, list or dict, optional): STRING's alias file, its information file
+            (:obj:`protein.info`), or both, or a dictionary; they map names in :obj:`proteins` to
+            names in :obj:`links`. If several proteins share a name, the protein that prefers it is
+            taken, else the one with most sources. (default: :obj:`None`)
+        min_score (float, optional): The minimum score, from 0 to 1000, or to 1 in a table of
+            probabilities. (default: :obj:`None`, 400, medium confidence, if there are scores)
+        score (str, optional): The column of the score, *e.g.* :obj:`"experimental"`. In tables of
+            three columns, it may have any name. (default: :obj:`"combined_score"`)
         same_protein (bool, optional): Whether labels of one protein attend to each other, with
             weight one. (default: :obj:`True`)
         self_loops (bool, optional): As in :func:`~tg_mlc.graphs.tree`. (default: :obj:`True`)
@@ -80,15 +80,15 @@ def string_ppi(
     looked_up = list(dict.fromkeys(name for name in names if name))
     key_of = _resolve_aliases(aliases, looked_up)
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
-    read = _read_links(links, index, score, least)
-    if min_score and not read.scored:
+    links_read = _read_links(links, index, score, least)
+    if min_score and not links_read.scored:
         got = f"min_score={min_score:g}, and two columns without a score"
         hint = "leave 'min_score' out to take all of its links"
         raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
     protein_of = {name: index[key_of[_protein_key(name)]] for name in looked_up}
-    unmatched = [name for name in looked_up if protein_of[name] not in read.linked]
+    unmatched = [name for name in looked_up if protein_of[name] not in links_read.linked]
     if looked_up and len(unmatched) == len(looked_up):
-        got = f"it writes names as {read.example!r}, and 'proteins' as {looked_up[0]!r}"
+        got = f"it writes names as {links_read.example!r}, and 'proteins' as {looked_up[0]!r}"
         hint = "translate them with 'aliases', STRING's info or alias file"
         raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
     if unmatched or not looked_up:
@@ -96,28 +96,28 @@ def string_ppi(
             "%d of %d proteins are not in '%s', their labels get no interactions: %s",
             len(unmatched), len(looked_up), links, ", ".join(unmatched) or "no label has a protein",
         )  # fmt: skip
-    if read.highest and not read.scores:
+    if links_read.highest and not links_read.scores:
         message = "No link among the proteins in '%s' has min_score=%g, the highest score is %g"
-        logger.warning(message, links, least, read.highest)
+        logger.warning(message, links, least, links_read.highest)
     loops = {(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein}
-    of_label = torch.tensor([protein_of.get(name or "", -1) for name in names])
+    protein_indices = torch.tensor([protein_of.get(name or "", -1) for name in names])
     pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
-    for ends, value in {**read.scores, **loops}.items():
-        labels = [(of_label == protein).nonzero().flatten() for protein in ends]
-        block = torch.cartesian_prod(*labels)
-        block = block[block[:, 0] != block[:, 1]]
-        pairs += [block, block.flip(1)]
-        weights += [torch.full((2 * len(block),), value / MAX_SCORE)]
+    for ends, value in {**links_read.scores, **loops}.items():
+        labels = [(protein_indices == protein).nonzero().flatten() for protein in ends]
+        label_pairs = torch.cartesian_prod(*labels)
+        label_pairs = label_pairs[label_pairs[:, 0] != label_pairs[:, 1]]
+        pairs += [label_pairs, label_pairs.flip(1)]
+        weights += [torch.full((2 * len(label_pairs),), value / MAX_SCORE)]
     counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels"
-    counts += f", {len(read.scores)} interactions"
+    counts += f", {len(links_read.scores)} interactions"
     scored = source_in_words(counts, min_score=least)
     graph = LabelGraph(
         torch.cat(pairs).t(),
         num_nodes=len(names),
-        edge_weight=torch.cat(weights) if read.scored else None,
+        edge_weight=torch.cat(weights) if links_read.scored else None,
         label_names=label_names,
         kind="string_ppi",
-        source=scored if read.scored else f"{counts} without scores",
+        source=scored if links_read.scored else f"{counts} without scores",
         unmatched=unmatched,
     )
     return graph.add_self_loops(only_isolated=not self_loops)
@@ -136,12 +136,12 @@ def _read_proteins(
     else:
         names = list(proteins)
     label_names = None if label_names is None else check_label_names(label_names, len(names))
-    if odd := [name for name in names if name is not None and not isinstance(name, str)]:
-        raise ValueError(f"Expected 'proteins' to hold strings or None (got {odd[0]!r})")
+    if invalid := [name for name in names if name is not None and not isinstance(name, str)]:
+        raise ValueError(f"Expected 'proteins' to hold strings or None (got {invalid[0]!r})")
     return names, label_names
 
 
-@lru_cache(maxsize=2**18)  # a file of millions of links holds some ten thousand names
+@lru_cache(maxsize=2**18)  # a file of millions of links has about ten thousand names
 def _protein_key(name: str) -> str:
     """Returns the name in one case, without the organism in front of it (:obj:`"9606."`)."""
     organism, _, rest = name.partition(".")
@@ -149,7 +149,7 @@ def _protein_key(name: str) -> str:
 
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
-    """Returns the key of each name in the links, by most sources, by the key of the name."""
+    """Maps the key of each name to the protein key with most votes in the alias files."""
     own = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
         return own
@@ -175,15 +175,15 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
 class _Links(NamedTuple):
     """The links of the wanted proteins in a file."""
 
-    scores: dict[tuple[int, int], float]  #: 0 to 1000, of pairs with at least the least score
-    linked: set[int]  #: proteins of any link, whatever its score
+    scores: dict[tuple[int, int], float]  #: scores from 0 to 1000 of pairs that reach the minimum
+    linked: set[int]  #: proteins with links of any score
     scored: bool
-    highest: float  #: score of a pair, as the file writes it
+    highest: float  #: highest score of a pair, on the file's scale
     example: str  #: a name as the file writes it
 
 
 def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins, in memory that grows with these alone."""
+    """Reads the links among wanted proteins. Only these links are kept in memory."""
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
     one, two, column, has_header = _layout(table, score)
     width = max(one, two, column) + 1
@@ -211,7 +211,7 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
         got = f"(got one line, {table.header[:5]}, without a score and taken for names of columns)"
         raise ValueError(f"Expected '{path}' to hold two proteins and a score in a line {got}")
     highest = max(scores.values(), default=0.0)
-    # Scores and a least score are on one of two scales, up to 1000 and up to 1.
+    # Scores and the minimum score must be on the same scale, up to 1000 or up to 1.
     if column >= 0 and 0.0 < highest <= 1.0 < min_score:
         got = f"(got none above {highest:g}); choose a 'min_score' of 0 to 1"
         raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} {got}")
@@ -225,7 +225,7 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
 
 
 def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
-    """The columns of the names and of the score or -1, and whether the first line names them."""
+    """Returns the indices of both names and the score (or -1), and whether there is a header."""
     names = table.header
     lower = [name.lower() for name in names]
     if "protein1" in lower and "protein2" in lower:
@@ -242,7 +242,7 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
             return *pair, single[0][0] if single else -1, True
     elif named and len(others) > 1:
         return others[0], others[1], named[0], True
-    elif len(names) == 2:  # Names of columns are read as a link of proteins that are not wanted.
+    elif len(names) == 2:  # A header is read as a link of unknown proteins, and skipped.
         return 0, 1, -1, False
     elif len(names) == 3 and not named:
         return 0, 1, 2, parse_number(names[2]) is None

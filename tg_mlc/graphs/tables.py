@@ -45,7 +45,7 @@ UPWARD = (
 )
 DOWNWARD = "parent_of has_part has_child has_subclass superclass_of super_class_of narrower"
 
-#: Default columns of an edge; columns whose names mean the same are taken, too.
+#: Default columns of an edge; columns with synonymous names are accepted, too.
 DEFAULT_COLUMNS = ("source", "target")
 
 
@@ -55,11 +55,11 @@ class Table(NamedTuple):
     name: str  #: the file in quotes, or "the text"
     delimiter: str  #: delimiter of the first line; a space for any white space, empty for none
     header: list[str]  #: cells of the first line, which may or may not name columns
-    number: int  #: number of the first line
+    number: int  #: line number of the first line
     rows: Iterator[tuple[int, list[str]]]  #: numbers and cells of the lines after it
 
     def all_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Returns all lines, for a first line that names no columns."""
+        """Returns all lines, for tables whose first line is no header."""
         return chain([(self.number, self.header)], self.rows)
 
 
@@ -72,12 +72,12 @@ def open_lines(path_or_text: PathLike) -> tuple[str, Lines]:
 
 
 def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Table:
-    """Splits lines at the delimiter of the first one: a tab, else the one of :obj:`,`, :obj:`;` and
-    :obj:`|` that it has outside of quotes, else white space if :obj:`spaces` is set.
+    """Splits lines at the delimiter of the first line: a tab, else :obj:`,`, :obj:`;` or :obj:`|`
+    outside of quotes, else white space if :obj:`spaces` is set.
 
-    Lines that begin with :obj:`#` are comments, unless it is the first line and names columns. If
-    the header has one cell less than the next line, the next line begins with a name of the row, as
-    R writes it.
+    Lines that begin with :obj:`#` are comments, except a first line that names columns. If the
+    header has one cell less than the next line, the first column holds row names, as R writes
+    tables.
     """
     for number, line in lines:
         where = f"line {number} of {name}"
@@ -100,8 +100,8 @@ def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Tab
 
 
 def role_of(cell: str) -> str | None:
-    """Returns the role of a column of this name: one of :data:`ROLES`, :obj:`""` for none in
-    particular, or :obj:`None` for text that names no column, such as a label.
+    """Returns the role of a column by its name: a key of :data:`ROLES`, :obj:`""` for a general
+    name such as "id", or :obj:`None` for text that names no column, such as a label.
 
     Words may be joined as in :obj:`childName` or :obj:`child_name`.
     """
@@ -132,7 +132,7 @@ def find_pair(header: Sequence[str]) -> tuple[int, int] | None:
 
 
 def is_index(cell: str) -> bool:
-    """Tells whether a column of this name only counts the rows."""
+    """Tells whether a column with this name is likely to number the rows."""
     return not cell or cell.lower() == "index" or cell.startswith("Unnamed: ")
 
 
@@ -165,7 +165,7 @@ def read_edges(
 def _edge_columns(
     table: Table, columns: tuple[str, str] | None, weight_column: str | None
 ) -> tuple[bool, int, int, int]:
-    """Tells whether columns are named; the indices of source, target and weight or -1."""
+    """Returns whether there is a header; the indices of source, target and weight (or -1)."""
     header, where = table.header, f"line {table.number} of {table.name}"
     roles = [role_of(cell) for cell in header]
     pair = find_pair(header)
@@ -190,8 +190,8 @@ def _edge_columns(
 
 
 def check_rows(pairs: Sequence[tuple[str, str]], table: Table, is_named: bool) -> None:
-    """Raises if a file holds the names of columns alone. Warns if its first line may name columns
-    in other words, because no other line has its names.
+    """Raises if a file holds a header alone. Warns if its first line may be an unrecognised header,
+    because no other line has its names.
     """
     if not pairs:
         got = "(got the names of columns alone)"
@@ -222,7 +222,7 @@ def _find_delimiter(line: str, where: str, spaces: bool) -> str:
 
 
 def _split(line: str, delimiter: str, where: str) -> list[str]:
-    if '"' not in line:  # Nearly all lines of a large file are split without the csv module.
+    if '"' not in line:  # Lines without quotes are split without the csv module, which is slower.
         cells = line.split(delimiter.strip(" ") or None) if delimiter else [line]
         return [cell.strip() for cell in cells]
     reader = csv.reader([line], delimiter=delimiter or "\t", skipinitialspace=True, strict=True)

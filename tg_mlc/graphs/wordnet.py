@@ -33,7 +33,7 @@ Words = Mapping[str, str | None] | Callable[[str], str | None]
 INDEX, DATA, EXCEPTIONS = "index.noun", "data.noun", "noun.exc"
 VARIABLE = "WNSEARCHDIR"  # The C library reads the same variable.
 USUAL = ("/usr/share/wordnet", "/usr/share/nltk_data/corpora/wordnet")
-HYPERNYMS = ("@", "@i")  # Hypernyms of kinds, and of instances.
+HYPERNYMS = ("@", "@i")  # pointer symbols of hypernyms and instance hypernyms
 # The endings of WordNet's own morphy, and "ves" as in NLTK.
 PLURALS = {"s": "", "ses": "s", "ves": "f", "xes": "x", "zes": "z", "ches": "ch", "shes": "sh"}
 PLURALS |= {"men": "man", "ies": "y"}
@@ -50,32 +50,32 @@ def wordnet(
     self_loops: bool = True,
 ) -> LabelGraph:
     r"""The label graph in which two labels attend to each other if their names mean something
-    similar, the prior of MPED, the forerunner of the model of the `"Neural Message Passing for
+    similar. It is the prior of MPED, a precursor of the model in the `"Neural Message Passing for
     Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
-    Edges weigh the `"Wu-Palmer similarity" <https://aclanthology.org/P94-1019>`_ of two nouns in
-    `WordNet <https://wordnet.princeton.edu>`_: with :math:`c` the lowest synset above both,
-    :math:`\ell` the number of synsets on the way from the top, and :math:`d` the number of steps
-    up,
+    Weights are the `"Wu-Palmer similarity" <https://aclanthology.org/P94-1019>`_ of two nouns in
+    `WordNet <https://wordnet.princeton.edu>`_. With their lowest common hypernym :math:`c`, the
+    number :math:`\ell_c` of synsets from the top to :math:`c`, and the number :math:`d` of steps
+    up, it is
 
     .. math::
         \textrm{sim}(a, b) = \max_{s \in S_a, \, t \in S_b}
         \frac{2 \, \ell_c}{2 \, \ell_c + d(s, c) + d(t, c)}
 
-    over all synsets :math:`S_a` and :math:`S_b` of the two names. Names are in singular or plural,
+    over all synsets :math:`S_a` and :math:`S_b` of the two names. Names are singular or plural,
     with a space, :obj:`"_"`, :obj:`"-"`, or nothing between words. Names without a noun in WordNet
-    are listed in a warning and in the graph's attribute :obj:`unmatched`; their labels stay, alone.
+    are listed in a warning and in the attribute :obj:`unmatched`; their labels stay isolated.
 
     Args:
         label_names (list of str): The names of the labels.
-        threshold (float, optional): The least similarity of an edge. (default: :obj:`0.8`)
-        top_k (int, optional): As in :func:`.co_occurrence`; edges need not have an opposite then.
-            (default: :obj:`None`, all)
+        threshold (float, optional): The minimum similarity of an edge. (default: :obj:`0.8`)
+        top_k (int, optional): The maximum number of other sources of a label. Edges may then lack
+            an opposite edge. (default: :obj:`None`, all)
         words (dict or callable, optional): The noun to look up instead of a name, *e.g.*
-            :obj:`{"bop": "balance of payments"}`; :obj:`None` for nothing. Names that a dictionary
-            does not have stand for themselves. (default: :obj:`None`)
-        heads (bool, optional): Whether a name of several words that is no noun is taken by its last
-            words, as :obj:`"soy-meal"` for meal. (default: :obj:`True`)
+            :obj:`{"bop": "balance of payments"}`, or :obj:`None` to look up nothing. Names that a
+            dictionary lacks are looked up themselves. (default: :obj:`None`)
+        heads (bool, optional): Whether a name of several words that is no noun is replaced by its
+            last words, such as :obj:`"soy-meal"` by meal. (default: :obj:`True`)
         folder (str or Path, optional): The folder with :obj:`index.noun`, :obj:`data.noun` and
             perhaps :obj:`noun.exc`. (default: :obj:`None`, the environment variable
             :obj:`WNSEARCHDIR`, or else the folders of Debian and NLTK)
@@ -116,7 +116,7 @@ def wordnet(
 
 
 class Nouns(NamedTuple):
-    """The nouns; a synset goes by its number in :obj:`data.noun`."""
+    """The nouns of WordNet. A synset is identified by its number in :obj:`data.noun`."""
 
     senses: dict[str, list[int]]  # the synsets of every lemma, the most frequent sense first
     hypernyms: dict[int, tuple[int, ...]]
@@ -126,9 +126,9 @@ class Nouns(NamedTuple):
 def _find_synsets(
     names: list[str], words: Words | None, heads: bool, nouns: Nouns
 ) -> list[list[int]]:
-    """Returns the synsets of all nouns that each name may be, each once, or with :obj:`heads` those
-    of its longest ending that is a noun. :obj:`"data mining"`, :obj:`"Data-Mining"` and
-    :obj:`"datamining"` are the same noun.
+    """Returns the distinct synsets of all nouns that match each name. With :obj:`heads`, a name
+    without a match has those of its longest ending that is a noun. :obj:`"data mining"`,
+    :obj:`"Data-Mining"` and :obj:`"datamining"` are the same noun.
     """
     joined: dict[str, list[str]] = {}
     for lemma in nouns.senses:
@@ -169,8 +169,8 @@ def find_folder(folder: Folder | None = None) -> Path:
     """Returns the folder of WordNet's files: the specified one, or the first usual one."""
     roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
     nltk = (f"{root}/corpora/wordnet" for root in roots if root)
-    usual: list[Folder | None] = [os.environ.get(VARIABLE), *nltk, *USUAL]
-    candidates = [Path(path) for path in (usual if folder is None else [folder]) if path]
+    default_folders: list[Folder | None] = [os.environ.get(VARIABLE), *nltk, *USUAL]
+    candidates = [Path(path) for path in (default_folders if folder is None else [folder]) if path]
     for candidate in candidates:
         if (candidate / INDEX).is_file() and (candidate / DATA).is_file():
             return candidate
@@ -189,10 +189,10 @@ def read_nouns(folder: Path) -> Nouns:
     if (folder / EXCEPTIONS).is_file():
         exceptions = _read(folder / EXCEPTIONS, lambda cells: (cells[0], [cells[1], *cells[2:]]))
     nouns = Nouns(_read(folder / INDEX, _senses), _read(folder / DATA, _hypernyms), exceptions)
-    named = {synset for senses in nouns.senses.values() for synset in senses}
-    named.update(synset for above in nouns.hypernyms.values() for synset in above)
-    if lost := named - nouns.hypernyms.keys():
-        expected = f"'{folder / DATA}' to hold the synset {min(lost):08d}"
+    referenced = {synset for senses in nouns.senses.values() for synset in senses}
+    referenced.update(synset for above in nouns.hypernyms.values() for synset in above)
+    if missing := referenced - nouns.hypernyms.keys():
+        expected = f"'{folder / DATA}' to hold the synset {min(missing):08d}"
         hint = "take both files from one version of WordNet"
         raise ValueError(f"Expected {expected} (got none); {hint}")
     return nouns
@@ -232,12 +232,12 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the similarity of the most similar synsets of every two groups, zero without a common
-    synset above.
+    """Returns the similarity of the most similar synsets of each pair of groups, or zero if these
+    have no common hypernym.
 
-    Depths and paths are NLTK's: the lowest common synset has the longest shortest path to the top,
-    and its depth is its longest path. Of several, NLTK takes the first by name; here it is the one
-    of the largest similarity, so that their order does not matter.
+    As in NLTK, the lowest common hypernym has the longest shortest path to the top, and its depth
+    is the length of its longest path. Of equally low ones, NLTK takes the first by name, and this
+    function the one with the largest similarity.
     """
     out = np.zeros((len(groups), len(groups)))
     owners: dict[int, list[int]] = {}
@@ -263,7 +263,7 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
     steps_up = cache(partial(nx.single_source_shortest_path_length, above))
 
     def to_ancestors(synset: int) -> dict[int, int]:
-        # The shortest path between two synsets may lead over one that is above both.
+        # The shortest path to an ancestor may first go up past it, then down.
         own = steps_up(synset)
         return {up: min(own[via] + steps for via, steps in steps_up(up).items()) for up in own}
 
@@ -284,7 +284,7 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
                 top = 2.0 * (depth[ancestor][1] + 1)
                 similarity = top / (top + steps + distance[ancestor])
                 lowest[columns] = np.maximum(lowest[columns], similarity)
-            # The deeper common synset counts, however similar.
+            # Deeper common hypernyms replace others, whatever their similarity.
             row = np.where(lowest > 0, lowest, row)
         yield row
 

@@ -1,4 +1,4 @@
-"""Kinds of input, one file each: how samples are recognised, read, fitted, encoded and named."""
+"""Kinds of input, one file each: classes that recognise, read, fit, encode and name samples."""
 
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings

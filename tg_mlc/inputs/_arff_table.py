@@ -44,8 +44,8 @@ _BLOCK = 2**20  # Bytes of text whose numbers are parsed at once.
 _LARGEST = float(np.finfo(np.float32).max)
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-# Every repeated part begins with a character that the part before cannot take, so that no text
-# takes quadratic time.
+# Each repeated part begins with a character that the part before it cannot match, which prevents
+# quadratic time.
 _CELL = re.compile(rf"""\s*(?:({_QUOTED})\s*|([^\s,'"][^,]*)|)(,|\Z)""", re.DOTALL)
 _SPACED_CELL = re.compile(rf"""(?:({_QUOTED})|([^\s'"]\S*))(\s+|\Z)""", re.DOTALL)
 _PAIR = re.compile(rf"""\s*([0-9]{{1,18}})\s+(?:({_QUOTED})\s*|([^\s,'"][^,]*))(,|\Z)""", re.DOTALL)
@@ -56,8 +56,8 @@ _NUMERIC = frozenset({"numeric", "real", "integer"})
 _ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
 _ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
 _NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
-#: The roots of hierarchies, among them the three of the Gene Ontology: they hold for all samples,
-#: and the literature evaluates none of them.
+#: The roots of hierarchies, including three of the Gene Ontology. Roots apply to all samples, and
+#: publications do not evaluate them.
 ROOTS = frozenset(
     {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
 )
@@ -68,7 +68,7 @@ _DATE_PARTS |= {"mm": "%M", "ss": "%S", "SSS": "%f", "''": "'"}
 
 _PLAIN_DENSE = b"0123456789+-.eE, \t"
 _PLAIN_PAIR = rf"[0-9]{{1,9}}[ \t]+{NUMBER}[ \t]*"
-# Integers, which most sparse files hold, are parsed three times as fast.
+# Most sparse files hold integers, which are parsed three times as fast.
 _PLAIN_SPARSE: tuple[tuple[re.Pattern[bytes], type], ...] = (
     (re.compile(rb"\{(?:[0-9]{1,9} [0-9]{1,9}(?:,[0-9]{1,9} [0-9]{1,9})*)?\}"), np.int64),
     (re.compile(rf"\{{[ \t]*(?:{_PLAIN_PAIR}(?:,[ \t]*{_PLAIN_PAIR})*)?\}}".encode()), np.float64),
@@ -84,17 +84,17 @@ class Attribute:
 
     name: str
     line: int = 0
-    #: The number of each nominal value in their order, or of each text that rows hold.
+    #: The number of each nominal value, in order, or of each text in the rows.
     values: dict[str, float] | None = None
     text: str = ""  #: The type, for attributes whose cells are no numbers.
     date: str = ""  #: The format of dates.
-    #: Each path of a hierarchical attribute with the paths just above it.
+    #: Each path of a hierarchical attribute with its parent paths.
     paths: dict[str, list[str]] | None = None
-    is_renamed: bool = False  #: Whether another attribute has the name that the file gives it.
+    is_renamed: bool = False  #: Whether it was renamed, as others share its name.
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values, of unknown meaning, are numbered by their order."""
+        """Whether its values, of unknown meaning, are encoded by their order."""
         if self.text or self.paths is not None or len(self.values or ()) not in (1, 2):
             return False
         values = [value.lower() for value in self.values or ()]
@@ -103,17 +103,17 @@ class Attribute:
 
     @property
     def is_spread(self) -> bool:
-        """Whether each of its values or paths becomes a column."""
+        """Whether each value or path of the attribute becomes a column."""
         return not self.text and (self.paths is not None or len(self.values or ()) > 2)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its values are written as the numbers they are."""
+        """Whether its values are written as numbers."""
         return not (self.text or self.date) and self.values in (None, {"0": 0.0, "1": 1.0})
 
     @property
     def notation(self) -> Notation:
-        """The notation of its cells, for attributes that become one column."""
+        """The notation of cells, for an attribute that becomes one column."""
         if self.date:
             return Date(self.date)
         if self.is_plain or len(self.values or ()) != 2:
@@ -123,7 +123,7 @@ class Attribute:
 
     @property
     def parents(self) -> dict[str, list[str]]:
-        """Each path but roots, with the paths just above it."""
+        """Each path except roots, with its parent paths."""
         return {
             path: [parent for parent in above if parent not in ROOTS]
             for path, above in (self.paths or {}).items()
@@ -131,7 +131,7 @@ class Attribute:
         }
 
     def spread(self, numbers: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """Columns of 0 and 1 for its values or paths, NaN where unknown, and their names."""
+        """Returns names and columns of 0 and 1 for its values or paths, NaN where unknown."""
         values, codes = self.values or {}, np.nan_to_num(numbers).astype(np.int64)
         if self.paths is None:
             names, rows = [f"{self.name}={value}" for value in values], np.eye(len(values))
@@ -151,7 +151,7 @@ class Attribute:
         return names, columns
 
     def cells(self, numbers: np.ndarray) -> np.ndarray:
-        """The cells of its column in a table: texts, also of dates, or numbers."""
+        """Converts numbers to the cells of a table: texts (including dates) or numbers."""
         if self.date:
             cells = np.full(len(numbers), None)
             for row in np.flatnonzero(~np.isnan(numbers)):
@@ -166,17 +166,17 @@ class Attribute:
         return numbers.astype(np.int64) if (numbers % 1 == 0).all() else numbers
 
     def number(self, text: str) -> float:
-        """The number that a text stands for."""
+        """Returns the number that encodes the text of a cell."""
         if text == "?":
             return float("nan")
         if self.values is not None and text in self.values:
             return self.values[text]
         if self.paths is not None:
             paths = map(str.strip, text.split("@"))
-            wrong = next((path for path in paths if path not in self.paths), None)
-            if wrong is not None:
+            unknown = next((path for path in paths if path not in self.paths), None)
+            if unknown is not None:
                 expected = f"a path of attribute '{self.name}', or several with '@' between them"
-                raise ValueError(f"Expected {expected} (got {shorten(wrong)!r})")
+                raise ValueError(f"Expected {expected} (got {shorten(unknown)!r})")
         if self.values is not None and (self.text or self.paths is not None):
             return self.values.setdefault(text, len(self.values) + 1.0)
         number = Date(self.date).parse(text) if self.date else parse_number(text)
@@ -194,7 +194,7 @@ class Attribute:
 class Arff(NamedTuple):
     """The table of an ARFF file."""
 
-    attributes: list[Attribute]  #: Those of the columns of the matrix.
+    attributes: list[Attribute]  #: attributes, one per column of the matrix
     #: The numbers of all cells, sparse if the rows of the file are; NaN where unknown.
     matrix: Matrix
     relation: str  #: The title of the file.
@@ -206,18 +206,18 @@ class Arff(NamedTuple):
         return [attribute.name for attribute in self.attributes]
 
     def rows(self, start: int, stop: int) -> Arff:
-        """The table of some of its rows."""
+        """Returns the table of some rows."""
         return self._replace(matrix=self.matrix[start:stop])
 
     def cells(self) -> list[np.ndarray]:
-        """The cells of each attribute, as a table holds them."""
+        """Returns the cells of each attribute as a column of a table."""
         matrix: Any = self.matrix
         matrix = matrix.toarray() if sp.issparse(matrix) else matrix
         return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
-        """Attributes as columns: a column of 0 and 1 for each path, or for each of more than two
-        values, which hold :obj:`unknown` where the value is not known.
+        """Converts attributes to columns. Hierarchies, and attributes of over two values, become
+        a column of 0 and 1 for each path or value, with :obj:`unknown` for unknown cells.
         """
         index = {name: position for position, name in enumerate(self.names)}
         is_sparse, columns, parts = sp.issparse(self.matrix), list[str](), list[Any]()
@@ -238,13 +238,13 @@ class Arff(NamedTuple):
         return columns, sp.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
 
     def declares(self, labels: Sequence[str] | str, *, lists_names: bool) -> bool:
-        """Tells whether the header says what attributes mean as labels. It does not where cells
-        list names, unless these are paths.
+        """Tells whether the header defines attributes as labels. It does not if cells list names,
+        unless the names are paths.
         """
         names = [labels] if isinstance(labels, str) else labels
-        attributes = [one for one in self.attributes if one.name in names]
-        has_paths = any(one.paths is not None for one in attributes)
-        return has_paths or not (lists_names or any(one.text for one in attributes))
+        attributes = [attribute for attribute in self.attributes if attribute.name in names]
+        has_paths = any(attribute.paths is not None for attribute in attributes)
+        return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
 
     def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
         """Labels :math:`(N, L)`, NaN where unknown, and their names."""
@@ -258,7 +258,7 @@ class Arff(NamedTuple):
         return read_labels(y, names)
 
     def parents(self, labels: Collection[str]) -> dict[str, list[str]]:
-        """Each label of a hierarchy with the labels just above it."""
+        """Each label of a hierarchy with its parent labels."""
         attributes = (one for one in self.attributes if one.name in labels)
         return {path: above for one in attributes for path, above in one.parents.items()}
 
@@ -270,8 +270,8 @@ class Arff(NamedTuple):
         *,
         strict: bool = True,
     ) -> Schema:
-        """The schema: the header decides what attributes are, and cells decide for texts. Specified
-        inputs are not left out. Unless :obj:`strict`, texts that cannot be read are only noted.
+        """Returns the schema, inferred from the header or, for texts, from cells. Chosen inputs are
+        not left out. Unless :obj:`strict`, unreadable texts get the role "refused".
         """
         hints = hints or Hints(of="arff")
         hints.check(self.names)
@@ -286,7 +286,7 @@ class Arff(NamedTuple):
         columns = []
         for index, attribute in enumerate(self.attributes):
             name = attribute.name
-            if is_sparse:  # A cell that is not stored is 0.
+            if is_sparse:  # Cells that are not stored are 0.
                 cells = matrix.data[matrix.indptr[index] : matrix.indptr[index + 1]]
             else:
                 cells = matrix[:, index]
@@ -312,7 +312,7 @@ class Arff(NamedTuple):
             else:
                 column.notation = attribute.notation.to_dict()
             is_header = column.reason == "attribute of the header"
-            # The columns of sparse rows are words of texts.
+            # Columns of sparse rows are usually words, and are not judged.
             if column.role in INPUTS and is_header and not (is_sparse or inputs):
                 is_number = column.role == "number"
                 column = judge(column, cells if is_number else None, len(cells), hints)
@@ -337,25 +337,25 @@ def read_arff(
     encoding: str = "utf-8",
     keep_text: bool = False,
 ) -> Arff:
-    """Reads an ARFF file, or its content, whose sparse rows stay sparse.
+    """Reads an ARFF file, or its content. Sparse rows stay sparse.
 
     Dates are days since 1970, and ``?`` is NaN. Nominal attributes of one or two values are 0 and 1
-    by their meaning if they are spelled as in ``{NO,YES}``, ``{-1,1}`` or ``{pos,neg}``; any other
-    ones are numbered by the order of the header. Cells stand between commas, or tabs or spaces in
+    by their meaning for known spellings such as ``{NO,YES}``, ``{-1,1}`` or ``{pos,neg}``; others
+    are numbered in the order of the header. Delimiters of cells are commas, or tabs or spaces in
     rows without commas; ``%`` after a space begins a comment. Attributes that share a name are read
     as ``name``, ``name.1``, ..., labels first.
 
-    :obj:`drop` names attributes, or is :obj:`"text"`: strings, dates of unusual formats, and
-    nominal attributes of more than 100 values, which are refused unless :obj:`keep_text`.
-    :obj:`labels` are named, or counted (negative: from the last); by default as MEKA writes into
-    the relation, or the ``hierarchical`` attributes of Clus.
+    :obj:`drop` names attributes, or is :obj:`"text"` for strings, dates of unusual formats, and
+    nominal attributes of more than 100 values; these raise unless they are dropped or
+    :obj:`keep_text` is set. :obj:`labels` are names or a number (negative: the last ones); by
+    default, MEKA's number in the relation, or the ``hierarchical`` attributes of Clus.
     """
     content = source if isinstance(source, bytes) else read_unpacked(source, max_bytes)
     title = name or ("ARFF content" if isinstance(source, bytes) else f"'{source}'")
     try:
         if encoding.lower() not in ("utf-8", "utf8"):
             content = content.decode(encoding).encode()
-        if b"\n" not in content:  # Old Macs end lines with a carriage return.
+        if b"\n" not in content:  # Files of old Macs have carriage returns as line ends.
             content = content.replace(b"\r", b"\n")
         relation, attributes, start, line = _read_header(content)
         label_names = _find_labels(attributes, relation, labels)
@@ -376,23 +376,23 @@ def read_arff(
 
 
 def meka_count(relation: str) -> int | None:
-    """The number of labels that MEKA and mldr write into ``@relation 'name: -C 6'``, negative if
-    they come last.
+    """Returns the number of labels in ``@relation 'name: -C 6'`` of MEKA and mldr, negative if
+    labels come last, or None.
     """
     counts = re.findall(r"(?<![^\s:])-C\s*(-?[0-9]{1,9})(?!\S)", relation)
     return int(counts[-1]) if counts else None
 
 
 def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
-    """The labels that a file declares, and whether they are the paths of one attribute."""
+    """Returns the labels that a file declares, and whether they are one hierarchical attribute."""
     relation, attributes, _, _ = _read_header(read_unpacked(path))
     labels = _find_labels(attributes, relation, None)
-    paths = [one.name for one in attributes if one.paths is not None]
+    paths = [attribute.name for attribute in attributes if attribute.paths is not None]
     return labels, len(labels) == 1 and labels == paths
 
 
 def _read_header(content: bytes) -> tuple[str, list[Attribute], int, int]:
-    """The relation, the attributes, and the byte and the line at which the rows begin."""
+    """Returns the relation, the attributes, and the byte and line at which rows begin."""
     relation, attributes, line = "", list[Attribute](), 1
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
@@ -443,7 +443,7 @@ def _read_attribute(text: str, line: int) -> Attribute:
 
 
 def _read_date_format(pattern: str) -> str | None:
-    """Java's format of dates as Python's; :obj:`None` if it has unusual parts."""
+    """Converts Java's date format to Python's; :obj:`None` if it has unusual parts."""
     parts = [match[0] for match in re.finditer(r"''|'[^']*'|([a-zA-Z])\1*|[^a-zA-Z']+|'", pattern)]
     literals = [None if part.isalpha() else part.strip("'").replace("%", "%%") for part in parts]
     read = [_DATE_PARTS.get(part, text) for part, text in zip(parts, literals, strict=True)]
@@ -464,8 +464,8 @@ def _read_values(attribute: Attribute, text: str) -> None:
 
 
 def _read_paths(text: str) -> dict[str, list[str]]:
-    """Each path with the paths just above it. If any begins with ``root/``, all are pairs of a
-    parent and its child.
+    """Returns each path with its parent paths. If any path begins with ``root/``, all are pairs of
+    a parent and its child.
     """
     declared = [_unquote(path.strip()) for path in text.split(",")]
     paths: dict[str, list[str]] = {}
@@ -477,9 +477,9 @@ def _read_paths(text: str) -> dict[str, list[str]]:
     for parent, _, child in (path.rpartition("/") for path in declared):
         paths.setdefault(child, []).append(parent)
     for child, above in paths.items():
-        lost = next((one for one in above if one not in paths and one != "root"), None)
-        if lost is not None:
-            got = f"'{lost}' above '{child}', a parent without one"
+        missing = next((one for one in above if one not in paths and one != "root"), None)
+        if missing is not None:
+            got = f"'{missing}' above '{child}', a parent without one"
             expected = "every name of a hierarchy to lie below 'root'"
             raise ValueError(f"Expected {expected} (got {got}); add its parent")
     try:
@@ -494,7 +494,7 @@ def _read_paths(text: str) -> dict[str, list[str]]:
 def _find_labels(
     attributes: Sequence[Attribute], relation: str, labels: Sequence[str] | int | None
 ) -> list[str]:
-    """The attributes that are labels. Attributes that share a name get distinct ones."""
+    """Returns the names of labels. Attributes that share a name are renamed."""
     number = labels if isinstance(labels, int) else meka_count(relation)
     limit = len(attributes) - 1
     if number is None:
@@ -520,7 +520,7 @@ def _find_labels(
 
 
 def _name_apart(attributes: Sequence[Attribute], labels: Sequence[Attribute]) -> None:
-    """Renames attributes that share a name, labels last."""
+    """Renames attributes that share a name. Labels keep their names if possible."""
     written, used, renamed = {one.name for one in attributes}, set[str](), list[str]()
     marked = set(map(id, labels))
     others = (one for one in attributes if id(one) not in marked)
@@ -532,8 +532,8 @@ def _name_apart(attributes: Sequence[Attribute], labels: Sequence[Attribute]) ->
             renamed.append(f"'{attribute.name}' (line {attribute.line})")
         used.add(attribute.name)
     if renamed:
-        told = "Attributes that share a name with another one are read as"
-        warn(f"{told} {few(renamed, 5)}", stacklevel=5)
+        message = "Attributes that share a name with another one are read as"
+        warn(f"{message} {few(renamed, 5)}", stacklevel=5)
 
 
 def _dropped(
@@ -571,12 +571,12 @@ def _dropped(
 def _read_rows(
     content: bytes, start: int, line: int, attributes: list[Attribute], kept: list[int]
 ) -> Matrix:
-    """All rows: many plain ones are read at once with NumPy, any other ones one by one."""
+    """Reads all rows: blocks of plain rows with NumPy, all other rows one by one."""
     is_plain = len(kept) == len(attributes) and all(one.is_plain for one in attributes)
     is_nominal = np.array([attributes[index].values is not None for index in kept])
     is_sparse: bool | None = None
     blocks, weights, first_line = list[Any](), list[int](), line
-    # Sparse rows leave out the first value of an attribute, which may not mean 0.
+    # Sparse rows omit the first value of an attribute, which may not mean 0.
     first_values = {i: next(iter((attributes[i].values or {"": 0.0}).items())) for i in kept}
     omitted = {i: text for i, (text, number) in first_values.items() if number != 0}
     while start < len(content):  # Whole lines of about the same size are read together.
@@ -620,9 +620,9 @@ def _read_cells(
     omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """The numbers of rows of any form, as the two functions below give those of plain ones.
+    """Reads rows of any form, with the results of :func:`_plain_dense` or :func:`_plain_sparse`.
 
-    Adds lines with weights. Rows are sparse unless the cells that they omit are :obj:`None`.
+    Adds numbers of lines with weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
     """
     column = {index: position for position, index in enumerate(kept)}
     readers = [attributes[index].number for index in kept]
@@ -656,7 +656,7 @@ def _read_cells(
 
 
 def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """Dense rows of nothing but numbers, or nothing if there are others."""
+    """Returns dense rows of numbers, or None if any cell is no number."""
     width, text = len(is_nominal), b",".join(rows)
     if text.translate(None, _PLAIN_DENSE):
         return None
@@ -668,8 +668,8 @@ def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray,
 
 
 def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """The counts, indices and values of sparse rows of nothing but numbers, or nothing if there are
-    others.
+    """Returns the counts, indices and values of sparse rows of numbers, or None if any cell is no
+    number.
     """
     dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
     if dtype is None:
@@ -723,8 +723,8 @@ def _parse_numbers(text: bytes, separator: str, dtype: type = np.float64) -> np.
 
 
 def _split_cells(text: str, width: int = 1) -> list[str]:
-    """Splits at the commas that are not within quotes, or at spaces if there are none, and takes
-    the quotes off.
+    """Splits a row at commas outside of quotes, or at spaces if there are no commas, and removes
+    quotes.
     """
     has_quotes = "'" in text or '"' in text
     bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
@@ -744,15 +744,15 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
 
 
 def _unquote(text: str) -> str:
-    """Takes the quotes and the escapes off a quoted text; other text stays as it is."""
+    """Removes quotes and escapes of a quoted text; other text is unchanged."""
     if len(text) < 2 or text[0] not in "'\"" or text[-1] != text[0]:
         return text
-    # A name with a line break could not be kept in a list of lines.
+    # Line breaks become spaces, because names are stored one per line.
     return re.sub(r"(?s)\\(.)", lambda match: " " if match[1] in "nrt" else match[1], text[1:-1])
 
 
 def _decode(line: bytes) -> str:
-    """A line without a comment."""
+    """Decodes a line and removes its comment."""
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Tables of features: matrices and lists in any usual form, and the base of their kinds."""
+"""Tables of features: matrices and lists of several types, and the base of their kinds."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Document = Sequence[Any]
 
 
 class TableKind(InputKind):
-    """Base of words and vectors, which a model receives by their numbers.
+    """Base of kinds of words and vectors, which models receive as indices or columns.
 
-    It takes all that :func:`~tg_mlc.data.from_arrays` takes with :obj:`like`.
+    It accepts all inputs of :func:`~tg_mlc.data.from_arrays` with :obj:`like`.
 
     Raises:
         ValueError: On use, if samples are of another kind, or have other words or columns than
-            those of the training.
+            training samples.
     """
 
-    kind: str  #: of the samples, as of :class:`~tg_mlc.data.MultiLabelDataset`
+    kind: str  #: the kind of :class:`~tg_mlc.data.MultiLabelDataset`
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
     num_inputs: int  #: the size of the vocabulary, or of a row
-    #: what the columns were, as of :class:`~tg_mlc.inputs.schema.Schema`
+    #: data of the training :class:`~tg_mlc.inputs.schema.Schema`
     schema: dict[str, Any] | None = None
     _read_schema: tuple[dict[str, Any], Schema] | None = None
 
@@ -51,7 +51,7 @@ class TableKind(InputKind):
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Samples of raw inputs; samples as they are, if they have the same words or columns."""
+        """Returns samples of raw inputs, or existing samples with the same words or columns."""
         samples = super().transform(raw)
         names = ("kind", "num_inputs", "feature_names")
         if any(getattr(samples, name) != getattr(self, name) for name in names):
@@ -66,7 +66,7 @@ class TableKind(InputKind):
         return {name: value for name, value in state.items() if name != "_read_schema"}
 
     def _schema(self) -> Schema | None:
-        """The schema of the training table, which is read once because rows may come one by one."""
+        """The schema of the training table, cached because rows may come one by one."""
         if self.schema is None:
             return None
         if self._read_schema is None or self._read_schema[0] is not self.schema:
@@ -74,7 +74,7 @@ class TableKind(InputKind):
         return self._read_schema[1]
 
     def _schema_of(self, names: list[str]) -> Schema:
-        """The schema of rows by the names of their columns; in order if training had no names."""
+        """The schema of rows with these columns; in this order if training had no names."""
         if (schema := self._schema()) is not None:
             return schema
         if self.feature_names is not None:
@@ -96,7 +96,7 @@ class TableKind(InputKind):
         return matrix, refused
 
     def _of_matrix(self, matrix: np.ndarray, refused: dict[int, str]) -> MultiLabelDataset:
-        """Samples of rows that are read; a :class:`ValueError` if one cannot be."""
+        """Makes samples of a matrix. Raises ValueError if a row was refused."""
         for row, reason in refused.items():
             raise ValueError(f"{reason} in row {row}")
         return self._new_samples(matrix)
@@ -109,7 +109,7 @@ class TableKind(InputKind):
         return self.samples(raw, y, self.label_names, self.kind, **old)
 
     def _column(self, raw: Any) -> Any:
-        """The columns of a sparse data frame that training had; anything else unchanged."""
+        """Returns the training columns of a sparse data frame; other inputs unchanged."""
         if not hasattr(raw, "columns") or is_dense_frame(raw):
             return raw
         wanted = {*(self.feature_names or ())}
@@ -130,7 +130,7 @@ def as_documents(X: Any) -> list[Document] | None:
 
 
 def may_be_rows(documents: list[Document]) -> bool:
-    """Tells whether documents may as well be the rows of a matrix of numbers."""
+    """Tells whether documents may also be the rows of a matrix of numbers."""
     lengths = set(map(len, documents))
     if len(lengths) > 1 or 0 in lengths:
         return False
@@ -145,10 +145,10 @@ def read_frame(
     is_old: bool,
     schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """A data frame as a matrix, the names of its columns, and its schema, by the rules of files;
-    other inputs, and frames of sparse columns, unchanged.
+    """Returns a data frame as a matrix, the names of its columns, and its schema, by the rules of
+    files. Other inputs, and frames of sparse columns, are returned unchanged.
 
-    With :obj:`is_old`, names are those of an old data set, as is the schema, if it had one.
+    With :obj:`is_old`, names, and the schema if there is one, are those of an earlier data set.
     """
     if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None
@@ -176,9 +176,9 @@ def read_frame(
 def read_matrix(
     X: Any, feature_names: Sequence[str] | None, num_inputs: int | None, *, sparse: bool
 ) -> tuple[sp.csr_array | np.ndarray, list[str] | None]:
-    """A sparse or dense matrix of single precision, and the names of its columns.
+    """Returns a sparse or dense matrix of single precision, and the names of its columns.
 
-    With :obj:`num_inputs`, columns and their names are those of an old data set.
+    With :obj:`num_inputs`, columns and their names are those of an earlier data set.
     """
     if num_inputs is not None:
         X = in_order(X, feature_names, "X")
@@ -189,14 +189,14 @@ def read_matrix(
         x = sp.csr_array(dense_matrix(X) if matrix is None else matrix).astype(np.float32)
         x.sum_duplicates()
         x.eliminate_zeros()  # A word of weight 0 is absent.
-        wrong = np.flatnonzero(~np.isfinite(x.data))
-        if wrong.size:
-            row = int(np.searchsorted(x.indptr, wrong[0], side="right")) - 1
-            _refuse(x.data[wrong[0]], row, int(x.indices[wrong[0]]))
+        not_finite = np.flatnonzero(~np.isfinite(x.data))
+        if not_finite.size:
+            row = int(np.searchsorted(x.indptr, not_finite[0], side="right")) - 1
+            _refuse(x.data[not_finite[0]], row, int(x.indices[not_finite[0]]))
     else:
         with np.errstate(over="ignore"):
             x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
-        infinite = np.argwhere(np.isinf(x))  # Scalers take NaN, a missing value.
+        infinite = np.argwhere(np.isinf(x))  # NaN is allowed, as a missing value.
         if infinite.size:
             _refuse(x[tuple(infinite[0])], *infinite[0])
     if num_inputs not in (None, x.shape[1]):
@@ -211,7 +211,7 @@ def read_matrix(
 
 
 def sparse_matrix(X: Any) -> sp.csr_array | None:
-    """A matrix that is stored sparsely; :obj:`None` for any other."""
+    """Returns a sparse matrix, or :obj:`None` for inputs that are not sparse."""
     X = to_scipy(X)
     if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
         X = X.sparse.to_coo()
@@ -222,7 +222,7 @@ def sparse_matrix(X: Any) -> sp.csr_array | None:
 
 
 def dense_matrix(X: Any) -> np.ndarray:
-    """A matrix of numbers."""
+    """Returns a dense matrix of numbers."""
     try:
         values = as_array(X)
     except ValueError as error:

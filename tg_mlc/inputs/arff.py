@@ -1,5 +1,5 @@
-"""Data sets from ARFF files, as Mulan, MEKA and mldr write them: their labels, and their parts
-joined.
+"""Data sets from ARFF files of Mulan, MEKA and mldr: reads labels, and joins training and test
+parts.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _REASONS = {
 
 
 class LabelFile(NamedTuple):
-    """The labels that an XML file names."""
+    """The labels of an XML file."""
 
-    names: list[str]  #: In the order of the file.
+    names: list[str]  #: Names in the order of the file.
     #: Pairs (child, parent), as :func:`tg_mlc.graphs.tree` takes them.
     parents: list[tuple[str, str]]
 
@@ -53,30 +53,30 @@ def from_arff(
     Args:
         train (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
             .xz).
-        test (str or Path, optional): The test samples, those of the official split.
+        test (str or Path, optional): The test samples of the official split.
         labels (str or Path or list of str or int, optional): The attributes that are labels:
-            Mulan's XML file, their names, or how many stand first (or, negative, last) among all
-            attributes of the file. One of more than two values becomes a label for each of them,
-            ``name=value``; one of Clus' type ``hierarchical`` a label for each path but roots,
-            which applies with all paths below it, and the data set has their :obj:`label_graph`.
-            (default: the number that MEKA and mldr write after ``-C`` into the relation, or the
-            hierarchical attributes)
+            Mulan's XML file, their names, or their number if they come first (negative: last). An
+            attribute of more than two values becomes one label per value, ``name=value``. An
+            attribute of Clus' type ``hierarchical`` becomes one label per path except roots; a
+            label also applies if a path below it does, and the data set has the hierarchy as
+            :obj:`label_graph`. (default: the number after ``-C`` in the relation, as MEKA and mldr
+            write it, or the hierarchical attributes)
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or
-            :obj:`"vector"`. (default: a bag if no value is unknown, and the rows are sparse or all
+            :obj:`"vector"`. (default: a bag if no value is unknown and rows are sparse or only have
             values 0 and 1; the choice is printed)
-        drop (list of str or str, optional): Attributes to leave out, or :obj:`"text"` for all that
-            are no numbers. Dates are numbers, of days since 1970.
+        drop (list of str or str, optional): Attributes to skip, or :obj:`"text"` for all that are
+            no numbers. Dates are numbers of days since 1970.
         transform (callable, optional): Applied to a sample at every access.
-        encoding (str, optional): How characters are stored. (default: UTF-8)
+        encoding (str, optional): The encoding of text. (default: UTF-8)
 
     Warns:
-        UserWarning: If rows have weights, which are left out, a label has one value in all samples,
-            or an input alone tells a label; numbers of rows under the name of an id are left out.
+        UserWarning: If weights of rows are ignored, a label has the same value in all samples, one
+            input predicts a label almost perfectly, or a column of ids is skipped.
 
     Raises:
         FileNotFoundError: If a file is missing.
         ValueError: If a file is malformed, the files do not fit together, or a label is no
-            attribute or has values that are not known to mean 0 and 1.
+            attribute or has values that do not mean 0 and 1.
     """
     specified = read_label_xml(labels).names if isinstance(labels, str | Path) else labels
     first = read_arff(train, drop, labels=specified, encoding=encoding)
@@ -88,7 +88,7 @@ def from_arff(
     if test is not None:
         count = meka_count(first.relation) if specified is None else specified
         repeats = isinstance(count, int) and any(one.is_renamed for one in first.attributes)
-        # Names that labels share with inputs say less than their number.
+        # If labels and inputs share names, only the number of labels is unambiguous.
         same = count if repeats else first.labels
         second = read_arff(test, drop, labels=same, encoding=encoding)
     schema = first.schema()
@@ -123,11 +123,11 @@ def read_label_xml(path: str | Path) -> LabelFile:
 
 
 def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
-    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, each perhaps within
-    its parent.
+    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, which may be
+    nested in their parents.
     """
     try:
-        if b"<!DOCTYPE" in content:  # Entities may stand for gigabytes.
+        if b"<!DOCTYPE" in content:  # A few entities may expand to gigabytes.
             raise ValueError("Expected no document type (got one); delete its declaration")
         root, *labels = ElementTree.fromstring(content).iter()
         tags = [element.tag.rpartition("}")[2] for element in (root, *labels)]
@@ -152,8 +152,8 @@ def make_records(
     kind: Literal["bag", "vector"] | None,
     ignored: Collection[str] = (),
 ) -> Records:
-    """Joins a training and a test part, with attributes in any order, and separates labels from
-    features.
+    """Joins a training and a test part, whose attributes may be in different orders, and separates
+    labels from features.
     """
     features = [name for name in train.names if name not in {*train.labels, *ignored}]
     if not features:
@@ -182,8 +182,8 @@ def make_records(
 
 
 def _check_same(train: Arff, test: Arff) -> None:
-    """Refuses a test file with other attributes, or with another order of values of unknown
-    meaning, which numbers them.
+    """Raises if a test file has other attributes, or lists values that are encoded by their order
+    in another order.
     """
     expected = "both files to have the same attributes"
     differing = set(train.names) ^ set(test.names) or set(train.labels) ^ set(test.labels)
@@ -200,7 +200,7 @@ def _check_same(train: Arff, test: Arff) -> None:
 
 
 def _in_order(names: list[str], matrix: Matrix, wanted: list[str]) -> Matrix:
-    """The columns of a matrix in another order of their names."""
+    """Returns the matrix with columns in the order of :obj:`wanted`."""
     if differing := sorted(set(names) ^ set(wanted)):
         expected = "both files to have the same values of attributes"
         raise ValueError(f"Expected {expected} (got {differing[:5]} in one alone)")

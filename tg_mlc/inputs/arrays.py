@@ -35,48 +35,48 @@ def from_arrays(
 
     Args:
         X (Any): One input per sample: a matrix (NumPy, PyTorch, SciPy sparse, pandas or polars)
-            with one row per sample, a list (or column of a data frame) of matrices with one row for
-            each vector of a sample, as a pretrained encoder makes of its tokens, or of lists of
-            words; words are strings, or numbers from 0 that are taken as they are. Lists of whole
-            numbers that are all of one length may be either, and need :obj:`kind`. Columns of
-            strings (or categories) in a data frame become columns of 0 and 1, one for each value,
-            as in :func:`from_csv`.
-        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) in any of these
-            forms, or a list (or column) with the set (or list) of each sample's label names, where
-            :obj:`None` means that all are unknown. (default: :obj:`None`, all labels are unknown;
+            with one row per sample, a list (or column of a data frame) of matrices with one row per
+            vector of a sample, such as embeddings of tokens, or a list of lists of words. Words are
+            strings, or word indices from 0. If all lists are whole numbers and have the same
+            length, they may be rows or words, and :obj:`kind` is required. Columns of strings (or
+            categories) in a data frame become columns of 0 and 1, one for each value, as in
+            :func:`from_csv`.
+        Y (Any): The labels of every sample: a matrix of 0, 1 and NaN (unknown) of any of these
+            types, or a list (or column) with a set (or list) of label names per sample, or
+            :obj:`None` if they are unknown. (default: :obj:`None`, all labels are unknown;
             needs :obj:`like` or :obj:`label_names`)
-        label_names (list of str, optional): Names of the labels, in the order of their columns;
-            those of a data frame's own columns take these in that order, others rename its columns.
+        label_names (list of str, optional): Names of the labels, in the order of their columns.
+            Names of a data frame's columns reorder the columns; other names rename them.
             (default: the columns of a data frame, the sorted names that occur in sets, else
             ``label_0``, ``label_1``, ...)
-        feature_names (list of str, optional): Names of the columns of :obj:`X`, as
-            :obj:`label_names` are of labels, or the vocabulary of its words, outside of which words
-            become its word 0, ``<unk>``, in a sequence, and are left out of a bag. (default: the
-            columns of a data frame, or the words that occur, the most frequent first)
-        kind (str, optional): The kind of input: :obj:`"bag"` (words with weights, in no order; for
-            lists of words, which ones are present), :obj:`"vector"`, :obj:`"embeddings"` (several
-            vectors), or :obj:`"sequence"` (words in order). (default: inferred where it can be, and
-            the choice printed)
-        train (array, optional): Rows of the training part, or a mask; they alone give the
-            vocabulary.
-        test (array, optional): Rows of the test part, or a mask; with :obj:`train` and :obj:`test`,
+        feature_names (list of str, optional): Names of the columns of :obj:`X`, used as
+            :obj:`label_names` is, or the vocabulary. Words outside the vocabulary become word 0,
+            ``<unk>``, in a sequence, and are skipped in a bag. (default: the columns of a data
+            frame, or the words that occur, the most frequent first)
+        kind (str, optional): The kind of input: :obj:`"bag"` (unordered words with weights; if
+            lists, words that are present), :obj:`"vector"`, :obj:`"embeddings"` (several
+            vectors), or :obj:`"sequence"` (words in order). (default: inferred if possible, and
+            printed)
+        train (array, optional): Rows of the training part, or a mask. The vocabulary is
+            built from training rows only.
+        test (array, optional): Rows of the test part, or a mask. With :obj:`train` and :obj:`test`,
             the data set has an ``official_split()``.
         transform (callable, optional): Applied to a sample at every access.
-        like (MultiLabelDataset, optional): The samples that a model was trained on, whose labels,
-            words (or columns) and kind the new samples get. Columns of a data frame are matched by
-            name and may come in any order; those of other matrices by position. Words that are not
-            among the old ones become ``<unk>`` in a sequence, which is refused where the old ones
-            have no ``<unk>``, and are left out of a bag.
+        like (MultiLabelDataset, optional): The samples that a model was trained on. New samples get
+            the same labels, words (or columns) and kind. Columns of a data frame are matched by
+            name, in any order; columns of other matrices by position. Words outside the old
+            vocabulary become ``<unk>`` in a sequence (an error if it has no ``<unk>``), and are
+            skipped in a bag.
 
     Returns:
         A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and
         ``y`` of shape ``[1, num_labels]``.
 
     Raises:
-        ValueError: If numbers of rows differ, data frames share rows but not all of them in one
-            order, a label is none of 0, 1 and NaN, a list of names is a vector, the labels would
-            take more than 8 GiB, an input cannot be of its kind or may be of two, rows or names do
-            not fit, nothing tells the labels, or samples cannot be like the old ones.
+        ValueError: If numbers of rows differ, data frames share only some of their rows or have
+            different orders, a label is not 0, 1 or NaN, a list of names is a vector, labels would
+            take more than 8 GiB, an input does not fit its kind or fits two kinds, rows or names
+            are invalid, labels are unspecified, or samples do not match :obj:`like`.
     """
     check_same_rows(X, Y)
     num_inputs = None

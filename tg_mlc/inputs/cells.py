@@ -1,4 +1,4 @@
-"""Cells: the numbers and categories that cells of files, frames and requests mean."""
+"""Cells of files, data frames and requests, and their conversion to numbers and categories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tg_mlc._numbers import is_blank, is_missing, parse_number
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Number, Truth, looks_like, plain_numbers
 
-#: Names the place of a cell by its row and column.
+#: A function that describes the place of a cell, from its row and column.
 Where: TypeAlias = Callable[[int, str], str]
 WHERE: Where = "row {}, column '{}'".format
 LARGEST = float(np.finfo(np.float32).max)
@@ -24,7 +24,7 @@ _SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)  # types of cells wit
 
 
 def clean(text: str) -> str:
-    """The text without outer spaces, with its accents written in the usual way of Unicode."""
+    """Returns the text without outer spaces, in Unicode's normal form NFC."""
     text = text.strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
@@ -52,9 +52,9 @@ def numbers_of(
     where: Where = WHERE,
     refused: dict[int, str] | None = None,
 ) -> np.ndarray:
-    """The numbers of a column, NaN where unknown: the value of a cell whose type fits the
-    notation, and of any other one its text. Cells that cannot be read raise, or add their reasons
-    by row to :obj:`refused`.
+    """Returns the numbers of a column, NaN where unknown. A cell with a type that fits the notation
+    is used as it is, and any other cell is read as text. Unreadable cells raise, or add a reason
+    to :obj:`refused` by row.
     """
     numbers, misread = _parse(notation, cells)
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
@@ -84,7 +84,7 @@ def are_numbers(notation: Notation, cells: Sequence[Any]) -> bool:
 def single_cells(
     name: str, cells: Any, where: Where = WHERE, refused: dict[int, str] | None = None
 ) -> np.ndarray:
-    """An array of the cells of a column. Refuses those that hold several values."""
+    """Returns the cells of a column as an array. Refuses cells with several values."""
     array: np.ndarray = cells
     if not isinstance(cells, np.ndarray):
         array = np.fromiter(cells, dtype=object, count=len(cells))
@@ -103,8 +103,8 @@ def single_cells(
 
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
-    """Columns of 0 and 1 for the values of a category, all 0 where the cell is unknown. A cell
-    equals a value exactly, else without regard to case; a number equals the only one it spells.
+    """Returns columns of 0 and 1 for the values of a category, all 0 where the cell is unknown. A
+    cell matches a value exactly, else regardless of case, or as a number equal to only one value.
     """
     texts = [clean(text) for text in texts_of(cells)]
     numeric = [_is_number(cell) for cell in cells.tolist()]
@@ -116,17 +116,17 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     codes, new, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
     for text, is_number in {*zip(texts, numeric, strict=True)}:
         code = index.get(text, -1 if is_blank(text) else folded.get(text.casefold()))
-        same = spelled.get(float(text), []) if is_number and code is None else []
-        if len(same) == 1:
-            code = same[0]
+        matching = spelled.get(float(text), []) if is_number and code is None else []
+        if len(matching) == 1:
+            code = matching[0]
             guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
         if code is None:
             new.add(text)
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
     if new:
         names = ", ".join(shorten(repr(text)) for text in sorted(new)[:5])
-        told = "has values that training did not have, and that say nothing now"
-        warn(f"Column '{name}' {told}: {names}")
+        message = "has values that training did not have, and that say nothing now"
+        warn(f"Column '{name}' {message}: {names}")
     if guessed:
         names = ", ".join(sorted(guessed)[:5])
         warn(f"Column '{name}' has numbers where training had texts, taken as {names}; pass texts")
@@ -139,7 +139,7 @@ def _is_number(cell: Any) -> bool:
 
 
 def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
-    """The numbers of cells, and the texts, by row, of cells that cannot be read."""
+    """Returns the numbers of cells, and the texts of unreadable cells by row."""
     kind, form = cells.dtype.kind, notation.form
     if kind == "O" and not {*map(type, cells.tolist())} <= {str}:
         return _parse_objects(notation, cells.tolist())
@@ -148,7 +148,7 @@ def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int,
         return np.where(np.isnat(cells), np.nan, days), {}
     if kind == "m" and form == "duration":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D")), {}
-    # A number has lost what told a date: 5012022 is 05.01.2022 to a reader of thousands.
+    # Numbers are never read as dates: 05.01.2022 may have been parsed as 5012022.
     if kind in "biuf" and isinstance(notation, (Number, Truth)):
         numbers = cells.astype(np.float64)
         is_wrong = ~(np.isnan(numbers) | np.isin(numbers, (0, 1)) | isinstance(notation, Number))
@@ -172,7 +172,7 @@ def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict
 
 
 def _parse_objects(notation: Notation, cells: list[Any]) -> tuple[np.ndarray, dict[int, str]]:
-    """Reads each Python object as in a column of its own type alone."""
+    """Reads Python objects, grouped by type, as columns of one type."""
     types = np.array([_dtype_of(cell, notation) for cell in cells])
     numbers, misread = np.full(len(cells), np.nan), dict[int, str]()
     for dtype in dict.fromkeys(types.tolist()):
@@ -188,7 +188,7 @@ def _parse_objects(notation: Notation, cells: list[Any]) -> tuple[np.ndarray, di
 
 
 def _dtype_of(cell: Any, notation: Notation) -> str:
-    """The dtype of a column that has this cell alone."""
+    """The dtype of a column with only this cell."""
     takes_numbers = isinstance(notation, (Number, Truth))
     if is_missing(cell) or (takes_numbers and isinstance(cell, (Real, Decimal, np.bool_))):
         return "f8"
@@ -199,7 +199,7 @@ def _dtype_of(cell: Any, notation: Notation) -> str:
 
 
 def _plain(cell: Any, dtype: str) -> Any:
-    """A cell as NumPy takes it: missing ones as NaN, and moments without a time zone, in UTC."""
+    """Converts a cell for NumPy: missing cells become NaN, and times UTC without a zone."""
     if dtype == "f8":
         try:
             return np.nan if is_missing(cell) else float(cell)

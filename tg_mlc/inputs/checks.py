@@ -1,4 +1,4 @@
-"""Checks of training samples: warnings of what makes a score too good, or impossible."""
+"""Checks of training samples that warn of leaked labels and of labels that cannot be learned."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
 from tg_mlc.inputs.schema import by_spelling
 
-#: Rows with a label, and rows without it; an input may separate fewer rows by chance.
+#: Minimum number of rows with a label, and without it; fewer may be separable by chance.
 MIN_CLASS = 10
-PERFECT = 0.999  #: the area under the ROC curve from which a single input tells a label
-ALWAYS_LOST = 5  #: rows of a file that may be skipped, however small it is
-#: Cells of the inputs, times labels with unknown rows, up to which inputs are checked one by one.
+PERFECT = 0.999  #: minimum ROC-AUC at which a single input counts as a leak of a label
+ALWAYS_LOST = 5  #: number of rows that may always be skipped, even in small files
+#: Maximum number of input cells times labels with unknown rows for the check of leaks.
 MAX_CELLS = 5 * 10**6
 
 
 def check_samples(dataset: MultiLabelDataset) -> None:
-    """Warns of labels that cannot be learned or are written in two ways, and of inputs that give a
-    label away.
+    """Warns of labels that cannot be learned or have two spellings, and of inputs that leak a
+    label.
     """
     y, names = dataset.y.numpy(), dataset.label_names
     known = ~np.isnan(y)
@@ -37,11 +37,11 @@ def check_samples(dataset: MultiLabelDataset) -> None:
         rows = "Labels with one value in all rows, which nothing can be learned of"
         warn(f"{rows}: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
-        cure = "If it sums up the others, delete it"
-        warn(f"The last row has no label, and all others have some. {cure}")
-    if alike := [group for group in by_spelling(names).values() if len(group) > 1]:
+        hint = "If it sums up the others, delete it"
+        warn(f"The last row has no label, and all others have some. {hint}")
+    if similar := [group for group in by_spelling(names).values() if len(group) > 1]:
         differ = "Labels whose names differ in case or spaces alone, taken as different"
-        warn(f"{differ}: {alike[:5]}")
+        warn(f"{differ}: {similar[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
@@ -52,8 +52,8 @@ def check_samples(dataset: MultiLabelDataset) -> None:
 def check_lost(
     refused: Mapping[int, str], num_rows: int, where: Callable[[int], str], max_lost: float
 ) -> None:
-    """Warns of rows that cannot be read, with the reasons of the first. Raises if they are more
-    than the fraction :obj:`max_lost` of all rows, and than :obj:`ALWAYS_LOST`.
+    """Warns of unreadable rows, with reasons for the first ones. Raises if their number exceeds
+    both :obj:`ALWAYS_LOST` and the fraction :obj:`max_lost` of all rows.
     """
     if not refused:
         return
@@ -62,7 +62,7 @@ def check_lost(
     lost = f"{lost} {first}"
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
         expected = f"at most {max_lost:.0%} of the rows to be left out"
-        # Two digits would not always allow as many rows.
+        # The fraction is rounded up, so that it allows this number of rows.
         enough = -(-1000 * len(refused) // num_rows) / 1000
         hint = f"mend them, or pass {argument('max_lost', enough)}"
         raise ValueError(f"Expected {expected} (got more: {lost}); {hint}")
@@ -70,8 +70,8 @@ def check_lost(
 
 
 def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence[str]) -> None:
-    """Warns of inputs whose order, or words whose presence, alone separates the rows with a label
-    from those without.
+    """Warns of inputs that separate rows with a label from rows without it: by the order of their
+    values or, for words, by their presence.
     """
     from scipy.stats import rankdata  # The import takes a third of a second.
 
@@ -100,5 +100,5 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
             area = (within[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
         perfect = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
         if perfect.size:
-            told = f"Input '{inputs[perfect[0]]}' alone tells label '{name}' almost perfectly"
-            warn(f"{told}. If it is made of the label, or known only after it, leave it out")
+            message = f"Input '{inputs[perfect[0]]}' alone tells label '{name}' almost perfectly"
+            warn(f"{message}. If it is made of the label, or known only after it, leave it out")

@@ -1,4 +1,4 @@
-"""Components: what the samples of one kind are made of, for people and for explanations."""
+"""Components of samples, such as words or atoms, for display and for explanations."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 class Links(NamedTuple):
     """Links between the components of a sample, such as the bonds of a molecule."""
 
-    names: list[str]  #: For people, such as :obj:`"C1=O3"`.
+    names: list[str]  #: Names for people, such as :obj:`"C1=O3"`.
     ends: np.ndarray  #: The components at both ends :math:`(K, 2)`.
-    symmetry: np.ndarray  #: numbers :math:`(K)` that links share which the sample cannot tell apart
+    symmetry: np.ndarray  #: numbers :math:`(K)`, equal for symmetric links
 
 
 class Components(ABC):
-    """The components of samples: their names, and the same samples without some.
+    """The components of samples: their names, and copies of samples without some of them.
 
-    An :class:`~tg_mlc.inputs.InputKind` knows it of its samples. Samples that no kind reads have a
-    class of their own, such as :class:`Nodes`.
+    An :class:`~tg_mlc.inputs.InputKind` is also the :class:`Components` of its samples. Samples of
+    no input kind have a separate class, such as :class:`Nodes`.
     """
 
-    #: The name of the kind in the options of the command line.
+    #: The name of the kind in command-line options.
     option: ClassVar[str]
-    parts: ClassVar[str] = "components"  #: What components are, for people.
+    parts: ClassVar[str] = "components"  #: A noun for components in messages.
     #: Whether the components are the columns of the attribute :obj:`x` :math:`(1, F)`, which
     #: networks read together.
     are_columns: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class Components(ABC):
         """Names the components of a sample for people: words, columns, atoms or k-mers."""
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
-        """Names the components of a sample as its raw input does.
+        """Returns the names of components as in the raw input.
 
         Args:
             sample (Data): The sample.
@@ -56,10 +56,10 @@ class Components(ABC):
         """Returns a sample without some of its components.
 
         Args:
-            sample (Data): The sample, which stays as it is.
-            kept (numpy.ndarray): Which components it keeps, a mask :math:`(C)`.
-            steps (Sequence[Preprocessor], optional): The fitted steps between the sample and what
-                predicts, which may know what a hidden number becomes. (default: :obj:`()`)
+            sample (Data): The sample, which is not changed.
+            kept (numpy.ndarray): A mask :math:`(C)` of the components to keep.
+            steps (Sequence[Preprocessor], optional): The fitted steps between the sample and the
+                model, which may know the value of an unknown number. (default: :obj:`()`)
         """
         hidden, rows = copy(sample), torch.from_numpy(kept)
         for key in ("x", "weight"):
@@ -68,12 +68,12 @@ class Components(ABC):
         return hidden
 
     def symmetry(self, sample: Data) -> np.ndarray:
-        """Returns numbers :math:`(C)` that components share which the sample cannot tell apart."""
+        """Returns numbers :math:`(C)`, equal for components that are symmetric in the sample."""
         return np.arange(len(self.components(sample)))
 
     def groups(self, sample: Data) -> np.ndarray | None:
-        """Returns the components :math:`(G, C)` of each group that belongs together; :obj:`None` if
-        samples of this kind have no groups.
+        """Returns masks :math:`(G, C)` of the components of each group; :obj:`None` if samples of
+        this kind have no groups.
         """
         return None
 
@@ -90,17 +90,17 @@ class Components(ABC):
         return None
 
     def max_hidden(self, sample: Data) -> int:
-        """Returns how many samples with hidden components may measure an explanation, fewer where
-        each takes long to make.
+        """Returns the maximum number of samples with hidden components for an explanation; it is
+        smaller if such samples are slow to make.
         """
         return 3000
 
     def collate(self, samples: Sequence[Data], like: Any) -> Any:
-        """Makes a data set of samples, as models take it.
+        """Makes a data set of samples for models.
 
         Args:
             samples (Sequence[Data]): The samples.
-            like (MultiLabelDataset): The data set that they were taken from.
+            like (MultiLabelDataset): The data set from which samples were taken.
         """
         collated = Samples.collate(samples, like.label_names, None)
         features = {"feature_names": like.feature_names, "num_features": like.num_inputs}
@@ -111,12 +111,12 @@ class Components(ABC):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Returns the fraction :math:`(C, N)` of each component in the rows of a network's states;
-        :obj:`None` if rows are not those of components alone.
+        """Returns the fraction :math:`(C, N)` of each component in each row of a network's states;
+        :obj:`None` if rows do not correspond to components.
 
         Args:
             sample (Data): The sample.
-            prepared (Data): The same as the network takes it.
+            prepared (Data): The same sample, preprocessed for the network.
             network (torch.nn.Module): The network.
             num_rows (int): The number of rows.
         """
@@ -125,7 +125,7 @@ class Components(ABC):
 
 
 class Nodes(Components):
-    """Graphs of one's own, whose components are their nodes."""
+    """Custom graphs, whose components are nodes."""
 
     option = "graph"
 

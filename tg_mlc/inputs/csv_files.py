@@ -50,7 +50,7 @@ def from_csv(
 ) -> MultiLabelDataset:
     """Makes a data set of a table with a header: CSV or other text, Parquet, Excel, JSON or SDF.
 
-    Text may be compressed (zip, ``.gz``, ``.bz2`` or ``.xz``), and have at most 4 GiB, unpacked.
+    Text may be compressed (zip, ``.gz``, ``.bz2`` or ``.xz``); unpacked, it has at most 4 GiB.
 
     .. code-block:: python
 
@@ -62,50 +62,50 @@ def from_csv(
         from_csv("sider.csv", label_columns=["rest"], smiles_column="smiles")
 
     Columns of inputs become numbers by the rules of :doc:`the page on files </files>`: numbers,
-    percentages, prices, dates, times and yes or no become one column each, NaN where unknown; a
-    column of up to 100 values that are no numbers, such as ``red`` in the column ``colour``,
-    becomes a column of 0 and 1 for each, ``colour=red``, all of them 0 where the cell is unknown.
-    An index, and names of rows, are left out; the attribute ``schema`` has what was decided.
+    percentages, prices, dates, times and yes or no become one column each, NaN where unknown. A
+    column ``colour`` of up to 100 values that are no numbers, such as ``red``, becomes one column
+    of 0 and 1 per value, ``colour=red``; if the cell is unknown, all are 0. An index and names of
+    rows are skipped. The attribute ``schema`` has the role of each column.
 
     Args:
         path (str or Path): The file.
-        label_columns (list of str or str, optional): The columns of labels, whose cells are 0, 1,
-            such words as yes and no, or blank (unknown), also by patterns such as ``NR-*``, or
-            ``rest`` for all columns that no other argument names; or, not in a list, the one column
-            that lists the names of a sample's labels between :obj:`label_separator`, or as a list
-            of Python, JSON or NumPy (blank: it has none). (default: with :obj:`like`, those of its
-            labels that the file has; other labels are unknown)
-        feature_columns (list of str, optional): The columns of inputs. (default: those of
-            :obj:`like`, else all but the labels, the index and names of rows)
+        label_columns (list of str or str, optional): A list of columns with cells 0, 1, words such
+            as yes and no, or blank (unknown). It may have patterns such as ``NR-*``, or ``rest``
+            for all columns that no other argument names. A string is one column that lists the
+            names of a sample's labels, separated by :obj:`label_separator`, or as a list of Python,
+            JSON or NumPy (blank: no labels). (default: with :obj:`like`, its labels that are
+            columns of the file; other labels are unknown)
+        feature_columns (list of str, optional): The columns of inputs. (default: columns
+            of :obj:`like`, else all but labels, the index and names of rows)
         text_column (str, optional): The column of texts, instead of numbers.
         smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
-            instead of numbers; rows that cannot be read are skipped, up to :obj:`max_lost`.
-        label_separator (str, optional): The mark between names of labels.
-        label_paths (str, optional): The mark between the parts of names of labels that are paths,
-            such as the slash in ``science/physics``: a sample with it has ``science``, too, and the
-            data set the :obj:`label_graph` of their hierarchy; empty for other names.
+            instead of numbers. Unreadable rows are skipped, up to :obj:`max_lost`.
+        label_separator (str, optional): The separator of label names.
+        label_paths (str, optional): The separator of parts of label names that are paths, such as
+            the slash in ``science/physics``. A sample with this label also has ``science``, and the
+            data set has the hierarchy as :obj:`label_graph`. Empty if names are no paths.
         kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default:
             :func:`tg_mlc.inputs.words.tokenize`)
-        delimiter (str, optional): The mark between cells. (default: the one that occurs most in the
+        delimiter (str, optional): The delimiter of cells. (default: the most frequent one in the
             header)
-        encoding (str, optional): How characters are stored. (default: what the first bytes say,
+        encoding (str, optional): The encoding of text. (default: detected from the first bytes,
             else UTF-8)
-        decimal (str, optional): The mark of decimals. (default: a dot, or a comma where most cells
+        decimal (str, optional): The decimal mark. (default: a dot, or a comma if most cells
             have one)
-        ignore (list of str, optional): Columns to leave out.
+        ignore (list of str, optional): Columns to skip.
         categorical (list of str, optional): Columns whose numbers are names of categories.
         max_lost (float, optional): The fraction of molecules or DNA that may be skipped.
             (default: :obj:`0.1`)
-        train, test (array, optional): As in :func:`from_arrays`; rows are counted from 0 without
+        train, test (array, optional): Rows of each part, or a mask; rows are counted from 0 without
             the header.
         transform (callable, optional): Applied to a sample at every access.
-        like (MultiLabelDataset, optional): As in :func:`from_arrays`; columns are matched by name,
-            without regard to case and outer spaces.
+        like (MultiLabelDataset, optional): As in :func:`from_arrays`. Columns are matched by name,
+            regardless of case and outer spaces.
 
     Raises:
-        ValueError: If the file cannot be read, a column is missing, or a cell is not what its
-            column holds; the message names line and column.
+        ValueError: If the file cannot be read, a column is missing, or a cell does not fit its
+            column; the message names line and column.
         ImportError: If pandas is not installed (extra ``data``).
     """
     options = {"smiles": smiles_column, "inchi": inchi_column, "dna": dna_column}
@@ -173,7 +173,7 @@ def _read_columns(
     hints: Hints,
     like: MultiLabelDataset | None,
 ) -> tuple[np.ndarray, Schema]:
-    """Reads columns of a table as a matrix, by the schema of an old data set or an inferred one."""
+    """Reads columns of a table as a matrix, by the schema of :obj:`like` or an inferred schema."""
     if like is None:
         schema = table.schema(columns, labels, hints)
         if not columns:
@@ -193,7 +193,7 @@ def _read_cells(
     options: FileOptions,
     like: MultiLabelDataset | None,
 ) -> MultiLabelDataset:
-    """Reads a column whose cells are inputs of a kind, by the option that names it."""
+    """Reads the column of inputs that is specified by the option of its kind."""
     [(option, column)] = columns.items()
     if like is None:
         names = [labels] if isinstance(labels, str) else labels
@@ -207,7 +207,7 @@ def _read_cells(
 def _old_labels(
     table: Table, labels: list[str] | str, separator: str | None, like: MultiLabelDataset
 ) -> np.ndarray:
-    """The labels of an old data set, which are unknown without a column in the table."""
+    """Returns the labels of :obj:`like`; labels without a column in the table are unknown."""
     if isinstance(labels, str):
         return read_labels(table.label_sets(labels, separator), like.label_names, like.num_labels)[
             0
@@ -220,14 +220,14 @@ def _old_labels(
 def from_sdf(
     path: str | Path, label_columns: Sequence[str] | str | None = None, **options: Any
 ) -> MultiLabelDataset:
-    """Makes a data set of the molecules of an SDF, whose properties are the columns of labels.
+    """Makes a data set of the molecules of an SDF. Its properties can be columns of labels.
 
-    The molecules are those of the records' canonical SMILES. Records that RDKit cannot read are
+    Molecules are read from the canonical SMILES of records. Records that RDKit cannot read are
     skipped, with a warning that has their numbers.
 
     Args:
         path (str or Path): The file, plain or compressed.
-        label_columns (list of str or str, optional): The properties that are labels, as of
+        label_columns (list of str or str, optional): The properties that are labels, as in
             :func:`from_csv`.
         **options (optional): Further options of :func:`from_csv`, such as :obj:`like`.
     """

@@ -24,12 +24,12 @@ from tg_mlc.inputs.scalers import TfIdf
 #: Lengths of k-mers, which distinguish binding sites (Ghandi et al. 2014,
 #: doi:10.1371/journal.pcbi.1003711, use 10 with gaps) in 5,120 columns.
 SIZES = (5, 6)
-POOL = 4  #: number of letters that become one component of a network
-MIN_LETTERS = 10  #: the least length of a text that is recognised as DNA
+POOL = 4  #: number of letters per component of a network
+MIN_LETTERS = 10  #: minimum length of a text that is recognised as DNA
 
 
 class Kmers(View):
-    """DNA as the k-mers of 5 and 6 letters on either strand, weighted as words by
+    """Counts of k-mers of 5 and 6 letters on both strands, weighted as words by
     :class:`~tg_mlc.inputs.TfIdf`.
     """
 
@@ -76,7 +76,7 @@ def kmer_numbers(letters: np.ndarray) -> np.ndarray:
 
 
 class DNA(InputKind):
-    """DNA in letters as samples of their codes, as of :class:`~tg_mlc.data.DNADataset`."""
+    """Converts DNA to samples of letter codes, as in :class:`~tg_mlc.data.DNADataset`."""
 
     forms = {"dna": Form("sequence")}
     option = settings = role = "dna"

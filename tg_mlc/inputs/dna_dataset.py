@@ -1,4 +1,4 @@
-"""Sequences of DNA with labels, from FASTA files, which are read sequence by sequence."""
+"""Data sets of labelled DNA sequences from FASTA files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tg_mlc.inputs.tables import Table, read_blocks
 
 logger = logging.getLogger(__name__)
 
-#: The letters in the order of their codes; N stands for every letter that is not known.
+#: The letters in the order of their codes; N stands for all unknown letters.
 LETTERS = "ACGTN"
 UNKNOWN_LETTER = LETTERS.index("N")
-UNKNOWN_LABEL = 2  # in a byte
+UNKNOWN_LABEL = 2  # code of unknown labels in bytes
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
 ROWS_AT_ONCE = 1 << 14
-# Codes of IUPAC (https://doi.org/10.1093/nar/13.9.3021) for several letters, and X for masked ones.
+# IUPAC's letters for several bases (https://doi.org/10.1093/nar/13.9.3021), and X for masked bases.
 _KNOWN = {**dict.fromkeys("NRYSWKMBDHVX", UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
 _STRANGE = 255
@@ -46,7 +46,7 @@ _SPACES = b" \t\r\n\v\f"
 
 
 def letter_codes(text: Any) -> np.ndarray:
-    """Returns the codes of the letters of DNA, as those of :func:`read_fasta`."""
+    """Returns the codes of DNA letters, as in :func:`read_fasta`."""
     if not isinstance(text, str):
         got = f"{str(text)[:40]!r} of {type(text).__name__}"
         raise ValueError(f"Expected DNA as a string of letters (got {got})")
@@ -59,16 +59,16 @@ def letter_codes(text: Any) -> np.ndarray:
 class FastaRecord(NamedTuple):
     """One sequence of a FASTA file."""
 
-    header: str  #: the line of its name, without the ``>``
+    header: str  #: the header line, without the ``>``
     letters: np.ndarray  #: the codes of its letters, uint8
-    line: int  #: the number of the line of its name, from 1
+    line: int  #: the number of the header line, from 1
 
 
 def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
     """Reads a FASTA file (plain, ``.gz``, ``.bz2`` or ``.xz``), one sequence at a time.
 
-    The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 as T; other
-    letters of IUPAC, such as N, are unknown, and become 4.
+    The letters A, C, G and T, in upper or lower case, become 0 to 3, and U becomes 3 like T; other
+    letters of IUPAC, such as N, become 4 for unknown.
     """
     path = os.fsdecode(path)
     header: str | None = None
@@ -101,16 +101,16 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
 
 
 class FastaFiles:
-    """The sequences of several files, the training files first, with letters on disk."""
+    """The sequences of several files, training files first. Letters are stored on disk."""
 
     def __init__(self, train: Sequence[FilePath], test: Sequence[FilePath] = ()) -> None:
-        self.headers: list[str] = []  #: the name of each sequence
-        self.ends: list[int] = []  #: the number of sequences in each file and all before it
+        self.headers: list[str] = []  #: the header of each sequence
+        self.ends: list[int] = []  #: cumulative number of sequences after each file
         self._paths = [os.fsdecode(path) for path in (*train, *test)]
         self._ptr, self._lines = array("q", [0]), array("q")
-        self._hashes = array("q")  # of 64 bits: no two sequences have the same by chance
+        self._hashes = array("q")  # 64-bit hashes; chance collisions are negligible
         self.letters = map_temporarily(self._read())  #: the codes of the letters of all sequences
-        #: the index of the first letter of each sequence, and the number of letters
+        #: the index of each sequence's first letter, then the number of letters
         self.ptr = np.frombuffer(self._ptr, dtype=np.int64)
         self.num_train = self.ends[len(train) - 1]
 
@@ -118,7 +118,7 @@ class FastaFiles:
         return len(self.headers)
 
     def where(self, number: int) -> str:
-        """Returns the line and the file of the name of a sequence."""
+        """Returns the line and file of a sequence's header."""
         return f"line {self._lines[number]} of '{self._paths[bisect_right(self.ends, number)]}'"
 
     def num_repeated(self) -> int:
@@ -138,7 +138,7 @@ class FastaFiles:
 
 
 class LabelTable:
-    """The labels of sequences by their names, from a table that is read some rows at a time."""
+    """The labels of sequences by name, from a table that is read in blocks of rows."""
 
     def __init__(self, path: FilePath, id_column: str, label_columns: Sequence[str] | None) -> None:
         self.path = Path(os.fsdecode(path))
@@ -186,7 +186,7 @@ class LabelTable:
 def listed_labels(
     files: FastaFiles, column: dict[str, int], parse: Callable[[str], Iterable[str]]
 ) -> Iterator[np.ndarray]:
-    """Yields the labels ``[L]`` of each sequence, whose name lists those that are 1."""
+    """Yields the labels ``[L]`` of each sequence; headers list the labels that are 1."""
     for number, header in enumerate(files.headers):
         labels = np.zeros(len(column), dtype=np.uint8)
         for name in parse(header):
@@ -199,7 +199,7 @@ def listed_labels(
 
 def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
     """Yields the labels ``[n, L]`` of the sequences of each file. Only the label of the file is
-    known, and its value is the name of the sequence; files of all labels repeat in order.
+    known, and headers are its values; files come in the order of labels, for each part.
     """
     for file, (start, end) in enumerate(pairwise([0, *files.ends])):
         for number, header in enumerate(files.headers[start:end], start):
@@ -212,7 +212,7 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
 
 
 def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Writes bytes to a temporary file, memory-mapped, that is deleted with the last view of it."""
+    """Returns bytes in a memory-mapped temporary file, which is deleted with its last view."""
     with TemporaryFile() as file:
         for block in blocks:
             file.write(np.ascontiguousarray(block).data)
@@ -222,20 +222,20 @@ def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def label_floats(labels: Tensor) -> Tensor:
-    """Returns labels of a byte each in float32, NaN where unknown."""
+    """Converts byte labels to float32, NaN where unknown."""
     return labels.to(torch.float32).masked_fill_(labels == UNKNOWN_LABEL, math.nan)
 
 
 class DNADataset(MultiLabelDataset):
-    """Sequences of DNA with any number of labels: from :meth:`from_fasta` if a table has labels,
-    :meth:`from_headers` if the names of sequences list them, and :meth:`from_files` if there is a
-    file for each label.
+    """Sequences of DNA with any number of labels: :meth:`from_fasta` reads labels from a table,
+    :meth:`from_headers` from the names of sequences, and :meth:`from_files` from one file per
+    label.
 
-    Letters and labels, at a byte each, are memory-mapped temporary files (in the folder of the
-    environment variable :obj:`TMPDIR`), deleted with the data set; labels become floats on access.
+    Letters and labels are bytes in memory-mapped temporary files (in the folder of the environment
+    variable :obj:`TMPDIR`), deleted with the data set. Labels become floats on access.
 
     A sample has the codes of its letters as ``x`` of shape ``[n]`` in uint8: 0 to 3 for A, C, G and
-    T, and 4 for unknown letters; :class:`~tg_mlc.nn.encoders.DNAEncoder` takes them. With a test
+    T, and 4 for unknown letters, as input of :class:`~tg_mlc.nn.encoders.DNAEncoder`. With a test
     file, the two files are the parts of :meth:`official_split`.
     """
 
@@ -251,13 +251,13 @@ class DNADataset(MultiLabelDataset):
 
     @property
     def headers(self) -> list[str]:
-        """The line before each sequence in its file, without the ``>``."""
+        """The header line of each sequence, without the ``>``."""
         if not self._is_part():
             return self._headers
         return [self._headers[index] for index in self._places()]
 
     def get(self, idx: int) -> Data:
-        """Returns a sample, which is not cached as in PyG: a million of them take gigabytes."""
+        """Returns a sample. Unlike in PyG, samples are not cached: a million take gigabytes."""
         x = slice(None) if self.slices is None else slice(*self.slices["x"][idx : idx + 2].tolist())
         return Data(x=self._data.x[x], y=label_floats(self._data.y[idx : idx + 1]))
 
@@ -267,8 +267,8 @@ class DNADataset(MultiLabelDataset):
         return label_floats(values) if key == "y" else values
 
     def sparse_y(self) -> csr_array:
-        """Returns the labels of all samples as a sparse matrix of ones and NaNs, which
-        :func:`~tg_mlc.graphs.co_occurrence` takes as well.
+        """Returns the labels of all samples as a sparse matrix of ones and NaNs, *e.g.* for
+        :func:`~tg_mlc.graphs.co_occurrence`.
         """
         stored = csr_array(super().rows("y").numpy()).astype(np.float32)
         stored.data[stored.data == UNKNOWN_LABEL] = np.nan
@@ -301,13 +301,13 @@ class DNADataset(MultiLabelDataset):
             id_column (str, optional): The column of the names of sequences.
                 (default: :obj:`"id"`)
             label_columns (list[str], optional): The columns of labels, with cells 0, 1 or blank
-                (unknown); also patterns, as of :func:`~tg_mlc.data.from_csv`.
+                (unknown); also patterns, as in :func:`~tg_mlc.data.from_csv`.
                 (default: all but :obj:`id_column`)
             transform (callable, optional): Applied to a sample at every access.
                 (default: :obj:`None`)
 
         Raises:
-            ValueError: If a file is malformed, two sequences or two rows have one name, or a
+            ValueError: If a file is malformed, two sequences or rows have the same name, or a
                 sequence has no row.
         """
         table = LabelTable(labels, id_column, label_columns)
@@ -327,7 +327,7 @@ class DNADataset(MultiLabelDataset):
         """Makes a data set from sequences whose names list their labels.
 
         Args:
-            fasta, test, transform: As of :meth:`from_fasta`.
+            fasta, test, transform: As in :meth:`from_fasta`.
             labels (list[str], str or Path): The names of all labels, or a file with one per line.
             parse (callable, optional): Returns the labels that are 1 from the name of a sequence.
                 (default: :func:`labels_of_header` with :obj:`labels`)
@@ -352,15 +352,15 @@ class DNADataset(MultiLabelDataset):
         test: Mapping[str, FilePath] | None = None,
         transform: Callable[[Data], Data] | None = None,
     ) -> DNADataset:
-        """Makes a data set from a file for each label, whose sequences are called ``0`` or ``1``.
+        """Makes a data set from one file per label, whose sequences are named ``0`` or ``1``.
 
-        Only that one label of a sequence is known; the others are NaN. Sequences that occur in
+        Only this label of a sequence is known; other labels are NaN. Sequences that occur in
         several files, or several times in one, are separate samples.
 
         Args:
             files (dict[str, str or Path]): The file of each label.
-            test (dict[str, str or Path], optional): Those of the test part. (default: :obj:`None`)
-            transform: As of :meth:`from_fasta`.
+            test (dict[str, str or Path], optional): The test files. (default: :obj:`None`)
+            transform: As in :meth:`from_fasta`.
 
         Raises:
             ValueError: If a file is malformed, a sequence has another name, or :obj:`test` has
@@ -396,10 +396,10 @@ class DNADataset(MultiLabelDataset):
 
 
 def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
-    """Returns the labels in the name of a sequence, between commas and before ``::``, where each
-    may have a value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
+    """Returns the labels in the name of a sequence, separated by commas before ``::``. Each may end
+    in a value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
 
-    An entry that is in :obj:`labels` itself has no value: a label C_0 is in the example, too.
+    If an entry such as C_0 is itself in :obj:`labels`, it is a label without a value.
     """
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
     listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]

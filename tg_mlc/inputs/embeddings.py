@@ -35,7 +35,7 @@ class Pooled(Scaled):
 
 
 class Embeddings(TableKind):
-    """Matrices :math:`(n_i, F)` of as many columns, whose rows become the components of a sample.
+    """Matrices :math:`(n_i, F)` with the same number of columns; rows become components.
 
     Raises:
         ValueError: On use, if a sample has no vector, vectors of another size, or entries that are
@@ -64,7 +64,7 @@ class Embeddings(TableKind):
     def read(
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Tokens, list[str] | None]:
-        """Reads matrices of as many columns, or an array :math:`(N, n, F)`."""
+        """Reads matrices with the same number of columns, or an array :math:`(N, n, F)`."""
         rows, size = list[np.ndarray](), options.get("num_inputs")
         for row, raw in enumerate(as_list(X)):
             try:
@@ -80,9 +80,9 @@ class Embeddings(TableKind):
 
     def unreadable(self, raw: Any) -> dict[int, str]:
         refused = {}
-        for row, one in enumerate(as_list(self._column(raw))):
+        for row, entry in enumerate(as_list(self._column(raw))):
             try:
-                self.check(only_cell(one, self.noun), self.num_inputs)
+                self.check(only_cell(entry, self.noun), self.num_inputs)
             except ValueError as error:
                 refused[row] = str(error)
         return refused
@@ -133,7 +133,7 @@ def _num_dims(X: Any) -> int:
 
 
 def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
-    """All vectors, and the samples that they belong to."""
+    """Returns all vectors, and the index of the sample of each."""
     vectors = [data.x for data in dataset]
     sizes = torch.tensor(list(map(len, vectors)))
     return torch.cat(vectors), torch.arange(len(vectors)).repeat_interleave(sizes)

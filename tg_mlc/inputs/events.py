@@ -21,26 +21,26 @@ from tg_mlc.inputs.notations import AmbiguousError
 from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
-MAX_DAYS = 150_000  # In the year 2380; what is more is a date as 202401 or 20240131, or seconds.
+MAX_DAYS = 150_000  # In the year 2380; more are dates such as 202401 or 20240131, or seconds.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EventSequences:
-    """Sequences of label sets: each entity has events in the order of time, and each event has
+    """Sequences of label sets: each entity has events ordered by time, and each event has
     labels with amounts. The events of entity :obj:`i` are ``ptr[i]`` to ``ptr[i + 1] - 1``.
 
     Shapes:
         - **ptr:** :math:`(N + 1)` for :math:`N` entities
         - **time:** :math:`(E)` for :math:`E` events
-        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries, so
-          that a label whose amounts sum to zero is still there
+        - **y** and **amount:** :math:`(E, L)` for :math:`L` labels; both store the same entries,
+          including labels whose amounts sum to zero
     """
 
     entities: list[str]  #: Sorted by name.
     ptr: Tensor
     time: Tensor  #: Days since 1970-01-01, in 64 bits; infinite for events of :meth:`with_next`.
-    y: sp.csr_array  #: 1 where an event has a label.
-    #: The sum of the amounts of a label in an event, NaN where all of them are missing.
+    y: sp.csr_array  #: 1 for each label of an event.
+    #: The sum of the amounts of a label in an event, NaN if all amounts are missing.
     amount: sp.csr_array
     label_names: list[str]
 
@@ -65,13 +65,13 @@ class EventSequences:
         return float(self.y.nnz / self.num_events)
 
     def with_at_least(self, num_events: int) -> EventSequences:
-        """Drops entities that have few events, with a warning that counts them. Labels stay.
+        """Drops entities with few events, and warns of their number. All labels are kept.
 
         Args:
-            num_events (int): The number of events that an entity needs to stay.
+            num_events (int): The minimum number of events of an entity.
 
         Raises:
-            ValueError: If there is no such entity.
+            ValueError: If no entity has so many events.
         """
         lengths = self.ptr.diff()
         keep = lengths >= num_events
@@ -93,7 +93,7 @@ class EventSequences:
         """Adds to each entity the event to predict: its next one, whose date and labels are
         unknown.
 
-        It is the last event of each entity, at :obj:`ptr[1:] - 1`. Models are fitted on events
+        The new event is the last one of each entity, at :obj:`ptr[1:] - 1`. Fit models on sequences
         without it.
         """
         is_next = torch.zeros(self.num_events + self.num_entities, dtype=torch.bool)
@@ -126,36 +126,36 @@ def from_events(
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> EventSequences:
-    """Makes sequences of label sets of a table that has one row for each label of an event.
+    """Makes sequences of label sets from a table that has one row for each label of an event.
 
     As in the `"Label Attention Network for Sequential Multi-Label Classification"
-    <https://arxiv.org/abs/2303.00280>`_ paper, rows of one entity and time are one event, in which
-    the amounts of a label are summed. The paper drops entities of fewer than seven events:
-    :meth:`EventSequences.with_at_least`.
+    <https://arxiv.org/abs/2303.00280>`_ paper, rows with the same entity and time are one event,
+    in which the amounts of each label are summed. The paper drops entities of fewer than seven
+    events; see :meth:`EventSequences.with_at_least`.
 
     Args:
-        table (DataFrame, str or Path): The table, of pandas or polars, or its file: ``.parquet``,
-            or else CSV, plain or compressed, as in :func:`from_csv`.
-        entity (str, optional): The column that names what has the events, such as a customer;
-            :obj:`None` if all of them belong to one entity, which is then called :obj:`"all"`.
-        time (str or tuple): The column of dates, or of numbers, which are taken as days and may be
-            at most 150,000; or those of year and month.
+        table (DataFrame, str or Path): A pandas or polars data frame, or a file that
+            :func:`from_csv` can read, such as Parquet or CSV, plain or compressed.
+        entity (str, optional): The column of entities, such as customers; :obj:`None` if
+            all events belong to one entity, which is then named :obj:`"all"`.
+        time (str or tuple): The column of dates, or of numbers of days up to 150,000; or the two
+            columns of year and month.
         label (str): The column of names of labels.
-        amount (str, optional): The column of amounts. Blank ones are missing: the amount of a label
-            is the sum of those that are known, or NaN. (default: :obj:`None`, 1 in each row)
-        time_format (str, optional): How dates are written, as for
-            :meth:`datetime.datetime.strptime`. Time zones count; dates without one are in UTC.
-            (default: :obj:`None`, as inferred for :func:`from_csv`, unless the first row has a
+        amount (str, optional): The column of amounts. Blank amounts are missing. The amount of a
+            label is the sum of its known amounts, or NaN. (default: :obj:`None`, 1 in each row)
+        time_format (str, optional): The format of dates, as in
+            :meth:`datetime.datetime.strptime`. Dates without a time zone are in UTC.
+            (default: :obj:`None`, inferred as in :func:`from_csv`, unless the first row has a
             number)
         columns (list of str, optional): The names of the columns of a CSV file without header.
             (default: :obj:`None`)
         delimiter, encoding: As of :func:`from_csv`.
 
     Raises:
-        ValueError: If the file cannot be read, a column is missing, or a cell is not what its
-            column holds, or blank and no amount; the message names the column and the first such
+        ValueError: If the file cannot be read, a column is missing, or a cell does not fit its
+            column or is blank (except amounts); the message names the column and the first such
             row.
-        ImportError: If pandas, or what reads parquet files, is not installed (extra ``parquet``).
+        ImportError: If pandas, or the reader of Parquet, is not installed (extra ``parquet``).
     """
     times = (time,) if isinstance(time, str) else tuple(time)
     if not isinstance(time, str) and (len(times) != 2 or time_format is not None):
@@ -194,7 +194,7 @@ def from_events(
 
 
 class _EventTable:
-    """The columns of a data frame or a file that are used."""
+    """The used columns of a data frame or file."""
 
     def __init__(
         self,
@@ -223,14 +223,14 @@ class _EventTable:
         self.columns = {name: self._pandas.Series(table[name]) for name in used}
         for name, cells in self.columns.items():
             if cells.dtype == object:
-                several = cells.map(self._pandas.api.types.is_list_like)
-                self._refuse(several, name, "one value per cell", "; give each its row")
+                has_several = cells.map(self._pandas.api.types.is_list_like)
+                self._refuse(has_several, name, "one value per cell", "; give each its row")
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def names(self, column: str) -> tuple[list[str], np.ndarray]:
-        """The sorted names in a column, and the index of each row's name among them."""
+        """Returns the sorted names in a column, and the index of each row's name."""
         texts = self.columns[column].astype(str).str.strip()
         is_missing = self.columns[column].isna() | texts.str.lower().isin(MISSING)
         self._refuse(is_missing, column, "a name")
@@ -248,7 +248,7 @@ class _EventTable:
         return values
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
-        """The days since 1970-01-01 of a column of dates, or of numbers."""
+        """Reads a column of dates or numbers as days since 1970-01-01."""
         cells, pandas = self.columns[column], self._pandas
         may_be_days = time_format is None and cells.dtype.kind != "M"
         if may_be_days and not np.isnan(self._numbers(column, stop=1)[0]):
@@ -264,7 +264,7 @@ class _EventTable:
         options = {"format": time_format or "ISO8601", "utc": True, "errors": "coerce"}
         try:
             moments = pandas.to_datetime(texts, **options)
-        except (ValueError, re.error):  # The format is not one of dates.
+        except (ValueError, re.error):  # The format is invalid.
             moments = pandas.Series(pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
         days = np.asarray((moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1))
         days = self._written(column, "date", days) if time_format is None else days
@@ -282,23 +282,23 @@ class _EventTable:
         return np.asarray(months_since_1970.astype("datetime64[D]").astype(np.float64))
 
     def _numbers(self, column: str, stop: int | None = None) -> np.ndarray:
-        """A column of numbers, NaN where there is none."""
+        """Reads a column as numbers, NaN where a cell is no number."""
         values = self._pandas.to_numeric(self.columns[column][:stop], errors="coerce")
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
     def _written(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
-        """The values of a column, read again in the notation of all its cells if some are NaN."""
+        """Reads the column again in the notation inferred from all cells if some values are NaN."""
         if np.isnan(values).any() and self.columns[column].dtype.kind not in "biufmM":
             cells = np.asarray(self.columns[column].to_numpy())
             try:
-                notation, read = read_numbers(
+                notation, numbers = read_numbers(
                     column, cells, lambda row, _: self._place(row, column)
                 )
             except ValueError as error:
                 if isinstance(error.__cause__, AmbiguousError):
                     raise
             else:
-                return read if notation == form else values
+                return numbers if notation == form else values
         return values
 
     def _place(self, row: int, column: str) -> str:

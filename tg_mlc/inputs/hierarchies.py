@@ -19,8 +19,8 @@ def with_hierarchy(
     """Gives a data set the hierarchy of its labels as attribute :obj:`label_graph`, of kind
     :obj:`"hierarchy"`: models that are trained on it make coherent predictions.
 
-    Labels above one that applies apply where they are unknown, and those below one that does not
-    apply do not.
+    Unknown ancestors of labels that apply are set to 1, and unknown descendants of labels that do
+    not apply are set to 0.
 
     .. code-block:: python
 
@@ -28,15 +28,15 @@ def with_hierarchy(
 
     Args:
         dataset (MultiLabelDataset): The data set, which is changed.
-        parents (dict or list of tuple or LabelGraph): As of :func:`tg_mlc.graphs.tree`, or what
-            that returned.
-        listed (bool, optional): If set to :obj:`True`, labels above one that applies apply where
-            they are 0, too, as lists of labels often leave them out. (default: :obj:`False`, which
-            refuses such samples)
+        parents (dict or list of tuple or LabelGraph): The parents, as in
+            :func:`tg_mlc.graphs.tree`, or its result.
+        listed (bool, optional): If set to :obj:`True`, ancestors of labels that apply are also
+            set to 1 if they are 0, because lists of labels often omit ancestors.
+            (default: :obj:`False`, such samples raise)
 
     Raises:
         ValueError: If the hierarchy has a cycle, joins none of the labels, or a label contradicts
-            one above it.
+            its ancestor.
     """
     names = dataset.label_names
     graph = parents if isinstance(parents, LabelGraph) else tree(parents, names)
@@ -52,5 +52,5 @@ def with_hierarchy(
 
 
 def pairs(parents: Mapping[str, Sequence[str]]) -> list[tuple[str, str | None]]:
-    """Pairs of child and parent, :obj:`None` for those without one."""
+    """Returns pairs of child and parent, where :obj:`None` stands for no parent."""
     return [(child, parent) for child, above in parents.items() for parent in above or (None,)]

@@ -1,4 +1,4 @@
-"""InputKind: one kind of input in one object, which whoever needs to know the kind asks."""
+"""InputKind: everything that depends on the kind of input, in one object."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
 
 
 class View(ABC):
-    """Samples as a matrix for classifiers, by what is learned from training samples.
+    """A conversion of samples to a matrix for classifiers, fitted to training samples.
 
     Saved models find a view by its registered name (:func:`tg_mlc._names.register`).
     """
@@ -53,24 +53,24 @@ class View(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes the learned values of another view."""
+        """Loads the learned values of another view."""
         return self
 
 
 class Form(NamedTuple):
     """A form in which an estimator takes raw inputs."""
 
-    kind: str | None  #: the :obj:`kind` of the data set that they become
-    is_matrix: bool = False  #: whether they are the rows of a matrix, not a list
+    kind: str | None  #: the :obj:`kind` of the resulting data set
+    is_matrix: bool = False  #: whether inputs are the rows of a matrix, not a list
 
 
 class ReadOptions(TypedDict, total=False):
     """Options of how raw inputs are read."""
 
-    feature_names: Sequence[str] | None  #: the words or columns; by default, those of the inputs
-    #: the rows of training samples, from which words are taken; by default, all
+    feature_names: Sequence[str] | None  #: words or columns; by default, those of the inputs
+    #: rows of training samples, the source of the vocabulary; by default, all
     train: np.ndarray | None
-    #: the number of words or columns of an old data set, which stay the same
+    #: number of words or columns of an earlier data set, kept for the new one
     num_inputs: int | None
 
 
@@ -83,15 +83,15 @@ class SampleOptions(ReadOptions, total=False):
 
 @dataclass(frozen=True)
 class FileOptions:
-    """A person's choices about how to read a file, which are inferred otherwise."""
+    """A person's choices about how to read a file; other properties are inferred."""
 
     label_separator: str | None = None  #: separator of names in a column of labels
-    label_paths: str | None = None  #: the mark between the parts of names of labels that are paths
+    label_paths: str | None = None  #: separator of the parts of label names that are paths
     delimiter: str | None = None  #: delimiter of cells
     encoding: str | None = None  #: encoding of characters
     max_lost: float = 0.1  #: the fraction of rows that may be skipped because they are unreadable
-    hints: Hints = field(default_factory=Hints)  #: about columns
-    hierarchy: str | Path | None = None  #: a file of the parents of labels, as of read_parents
+    hints: Hints = field(default_factory=Hints)  #: choices about columns
+    hierarchy: str | Path | None = None  #: a file of parents of labels for read_parents
 
 
 class EncoderOptions(TypedDict, total=False):
@@ -103,34 +103,34 @@ class EncoderOptions(TypedDict, total=False):
 
 
 class InputKind(Preprocessor, Components):
-    """One kind of input: recognises it, reads it, turns raw inputs into samples like those of the
-    training, and makes matrices for classifiers and an encoder for networks.
+    """One kind of input: recognises and reads raw inputs, converts them to samples like those of
+    training, and makes matrices for classifiers and encoders for networks.
 
     A new kind is a subclass in a file of its own and a line in :obj:`tg_mlc.inputs.kinds.KINDS`.
     An object is a preprocessor, fitted to training samples and saved with a model.
 
     Raises:
-        ValueError: On use, if there is no input, or a string in place of a list of inputs.
+        ValueError: On use, if inputs are empty, or are a string instead of a list.
     """
 
-    #: the forms of raw inputs by the names that estimators have for them
+    #: forms of raw inputs, by their names in estimators
     forms: ClassVar[Mapping[str, Form]]
-    #: its option on the command line, which the class declares; none if no file has such inputs
+    #: command-line option of the kind; None if no file has such inputs
     command_option: ClassVar[InputOption | None] = None
     noun: ClassVar[str] = "an input"  #: what a single input is, for messages
-    #: the role of a column of such inputs (:class:`~tg_mlc.inputs.schema.Column`)
+    #: role of a column of inputs of this kind (:class:`~tg_mlc.inputs.schema.Column`)
     role: ClassVar[Role] = "number"
     #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
     settings: ClassVar[str] = "table"
     #: Factories of views by name; the last one keeps most of the content of a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
-    #: whether an input is several columns of a table, not the cell of one
+    #: whether an input is several columns of a table, not one cell
     reads_columns: ClassVar[bool] = False
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
-    takes_view: ClassVar[bool] = False  #: whether networks take the inputs on the scale of a view
+    takes_view: ClassVar[bool] = False  #: whether networks need inputs on the scale of a view
     #: the :obj:`feature_names` of all data sets of the kind
     constant_names: ClassVar[list[str] | None] = None
-    label_names: list[str]  #: the labels of the samples that it was fitted to
+    label_names: list[str]  #: the labels of the training samples
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -152,7 +152,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """The :obj:`kind` of the data set of arrays, and the reason, if they are of this kind."""
+        """The :obj:`kind` of a data set of arrays and the reason; None for other kinds."""
         return None
 
     @classmethod
@@ -160,17 +160,17 @@ class InputKind(Preprocessor, Components):
     def read(
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Rows, list[str] | None]:
-        """Reads raw inputs, and the names of their features if they have any.
+        """Reads raw inputs, and returns them with the names of their features, if any.
 
         Args:
             X (Any): The raw inputs.
-            kind (str): The :obj:`kind` of the data set that they become.
-            **options (optional): Those of :class:`ReadOptions`.
+            kind (str): The :obj:`kind` of the resulting data set.
+            **options (optional): Options of :class:`ReadOptions`.
         """
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
-        """Raw inputs one by one, for estimators, of kinds that are not rows of a matrix."""
+        """The list of raw inputs, for estimators and kinds whose inputs are no matrix rows."""
         texts = as_texts(X)
         if texts is None:
             expected = f"a list or column of strings for inputs '{form}'"
@@ -184,7 +184,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def check(cls, raw: Any) -> None:
-        """Refuses a raw input that cannot be read, by a :class:`ValueError`."""
+        """Raises :class:`ValueError` if a raw input cannot be read."""
 
     @classmethod
     def samples(
@@ -200,10 +200,10 @@ class InputKind(Preprocessor, Components):
         Args:
             X (Any): The raw inputs.
             y (numpy.ndarray): Labels :math:`(N, L)`: 0, 1 or NaN.
-            label_names (Sequence[str]): Their names.
+            label_names (Sequence[str]): The names of the labels.
             kind (str, optional): As in :meth:`read`.
                 (default: :obj:`None`, the first of :attr:`forms`)
-            **options (optional): Those of :class:`SampleOptions`.
+            **options (optional): Options of :class:`SampleOptions`.
         """
         kind = kind or next(iter(cls.forms.values())).kind
         test, transform = options.pop("test", None), options.pop("transform", None)
@@ -225,10 +225,10 @@ class InputKind(Preprocessor, Components):
 
         Args:
             path (Path): The file.
-            columns (Sequence[str]): The column of inputs; several if the kind
-                :attr:`reads_columns`, all but the labels if empty.
-            labels (Sequence[str]): The columns of labels, or the one that lists names.
-            options (FileOptions, optional): How to read it. (default: :obj:`None`)
+            columns (Sequence[str]): The column of inputs. If the kind :attr:`reads_columns`,
+                several, or none for all columns but the labels.
+            labels (Sequence[str]): The columns of labels, or one column with lists of label names.
+            options (FileOptions, optional): How to read the file. (default: :obj:`None`)
         """
         options = options or FileOptions()
         table = read_table(path, options.delimiter, options.encoding)
@@ -263,24 +263,24 @@ class InputKind(Preprocessor, Components):
 
         Args:
             raw (Any): Raw inputs, also as a table of pyarrow or a dictionary of columns.
-            columns (Sequence[str], optional): The columns of training, if they are known, of which
-                a kind that takes one cell takes the only one. (default: :obj:`()`)
+            columns (Sequence[str], optional): The columns of training, if they are known; only one
+                column for kinds whose inputs are single cells. (default: :obj:`()`)
         """
         raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
         if self.reads_columns or self.role == "number":
             return raw
         schema = None if columns else getattr(self, "schema", None)
         if schema is not None:
-            columns = [each["name"] for each in schema["columns"] if each["role"] == self.role]
+            columns = [entry["name"] for entry in schema["columns"] if entry["role"] == self.role]
         inputs = take_column(raw, columns)
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
-        if missing := sum(one is None for one in inputs):
+        if missing := sum(text is None for text in inputs):
             warn(f"Missing texts become samples without words ({missing} of {len(inputs)})")
-        return ["" if one is None else one for one in inputs]
+        return ["" if text is None else text for text in inputs]
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Samples of raw inputs, without known labels; samples as they are."""
+        """Returns samples of raw inputs, with unknown labels; existing samples are returned."""
         if isinstance(raw, MultiLabelDataset):
             return raw
         if isinstance(raw, (str, bytes)):
@@ -301,17 +301,17 @@ class InputKind(Preprocessor, Components):
         return self._new_samples(self._split(raw))
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of inputs that are each read by itself, and may be rows with one column."""
+        """Samples of independent inputs, each of which may be a row with one column."""
         inputs = []
-        for row, one in enumerate(raw):
+        for row, single in enumerate(raw):
             try:
-                inputs.append(only_cell(one, self.noun))
+                inputs.append(only_cell(single, self.noun))
             except ValueError as error:
                 raise ValueError(f"{error} in row {row}") from None
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of raw inputs that :meth:`check` refuses, or that are missing."""
+        """The reasons, by row, why raw inputs are missing or refused by :meth:`check`."""
         raw = as_list(self._column(raw))
         is_list = hasattr(raw, "__len__") and not isinstance(raw, (MultiLabelDataset, str, bytes))
         return self._refused(raw) if is_list else {}
@@ -319,13 +319,13 @@ class InputKind(Preprocessor, Components):
     @classmethod
     def _refused(cls, raw: Sequence[Any]) -> dict[int, str]:
         refused = {}
-        for row, given in enumerate(raw):
+        for row, entry in enumerate(raw):
             try:
-                one = only_cell(given, cls.noun)
-                if not isinstance(one, (str, list, tuple)):
-                    got = "nothing" if is_missing(one) else type(one).__name__
+                single = only_cell(entry, cls.noun)
+                if not isinstance(single, (str, list, tuple)):
+                    got = "nothing" if is_missing(single) else type(single).__name__
                     raise ValueError(f"Expected {cls.noun} (got {got})")
-                cls.check(one)
+                cls.check(single)
             except (ValueError, TypeError) as error:
                 refused[row] = str(error)
         return refused
@@ -338,7 +338,7 @@ class InputKind(Preprocessor, Components):
         return self.samples(raw, self._unknown(len(raw)), self.label_names)
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame; anything else but a data frame as it is."""
+        """The only column of a data frame. Other inputs are returned unchanged."""
         columns = list(getattr(raw, "columns", ()))
         if len(columns) > 1:
             got = f"a data frame of the columns {columns[:5]}"
@@ -354,8 +354,8 @@ class InputKind(Preprocessor, Components):
         """The preprocessors between raw inputs and models, not fitted yet.
 
         Args:
-            scaled (bool, optional): If set to :obj:`True`, inputs get a scale that suits networks;
-                classifiers choose their own. (default: :obj:`False`)
+            scaled (bool, optional): If set to :obj:`True`, inputs are scaled for networks;
+                classifiers scale inputs themselves. (default: :obj:`False`)
         """
         return [cls()]
 
@@ -377,14 +377,14 @@ class InputKind(Preprocessor, Components):
         return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes all attributes of another one.
+        """Loads all attributes of another fitted kind.
 
         Raises:
-            ValueError: If names are no strings, or sizes no whole numbers.
+            ValueError: If names are no strings, or sizes are no whole numbers.
         """
         for name in ("label_names", "feature_names"):
             names = state.get(name)
-            are_names = isinstance(names, list) and all(isinstance(each, str) for each in names)
+            are_names = isinstance(names, list) and all(isinstance(entry, str) for entry in names)
             if names is not None and not are_names:
                 raise ValueError(f"Expected '{name}' to list strings (got {str(names)[:40]})")
         sizes = [state.get("num_inputs", 0), *dict(state.get("sizes", {})).values()]
@@ -398,7 +398,7 @@ class InputKind(Preprocessor, Components):
 
 
 def as_texts(X: Any) -> list[Any] | None:
-    """A list of texts or lists of words, also of a frame's only column; None for other inputs."""
+    """Texts or lists of words as a list, also from a frame of one column; else None."""
     values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
         values = values.tolist()
@@ -413,14 +413,14 @@ def as_texts(X: Any) -> list[Any] | None:
 
 
 def check_is_list(raw: Any) -> None:
-    """Refuses a matrix of numbers where inputs are strings."""
+    """Raises ValueError if inputs that must be strings are a matrix of numbers."""
     if sp.issparse(raw) or isinstance(raw, Tensor):
         expected = "raw inputs as a list or a column of strings"
         raise ValueError(f"Expected {expected} (got a {type(raw).__name__})")
 
 
 def num_rows(X: Any) -> int | None:
-    """The number of raw inputs before they are read; :obj:`None` if that cannot be told."""
+    """The number of raw inputs before they are read; :obj:`None` if it is unknown."""
     if isinstance(X, (list, tuple)):
         return len(X)
     shape = np.shape(X)

@@ -1,4 +1,4 @@
-"""All kinds of input, and the questions which of them samples, arrays or raw inputs are."""
+"""List of all kinds of input, and functions that find the kind of samples or raw inputs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
-MIN_CLAIMED = 10  #: Values of a category, of which fewer may be written like molecules by chance.
-#: All kinds of input, special ones after general ones: searches begin at the end.
+MIN_CLAIMED = 10  #: Fewer values of a category may look like molecules by chance.
+#: All kinds of input, general kinds first; searches begin at the end, with special kinds.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, Inchi, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set; a :class:`ValueError` if there is none."""
+    """The kind of the samples of a data set. Raises :class:`ValueError` if no kind matches."""
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
@@ -39,7 +39,7 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """The components of samples without a fitted kind, or the nodes of graphs of no kind."""
+    """The components of samples: those of a newly fitted kind, or the nodes of other graphs."""
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))
@@ -47,7 +47,7 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays by the :obj:`kind` of their data sets; a :class:`ValueError` if none."""
+    """The kind of arrays by the :obj:`kind` of their data sets. Raises ValueError if unknown."""
     kinds = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values()}
     kinds.pop(None, None)
     check_choice("kind", name, tuple(map(str, kinds)))
@@ -55,7 +55,7 @@ def kind_named(name: Any) -> type[InputKind]:
 
 
 def infer_kind(X: Any) -> str:
-    """The :obj:`kind` of the data set that arrays become, which is announced."""
+    """Infers and announces the :obj:`kind` of the data set that arrays become."""
     return announce_kind(*next(filter(None, (kind.recognise(X) for kind in KINDS))))
 
 
@@ -67,29 +67,29 @@ def announce_kind(kind: str, reason: str) -> str:
 
 
 def kind_of_option(option: str) -> type[InputKind]:
-    """The kind by its name in the options of the command line."""
+    """The kind by its name in command-line options."""
     return next(kind for kind in KINDS if kind.option == option)
 
 
 def kinds_by_form() -> dict[str, type[InputKind]]:
-    """The kinds by the names that estimators have for forms of raw inputs."""
+    """The kinds by the names of the forms of raw inputs that estimators take."""
     return {form: kind for kind in KINDS for form in kind.forms}
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
-    """The kinds by the options of the command line that name their columns."""
+    """The kinds by the command-line options that specify their columns."""
     return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
-    """The names of features that all data sets of a kind share; :obj:`None` for other kinds."""
+    """The feature names, if all data sets of the kind have the same ones, else :obj:`None`."""
     names = dataset.feature_names
     return names if any(names == kind.constant_names for kind in KINDS) else None
 
 
 def infer_form(X: Any) -> str:
     """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
-    matrices embeddings; strings are SMILES if all are molecules, and texts if at most half are.
+    matrices embeddings; strings are SMILES if all are molecules, texts if half or more are not.
     """
     texts = as_texts(X)
     if texts is None and Embeddings.recognise(X) is not None:
@@ -100,10 +100,10 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
-    """Names the kind of input that a column seems to hold.
+    """Sets role and reason of skipped columns and categories that seem to hold inputs of a kind.
 
-    Most of the first 50 cells of a column that is left out look like it; all cells of a category
-    do, which needs :obj:`MIN_CLAIMED` values.
+    Of their first 50 cells, most must look like this kind, or all if the column is a category,
+    which must also have :obj:`MIN_CLAIMED` values.
     """
     for column, kind in _claimed(schema, cells):
         column.role, cure = kind.role, argument(f"{kind.option}_column", column.name)
@@ -114,7 +114,7 @@ def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
 def warn_of_claimed(
     schema: Schema, cells: Mapping[str, np.ndarray], ignored: Collection[str]
 ) -> None:
-    """Warns of columns that may be inputs of their own, but for those that the caller ignores."""
+    """Warns of columns that may be inputs of their own, except columns in :obj:`ignored`."""
     for column, kind in _claimed(schema, cells):
         name = column.name
         if name in ignored:
@@ -140,7 +140,7 @@ def _claimed(
         for kind in reversed(KINDS if texts else []):
             try:
                 is_claimed = kind.claims(texts)
-            except ValueError:  # Most texts, but not all, are inputs of the kind.
+            except ValueError:  # Most texts are inputs of the kind, but not all.
                 is_claimed = not is_category
             if is_claimed:
                 yield column, kind
@@ -148,7 +148,7 @@ def _claimed(
 
 
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
-    """The views that samples of a kind have, not fitted yet."""
+    """The unfitted views of samples of this kind."""
     return {name: make() for name, make in kind_of(dataset).views.items()}
 
 
@@ -162,7 +162,7 @@ def input_encoder(
     latent: bool = False,
     given_labels: bool = False,
 ) -> nn.Module:
-    """Makes the encoder of samples: of words, of a vector, of the atoms of a molecule, or of DNA.
+    """Makes the encoder of words, vectors, molecules or DNA, by the kind of the samples.
 
     Args:
         train (MultiLabelDataset): The training samples.
@@ -171,7 +171,7 @@ def input_encoder(
             :obj:`8`)
         input_dropout (float, optional): Dropout on words of bags, or on the entries of a vector.
             (default: :obj:`0.2`)
-        min_df (int, optional): Number of training documents from which a word of a bag is kept.
+        min_df (int, optional): Minimum number of training documents with a word of a bag.
             (default: :obj:`1`)
         latent (bool, optional): If set to :obj:`True`, embeddings of the words of bags start from a
             latent semantic analysis of training documents (see
@@ -191,6 +191,6 @@ def input_encoder(
 def pop_input_encoder(
     train: MultiLabelDataset, channels: int, options: dict[str, Any]
 ) -> nn.Module:
-    """Makes the encoder by :func:`input_encoder`, and removes its arguments from :obj:`options`."""
+    """Calls :func:`input_encoder` with its arguments, which are removed from :obj:`options`."""
     keys = [key for key in (input_encoder.__kwdefaults__ or {}) if key in options]
     return input_encoder(train, channels, **{key: options.pop(key) for key in keys})

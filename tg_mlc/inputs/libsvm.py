@@ -30,7 +30,7 @@ _HINTS = {
     r"^\s*$": "a sample without both is written as '0:0'",
     "": "is it in the format of LibSVM?",
 }
-MAX_COLUMNS = 10_000  #: Most columns of a schema, because all columns are alike.
+MAX_COLUMNS = 10_000  #: Maximum number of columns for which a schema is made.
 _MAX_INDEX = 2**24  # Limit of indices, because each input has a name.
 
 
@@ -45,9 +45,9 @@ def from_libsvm(
     """Makes a data set in memory from files with a line ``label,label index:value index:value`` for
     each sample.
 
-    Labels and inputs are named by their numbers. A first line of three numbers, of samples, inputs
-    and labels, as in the Extreme Classification Repository, tells how many there are; else those
-    that occur are the labels.
+    Labels and inputs are named by their numbers. The first line may have the numbers of samples,
+    inputs and labels, as in the Extreme Classification Repository. Otherwise, the labels that occur
+    are all labels.
 
     Args:
         path (str or Path): All samples, or the training samples; may be compressed (.gz, .bz2,
@@ -55,8 +55,8 @@ def from_libsvm(
         test (str or Path, optional): The test samples of the official split.
         kind (str, optional): The kind of inputs: :obj:`"bag"` (weighted words) or :obj:`"vector"`.
             (default: :obj:`"bag"`)
-        zero_based (bool, optional): Whether numbers begin at 0, and not at 1. (default: at 0 if the
-            first line tells sizes, or an input has the number 0)
+        zero_based (bool, optional): Whether numbers begin at 0 instead of 1. (default: at 0 if the
+            first line has sizes, or an input has the number 0)
         transform (callable, optional): Applied to a sample at every access.
 
     Raises:
@@ -65,7 +65,7 @@ def from_libsvm(
             fewer samples than the first line says; the message names the line.
     """
     check_choice("kind", kind, ("bag", "vector"))
-    parts = [_read(one, zero_based) for one in ([path] if test is None else [path, test])]
+    parts = [_read(file, zero_based) for file in ([path] if test is None else [path, test])]
     sizes = [part.sizes for part in parts]
     labels = [row for part in parts for row in part.labels]
     if not labels:
@@ -101,12 +101,12 @@ class _Part(NamedTuple):
 
     sizes: tuple[int, int] | None  #: The numbers of inputs and labels in the first line.
     labels: list[list[int]]
-    x: Any  #: Inputs, a CSR array whose columns are their numbers.
+    x: Any  #: inputs, a CSR array with input numbers as columns
 
 
 def _read(path: str | Path, zero_based: bool | None) -> _Part:
-    """Reads a file with scikit-learn, and refuses what that would misread: a first line of sizes,
-    blank lines, ``qid:``, labels that are no indices, and numbers out of range.
+    """Reads a file with scikit-learn, after checks of all that scikit-learn misreads: sizes, blank
+    lines, ``qid:``, labels that are no indices, and numbers out of range.
     """
     lines = read_unpacked(path).decode(errors="replace").splitlines()
     sizes = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
@@ -133,14 +133,14 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
         labels = [int(float(label)) for label in (match[1] or "").split(",") if label]
         for noun, values in (("inputs", indices), ("labels", labels)):
             lowest, highest = limits[noun]
-            wrong = next((value for value in values if not lowest <= value <= highest), None)
-            if wrong is not None:
-                is_near = wrong in (lowest - 1, highest + 1)
+            invalid = next((value for value in values if not lowest <= value <= highest), None)
+            if invalid is not None:
+                is_near = invalid in (lowest - 1, highest + 1)
                 hint = (
                     "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
                 )
                 expected = f"{noun} from {lowest} to {highest}"
-                raise ValueError(f"Expected {expected} (got {wrong} in {where}); {hint}")
+                raise ValueError(f"Expected {expected} (got {invalid} in {where}); {hint}")
     if sizes and len(rows) != int(sizes[1]):
         expected = f"{sizes[1]} samples in '{path}', as its first line says"
         raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")

@@ -28,11 +28,11 @@ from tg_mlc.inputs.smiles import MoleculeError, molecule_from_smiles, parse_smil
 from tg_mlc.inputs.tables import read_molecules, read_table
 
 OnError = Literal["skip", "raise"]
-NUM_SHOWN = 10  #: rows of each sort that a report shows
+NUM_SHOWN = 10  #: maximum number of rows per category in a printed report
 
 
 class InvalidMolecule(NamedTuple):
-    """A row whose SMILES could not become a graph, and why."""
+    """A row whose SMILES could not be converted to a graph, with the reason."""
 
     row: int
     smiles: str
@@ -51,8 +51,8 @@ class DuplicateMolecule(NamedTuple):
 class MoleculeReport:
     """The outcome of each row of a table of molecules.
 
-    Rows are counted from 0, without the header. Duplicates are kept in the data set: only their
-    reader can know whether they are repeated measurements or mistakes.
+    Rows are counted from 0, without the header. Duplicates are kept in the data set, because only
+    a person can know whether they are repeated measurements or mistakes.
 
     Args:
         num_rows (int): Number of rows read.
@@ -102,7 +102,7 @@ class MoleculeReport:
 
 
 class MoleculeOptions(TypedDict, total=False):
-    """The options of how molecules become samples."""
+    """Options for the conversion of molecules to samples."""
 
     on_error: OnError
     pre_transform: Callable[[Data], Data] | None
@@ -155,10 +155,10 @@ class MoleculeDataset(LabeledMolecules):
         """Makes a data set from SMILES (or InChI) strings and their labels.
 
         Args:
-            smiles (list[str]): One string per molecule, also as a column of a data frame; anything
-                else, such as a missing entry, counts as an invalid molecule.
-            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any form
-                that :func:`~tg_mlc.data.from_arrays` takes, as a tensor or a data frame.
+            smiles (list[str]): One string per molecule, as a list or a data frame's column. Other
+                entries, such as missing ones, count as invalid molecules.
+            y (Any): Labels ``[num_molecules, num_labels]`` of 0, 1 and NaN (unknown) in any type
+                that :func:`~tg_mlc.data.from_arrays` accepts, such as a tensor.
             label_names (list[str], optional): Names of the labels. (default: the columns of a data
                 frame, else ``label_0``, ``label_1``, ...)
             on_error (str, optional): :obj:`"skip"` skips invalid molecules and lists them in
@@ -167,11 +167,11 @@ class MoleculeDataset(LabeledMolecules):
                 (default: :obj:`None`)
             pre_transform (callable, optional): Applied to every sample once.
                 (default: :obj:`None`)
-            pre_filter (callable, optional): Says which samples to keep. (default: :obj:`None`)
+            pre_filter (callable, optional): Tells whether to keep a sample. (default: :obj:`None`)
 
         Raises:
-            ValueError: If shapes or label values are wrong, two labels have one name, no molecule
-                is valid, or one is invalid and :obj:`on_error` is :obj:`"raise"`.
+            ValueError: If shapes or label values are wrong, two labels have the same name, no
+                molecule is valid, or one is invalid and :obj:`on_error` is :obj:`"raise"`.
         """
         is_list = hasattr(smiles, "__len__") and getattr(smiles, "ndim", 1) == 1
         if isinstance(smiles, str) or not is_list:
@@ -205,25 +205,25 @@ class MoleculeDataset(LabeledMolecules):
         Args:
             path (str or Path): The file.
             smiles_column (str): Name of the column of SMILES (or InChI) strings.
-            label_columns (list[str], optional): The label columns, as of
+            label_columns (list[str], optional): The label columns, as in
                 :func:`~tg_mlc.data.from_csv`. (default: all columns but :obj:`smiles_column`)
-            delimiter, encoding: As of :func:`~tg_mlc.data.from_csv`.
-            root (str or Path, optional): Folder to keep the graphs in, which the next call with the
-                same file and arguments reads. Graphs are not kept if :obj:`pre_transform` or
-                :obj:`pre_filter` is a function, as two functions cannot be told apart; objects are
-                by class and attributes. (default: :obj:`None`, keep nothing)
+            delimiter, encoding: As in :func:`~tg_mlc.data.from_csv`.
+            root (str or Path, optional): Folder to keep the graphs in; the next call with the same
+                file and arguments reads them. Graphs are not kept if :obj:`pre_transform` or
+                :obj:`pre_filter` is a function, because functions cannot be compared. Objects are
+                compared by class and attributes. (default: :obj:`None`, keep nothing)
             transform (callable, optional): Applied to a sample at every access.
                 (default: :obj:`None`)
             force_reload (bool, optional): If set to :obj:`True`, makes the graphs again.
                 (default: :obj:`False`)
             max_lost (float, optional): The fraction of rows that may be skipped because they are no
-                molecules; five rows always may. (default: :obj:`1.0`)
-            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as of
+                molecules; five rows may always be skipped. (default: :obj:`1.0`)
+            **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as in
                 :meth:`from_smiles`.
 
         Raises:
             ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid,
-                more rows than :obj:`max_lost` are no molecules, or one is none and :obj:`on_error`
+                more rows than :obj:`max_lost` are no molecules, or one is not and :obj:`on_error`
                 is :obj:`"raise"`.
             RuntimeError: If the file kept in :obj:`root` is damaged.
         """
@@ -267,7 +267,7 @@ def molecule_samples(
         rows = tqdm(smiles, desc="Molecules to graphs", disable=None, leave=False)
         for row, text in enumerate(rows):
             try:
-                if not isinstance(text, str):  # A cell of a data frame may be empty.
+                if not isinstance(text, str):  # Cells of data frames may be empty.
                     raise MoleculeError("not a string")
                 data = molecule_from_smiles(text)
             except MoleculeError as error:

@@ -48,7 +48,7 @@ from tg_mlc.inputs.smiles import (
     without_bond,
 )
 
-#: Signs for bonds in their names, by RDKit's names of their types.
+#: Symbols in the names of bonds, by RDKit's bond types.
 BONDS = {"SINGLE": "-", "DOUBLE": "=", "TRIPLE": "#", "AROMATIC": ":"}
 _EXAMPLES = """
     C CCO CC(=O)O c1ccccc1 CC(=O)Oc1ccccc1C(=O)O CN1C=NC2=C1C(=O)N(C(=O)N2C)C [Na+].[Cl-]
@@ -66,8 +66,8 @@ def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
 
 
 class MoleculeVectors(View):
-    """The vectors of a molecule that samples have, side by side with equal weight and of unit
-    length together.
+    """The vectors of each molecule, concatenated with equal weights and scaled to unit length
+    overall.
 
     Args:
         keys (tuple[str, ...], optional): The attributes of the vectors. (default: :obj:`VECTORS`)
@@ -104,16 +104,16 @@ class MoleculeVectors(View):
 
 
 class Molecules(InputKind):
-    """SMILES or InChI as molecules with the vectors that a model was trained on.
+    """Converts SMILES or InChI to molecules with the vectors that a model was trained on.
 
     Args:
-        describe (bool, optional): If set to :obj:`True`, training samples get all :obj:`VECTORS`
-            that they lack. (default: :obj:`False`)
+        describe (bool, optional): If set to :obj:`True`, missing :obj:`VECTORS` are added to
+            training samples. (default: :obj:`False`)
 
     Raises:
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
-        ValueError: On use, if a molecule cannot be read, or the installed RDKit has other
-            descriptors.
+        ValueError: On use, if a molecule cannot be read, or the installed RDKit has
+            another number of descriptors.
     """
 
     forms = {"smiles": Form(None)}
@@ -132,7 +132,7 @@ class Molecules(InputKind):
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
-        """Tells whether strings are molecules; a :class:`ValueError` if most are, but not all."""
+        """Tells whether strings are molecules. Raises ValueError if most, but not all, are."""
         if not is_installed("rdkit"):
             return False
         others = [row for row, text in enumerate(texts) if not _is_molecule(text)]
@@ -153,7 +153,7 @@ class Molecules(InputKind):
     def read(
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Rows, list[str] | None]:
-        """Refuses all inputs: molecules are no rows of a matrix; see :meth:`samples`."""
+        """Raises ValueError: molecules are no rows of a matrix; see :meth:`samples`."""
         hint = "make them with 'MoleculeDataset.from_smiles'"
         raise ValueError(f"Expected molecules as SMILES (got a table); {hint}")
 
@@ -207,7 +207,7 @@ class Molecules(InputKind):
         return self
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Returns samples of SMILES, or samples with the vectors that they lack."""
+        """Returns samples of SMILES; existing samples get the vectors that they lack."""
         return with_vectors(super().transform(raw), self.sizes)
 
     def _new_samples(self, raw: Sequence[str]) -> MultiLabelDataset:
@@ -247,7 +247,7 @@ class Molecules(InputKind):
         return 500 if any(key in sample for key in VECTORS) else super().max_hidden(sample)
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns a sample without some atoms and their bonds, which are dummies in its vectors."""
+        """Returns a sample without some atoms and their bonds; its vectors have dummy atoms."""
         hidden, rows = copy(sample), torch.from_numpy(kept)
         hidden.x = sample.x[rows]
         if "num_nodes" in sample:
@@ -274,7 +274,7 @@ class Molecules(InputKind):
         return np.array(masks, dtype=bool).reshape(-1, len(atoms))
 
     def links(self, sample: Data) -> Links:
-        """Returns the bonds, with the same number for symmetric ones."""
+        """Returns the bonds, with equal symmetry numbers for symmetric bonds."""
         atoms, names, ends = self.components(sample), list[str](), list[tuple[int, int]]()
         for bond in parse_smiles(sample.smiles).GetBonds():
             start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
@@ -285,7 +285,7 @@ class Molecules(InputKind):
         return Links(names, np.array(ends, int).reshape(-1, 2), symmetry)
 
     def without_link(self, sample: Data, index: int) -> Data:
-        """Returns a sample without the edges of a bond; in its vectors, the bond is cut."""
+        """Returns a sample without the edges of a bond, and with vectors of the cut molecule."""
         bond, cut = parse_smiles(sample.smiles).GetBondWithIdx(index), copy(sample)
         start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         source, target = sample.edge_index
@@ -295,7 +295,7 @@ class Molecules(InputKind):
 
 
 class Inchi(Molecules):
-    """InChI as molecules; samples are those of :class:`Molecules`."""
+    """InChI inputs; their samples are those of :class:`Molecules`."""
 
     forms = {}
     option, noun, command_option = "inchi", "an InChI", INPUT_OPTIONS["inchi"]
@@ -311,7 +311,7 @@ class Inchi(Molecules):
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
-    """Molecules with the vectors that they lack."""
+    """Returns molecules with the vectors that they lack."""
     present = {*dataset[0].keys()}
     if present.issuperset(sizes):
         return dataset

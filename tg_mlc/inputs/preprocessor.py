@@ -18,9 +18,9 @@ from tg_mlc.data import MultiLabelDataset, Split
 class Preprocessor(ABC):
     """A step between raw inputs and a model, fitted to training samples.
 
-    Its state is arrays and plain data, so that a checkpoint holds it without pickled code;
-    :func:`from_state` finds the class by its name. A class of your own has to be imported before
-    its checkpoints are read, and needs a name that no class of another module has.
+    The state is arrays and plain data, so that checkpoints contain no pickled code;
+    :func:`from_state` finds the class by its name. A custom class must be imported before its
+    checkpoints are read, and its name must differ from the classes of other modules.
 
     .. code-block:: python
 
@@ -33,13 +33,13 @@ class Preprocessor(ABC):
         new = read_checkpoint("best.ckpt").preprocessor.transform(["A text without labels."])
     """
 
-    #: Whether samples get the scores of base classifiers, as their attribute :obj:`base_scores`.
+    #: Whether samples get scores of base classifiers, as :obj:`base_scores`.
     makes_base_scores: ClassVar[bool] = False
 
     @property
     def unknown(self) -> Tensor | float | None:
-        """The value of an unknown number of a vector before this step: NaN if the step takes
-        missing entries, or means of training samples :math:`(F)`; :obj:`None` if it is not known.
+        """The value for unknown vector entries before this step: NaN if the step accepts missing
+        entries, or means of training samples :math:`(F)`; :obj:`None` if there is no such value.
         """
         return None
 
@@ -53,7 +53,7 @@ class Preprocessor(ABC):
 
         Args:
             dataset (MultiLabelDataset): All samples.
-            split (Split): Which of them are training samples.
+            split (Split): The split, with the training samples.
         """
 
     @abstractmethod
@@ -61,23 +61,23 @@ class Preprocessor(ABC):
         """Makes samples of new inputs.
 
         Args:
-            raw (Any): Samples, or what the class makes samples of.
+            raw (Any): Samples, or raw inputs of the class.
         """
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by row, why raw inputs of :meth:`transform` cannot be read; none if the
-        class does not check them.
+        """Returns the reasons, by row, why raw inputs of :meth:`transform` are unreadable; empty if
+        the class does not check inputs.
         """
         return {}
 
     def fit_transform(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
         """Fits to the training samples of a split, and transforms all samples.
 
-        Training samples may get other values than by :meth:`transform`, such as held-out scores.
+        Training samples may differ from those of :meth:`transform`, *e.g.* have held-out scores.
 
         Args:
             dataset (MultiLabelDataset): All samples.
-            split (Split): Which of them are training samples.
+            split (Split): The split, with the training samples.
         """
         return self.fit(dataset, split).transform(dataset)
 
@@ -86,13 +86,13 @@ class Preprocessor(ABC):
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Replaces the learned values by those of another one's :meth:`state_dict`."""
+        """Loads the learned values of a :meth:`state_dict`."""
         vars(self).update(state)
         return self
 
 
 class Chain(Preprocessor):
-    """Preprocessors one after another, each fitted to the outputs of those before it.
+    """A sequence of preprocessors, each fitted to the output of the previous one.
 
     Args:
         *steps (Preprocessor): The preprocessors.
@@ -130,18 +130,18 @@ class Chain(Preprocessor):
 
 
 def to_state(preprocessor: Preprocessor) -> dict[str, Any]:
-    """The name of a fitted preprocessor and its state, made of tensors and plain data only."""
+    """Returns name and state of a fitted preprocessor, as tensors and plain data only."""
     return {"name": type(preprocessor).__name__, "state": as_tensors(preprocessor.state_dict())}
 
 
 def from_state(entry: Mapping[str, Any]) -> Preprocessor:
-    """The preprocessor of :func:`to_state`; a :class:`ValueError` if its class is unknown."""
+    """Restores the preprocessor of :func:`to_state`. Raises ValueError for unknown classes."""
     preprocessor: Preprocessor = find("preprocessor", entry["name"])()
     return preprocessor.load_state_dict(entry["state"])
 
 
 def as_tensors(value: Any) -> Any:
-    """Plain data with tensors in place of arrays."""
+    """Converts arrays in plain data to tensors."""
     if isinstance(value, np.ndarray):
         if not value.flags.writeable:
             return torch.tensor(value)

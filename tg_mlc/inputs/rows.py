@@ -1,4 +1,4 @@
-"""Rows of tables: data frames, dictionaries of columns, and lists of rows, read by one rule."""
+"""Readers of rows: from data frames, dictionaries of columns, and lists of rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tg_mlc._optional import require
 from tg_mlc.inputs.cells import LARGEST, array_of, clean
 from tg_mlc.inputs.schema import Column, Schema, check_unique, match_names
 
-#: A matrix with a row for each input, and why some of the inputs cannot be read, by row.
+#: A matrix with one row per input, and the reasons for unreadable inputs, by row.
 ReadRows = tuple[np.ndarray, dict[int, str]]
 
 
 def as_frame(raw: Any) -> Any:
-    """A table of pyarrow, or a dictionary of columns, as a data frame; other inputs unchanged."""
+    """Converts a pyarrow table or a dictionary of columns to a data frame; else no change."""
     if hasattr(raw, "column_names") and hasattr(raw, "to_pandas"):
         return raw.to_pandas()
     if not isinstance(raw, Mapping):
@@ -32,8 +32,8 @@ def as_frame(raw: Any) -> Any:
 
 
 def take_column(raw: Any, columns: Sequence[str]) -> Any:
-    """Takes one cell of each row, None where it is missing: that of the column of training if it is
-    known, else of the only one. Other inputs than rows unchanged.
+    """Returns one cell per row, None if it is missing: from the column of training if it is known,
+    else from the only column. Inputs that are no rows are returned unchanged.
     """
     if hasattr(raw, "columns"):
         name = _find(columns, list(raw.columns))
@@ -55,16 +55,16 @@ def take_column(raw: Any, columns: Sequence[str]) -> Any:
 
 
 def _cell_of(row: Mapping[Any, Any], columns: Sequence[str]) -> Any:
-    """The cell of a row by names, if it is a text or of the column of training; else the row."""
+    """Returns a row's cell if it is a text or in the column of training; else the row."""
     name = _find(columns, list(row))
     is_known = name is not None and clean(str(name)) in columns
-    # A number in a row without that column may be the count of a word.
+    # A number in another column may be the count of a word.
     is_text = name is not None and (is_known or isinstance(row[name], str) or is_missing(row[name]))
     return _text(row[name]) if is_text else row
 
 
 def _find(columns: Sequence[str], names: Sequence[Any]) -> Any:
-    """The name of the column of training, else of the only column, else None."""
+    """Returns the name of the column of training, else of the only column, else None."""
     texts = [clean(str(name)) for name in names]
     if len(columns) == 1:
         with suppress(ValueError):
@@ -73,14 +73,14 @@ def _find(columns: Sequence[str], names: Sequence[Any]) -> Any:
 
 
 def _text(cell: Any) -> Any:
-    """A cell as a text, None if it is missing; lists, such as lists of words, unchanged."""
+    """Returns a cell as text, or None if it is missing; lists are returned unchanged."""
     if is_missing(cell) or (isinstance(cell, str) and is_blank(cell)):
         return None
     return cell if isinstance(cell, str) or np.ndim(cell) > 0 else str(cell)
 
 
 def only_cell(row: Any, noun: str) -> Any:
-    """Returns the only cell of a row by names of columns; any other input unchanged."""
+    """Returns the only cell of a row that is a dictionary; other inputs unchanged."""
     if not isinstance(row, Mapping):
         return row
     if len(row) != 1:
@@ -96,8 +96,8 @@ def read_rows(
     *,
     ordered: bool = False,
 ) -> ReadRows:
-    """Reads rows by names of columns, whose schema depends on them, and rows of cells in the order
-    of columns. If :obj:`ordered`, names are taken in their order, because training had none.
+    """Reads rows that are dictionaries, by a schema for their columns, or lists of cells in the
+    order of columns. If :obj:`ordered`, names only give the order, because training had no names.
     """
     if (values := _matrix_of(rows, width)) is not None:
         return values, {}
@@ -139,7 +139,7 @@ def read_rows(
 
 
 def _matrix_of(rows: Sequence[Any], width: int) -> np.ndarray | None:
-    """Rows of numbers as a matrix; None if some are something else, or too large."""
+    """Returns rows of numbers as a matrix; None for other cells or too large numbers."""
     try:
         values = as_array(rows)
     except (ValueError, TypeError):  # rows of several lengths

@@ -20,7 +20,7 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 
 
 class LogCounts(nn.Module):
-    r"""Takes the logarithm of counts :math:`(B, F)` and gives every vector the same length.
+    r"""Takes the logarithm of counts :math:`(B, F)` and scales every vector to the same length.
 
     .. math::
         \mathbf{x}^{\prime} = \frac{\sqrt{F}}{2} \cdot
@@ -28,7 +28,7 @@ class LogCounts(nn.Module):
     """
 
     def fit(self, x: Tensor) -> LogCounts:
-        """Learns nothing: every vector is scaled by itself."""
+        """Learns nothing, because each vector is scaled on its own."""
         return self
 
     def forward(self, x: Tensor) -> Tensor:
@@ -38,8 +38,8 @@ class LogCounts(nn.Module):
 
 class StandardScaler(nn.Module):
     r"""Shifts and scales each entry of vectors :math:`(B, F)` to mean 0 and variance 1 among
-    training vectors, and all vectors to a mean square length of 1; entries that did not vary in
-    training are only shifted, and those that are missing (NaN) are a :class:`ValueError`.
+    training vectors, and all vectors to a mean square length of 1. Entries that are constant in
+    training are only shifted. Missing entries (NaN) raise :class:`ValueError`.
 
     .. math::
         x^{\prime}_f = \frac{1}{\sqrt{F}} \frac{x_f - \mu_f}{\sigma_f}
@@ -55,7 +55,7 @@ class StandardScaler(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> StandardScaler:
-        """Takes mean and spread from training vectors :math:`(N, F)`."""
+        """Computes mean and spread of training vectors :math:`(N, F)`."""
         spread, mean = torch.std_mean(_whole(x).double(), dim=0, correction=0)
         self.mean.copy_(mean)
         self.spread.copy_(torch.where(x.amax(dim=0) > x.amin(dim=0), spread, 1.0))
@@ -67,13 +67,13 @@ class StandardScaler(nn.Module):
 
 class QuantileScaler(nn.Module):
     r"""Maps each entry to the standard normal quantile of its rank among training vectors, so that
-    neither units nor outliers matter; entries that are missing or did not vary in training become
+    neither units nor outliers matter. Entries that are missing, or constant in training, become
     zero.
 
     .. math::
         x^{\prime}_f = \Phi^{-1} \big( \hat{F}_f(x_f) \big)
 
-    The ranks are kept as buffers, so that they travel with the weights of a model.
+    The quantiles are buffers, which are saved with the weights of a model.
 
     Args:
         in_channels (int): Size :math:`F` of a vector.
@@ -86,11 +86,11 @@ class QuantileScaler(nn.Module):
 
     quantiles: Tensor
     varies: Tensor
-    scaled: Tensor  # Indexed by the sum of both ends of a rank.
+    scaled: Tensor  # Indexed by the sum of the left and right rank.
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
-        # NaN until they are fitted.
+        # Quantiles are NaN until they are fitted.
         self.register_buffer("quantiles", torch.full((in_channels, num_quantiles), torch.nan))
         self.register_buffer("varies", torch.zeros(in_channels, dtype=torch.bool))
         # Ranks stay half a step inside the range, where the normal quantile is finite.
@@ -118,7 +118,7 @@ class QuantileScaler(nn.Module):
         if x.dim() != 2 or x.size(1) != self.quantiles.size(0):
             expected = f"vectors to scale of shape [N, {self.quantiles.size(0)}]"
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
-        # contiguous() would ask whether a size is 1.
+        # contiguous() would specialise compiled graphs on a size of 1.
         columns = x.t().clone(memory_format=torch.contiguous_format)
         below = torch.searchsorted(self.quantiles, columns, right=False)
         above = torch.searchsorted(self.quantiles, columns, right=True)
@@ -127,20 +127,20 @@ class QuantileScaler(nn.Module):
 
 
 def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:
-    """A new scaler for vectors of so many entries."""
+    """Returns an unfitted scaler for vectors of :obj:`size` entries."""
     return QuantileScaler(size) if method == "quantile" else StandardScaler(size)
 
 
 class Scale(Preprocessor):
-    """Vectors on a scale that linear and kernel classifiers can work with.
+    """Scales vectors for linear and kernel classifiers.
 
     Args:
         method (str, optional): :obj:`"standard"` for :class:`StandardScaler`, or :obj:`"quantile"`
-            for :class:`QuantileScaler`, which takes missing entries. (default: :obj:`"standard"`)
+            for :class:`QuantileScaler`, which accepts missing entries. (default: :obj:`"standard"`)
 
     Raises:
-        ValueError: If there is no such :obj:`method`; on use, if an entry is missing that the
-            scaler does not take.
+        ValueError: If :obj:`method` is unknown; on use, if an entry is missing, unless the
+            method is :obj:`"quantile"`.
     """
 
     scaler: StandardScaler | QuantileScaler
@@ -203,14 +203,14 @@ class TfIdf(Preprocessor):
     .. math::
         x_w = (1 + \log n_w) \left( 1 + \log \frac{1 + N}{1 + N_w} \right)
 
-    with :math:`n_w` occurrences in the document, and :math:`N_w` of the :math:`N` training
-    documents that have the word; documents are scaled to unit length. This is
-    :class:`sklearn.feature_extraction.text.TfidfTransformer` with :obj:`sublinear_tf=True`, but
-    that words of no training document are left out: nothing can be learned of them, and as the
-    rarest of all they would weigh down the words beside them.
+    with :math:`n_w` occurrences of the word in the document, and :math:`N_w` of :math:`N` training
+    documents that contain it; documents are scaled to unit length. This is
+    :class:`sklearn.feature_extraction.text.TfidfTransformer` with :obj:`sublinear_tf=True`, except
+    that words outside all training documents are dropped: nothing can be learned about them, and
+    as the rarest words they would have the largest weights of a document.
 
-    Where the words of training documents have weights already, which are not whole numbers, all
-    words keep theirs, and are only scaled to unit length.
+    If training documents have weights of words that are no whole numbers, weights are kept, and
+    documents are only scaled to unit length.
 
     .. code-block:: python
 
@@ -221,9 +221,9 @@ class TfIdf(Preprocessor):
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
     """
 
-    #: The second factor for every word, of shape :math:`(V)`, 0 for words to leave out.
+    #: The second factor for every word, of shape :math:`(V)`; 0 drops a word.
     idf: np.ndarray
-    counts: bool  #: Whether training documents had numbers of words, not weights.
+    counts: bool  #: Whether training documents had word counts instead of weights.
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         return self.learn(bag_of_words(dataset[split.train]))
@@ -240,7 +240,7 @@ class TfIdf(Preprocessor):
         return dict.fromkeys(np.unique(of_entry[~is_count]).tolist(), _NO_COUNTS)
 
     def learn(self, words: Any) -> Self:
-        """Counts the documents that have each word.
+        """Counts the documents that contain each word.
 
         Args:
             words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each
@@ -262,13 +262,13 @@ class TfIdf(Preprocessor):
 
         Args:
             words (scipy.sparse matrix or numpy.ndarray): How often each word occurs in each
-                document, or its weight if it had one in training documents, :math:`(N, V)`.
+                document, or its weight if training documents had weights, :math:`(N, V)`.
 
         Shapes:
             - **output:** :math:`(N, V)`
 
         Raises:
-            ValueError: If the number of words is another, or words have weights where training
+            ValueError: If the number of words differs, or words have weights where training
                 documents had counts: the logarithm of a weight below 1 would be negative.
         """
         words = sp.csr_matrix(words)
@@ -304,5 +304,5 @@ class TfIdf(Preprocessor):
 
 
 def _are_counts(words: Any) -> np.ndarray:
-    """Whether each entry is a whole number of words."""
+    """Tells whether each entry is a count, *i.e.* a whole number from 0."""
     return np.asarray((words.data >= 0) & (words.data == np.floor(words.data)))

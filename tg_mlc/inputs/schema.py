@@ -1,4 +1,4 @@
-"""Schema: the role of each column of a table, how it was decided, and how cells become numbers."""
+"""Schema: the role of each column of a table with its reason, and the notation of its cells."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = 100  #: most values of a category; a column with more is likely to name samples
-MAX_ALIKE = 30  #: consecutive columns that are printed although they are read alike
-MIN_ROWS = 10  #: the least rows of a table; fewer may have different cells by chance
+MAX_VALUES = 100  #: maximum of values of a category; columns with more tend to be names
+MAX_ALIKE = 30  #: maximum number of similar consecutive columns that are printed one by one
+MIN_ROWS = 10  #: minimum number of rows for rules that chance could meet in fewer rows
 _ID = re.compile(
     r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE
 )
@@ -65,7 +65,7 @@ _WEIGHTS = re.compile(
 _UNNAMED = re.compile(r"(?:Unnamed: [0-9]+(?:\.[0-9]+)*)?(?:_level_[0-9]+)?")
 _CODES = "few whole numbers with gaps"
 _BOOLEAN = Truth("false", "true")
-#: The notations of columns whose cells have types.
+#: Notations of typed columns, by the kind of their NumPy dtype.
 _TYPED: dict[str, Notation] = {"M": Date(), "m": Duration(), "b": _BOOLEAN}
 
 
@@ -83,7 +83,7 @@ class Column:
 
     @property
     def features(self) -> list[str]:
-        """The names of the columns of the matrix that this one becomes."""
+        """The names of the matrix columns into which this column is converted."""
         if self.role == "category":
             return [f"{self.name}={value}" for value in self.values]
         return [self.name] if self.role == "number" else []
@@ -105,32 +105,32 @@ class Column:
 
 @dataclass
 class Hints:
-    """A person's choices about columns, which are inferred otherwise."""
+    """A person's choices about columns; other properties of columns are inferred."""
 
     ignore: Collection[str] = ()  #: columns to leave out
-    #: columns whose values are names, even if they are written as numbers
+    #: columns whose values are names, even if they look like numbers
     categorical: Collection[str] = ()
     ids: Collection[str] = ()  #: columns that name the rows
     decimal: str | None = None  #: the decimal mark, a dot or a comma
     delimiter: str | None = None  #: delimiter of the file
-    schema: Schema | None = None  #: all of the columns
-    #: the source of the columns, because a person changes a data frame instead of passing options
+    schema: Schema | None = None  #: a schema for all columns
+    #: the source of the columns; for data frames, messages suggest changes instead of options
     of: Literal["table", "frame", "arff"] = "table"
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuses columns that are missing."""
+        """Raises ValueError if a specified column is missing."""
         for name in (*self.ignore, *self.categorical, *self.ids):
             if name not in names:
                 raise ValueError(f"Expected a column {name!r} {instead(name, names)}")
 
     def drop(self, name: str) -> str:
-        """How to leave a column out."""
+        """Returns a hint on how to leave a column out."""
         if self.of == "frame":
             return f"drop it: X.drop(columns=[{name!r}])"
         return f"leave it out: {argument('drop' if self.of == 'arff' else 'ignore', [name])}"
 
     def as_names(self, name: str) -> str:
-        """How to have the cells of a column taken as names."""
+        """Returns a hint on how to have the cells of a column read as names."""
         made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
         return made if self.of == "frame" else f"pass {argument('categorical', [name])}"
 
@@ -163,7 +163,7 @@ class Schema:
         chosen: bool = False,
         strict: bool = True,
     ) -> Schema:
-        """Decides what each column of a table is, beside the roles that are known.
+        """Infers the roles of the columns of a table that are not in :obj:`roles`.
 
         Inputs that a person has :obj:`chosen` are not left out. Unless :obj:`strict`, a column that
         cannot be read gets the role "refused" instead of an error.
@@ -228,31 +228,31 @@ class Schema:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the matrix has every column of the table unchanged, and may stand for it."""
+        """Whether the matrix has every column of the table unchanged, and may replace the table."""
         plain = (PLAIN.to_dict(), _BOOLEAN.to_dict())
-        return all(each.role == "number" and each.notation in plain for each in self.columns)
+        return all(column.role == "number" and column.notation in plain for column in self.columns)
 
     def matrix(
         self, table: Any, where: Where = WHERE, refused: dict[int, str] | None = None
     ) -> np.ndarray:
-        """Columns of a data frame, or of arrays or lists by name, as a matrix of numbers: NaN where
-        unknown, and 0 in all columns of a category. Cells that cannot be read raise, or add their
-        reasons by row to :obj:`refused`.
+        """Returns the columns of a data frame, or of arrays or lists by name, as a matrix. Unknown
+        numbers are NaN, and unknown categories 0 in all their columns. Unreadable cells raise, or
+        add a reason to :obj:`refused` by row.
         """
         inputs, is_frame = self.inputs, hasattr(table, "columns")
         names = list(map(clean, map(str, table.columns))) if is_frame else list(table)
         old_names = [column.name for column in self.columns]
-        found = match_names([column.name for column in inputs], names, others=old_names)
-        cells = cells_of(table, found) if is_frame else table
+        matched = match_names([column.name for column in inputs], names, others=old_names)
+        cells = cells_of(table, matched) if is_frame else table
         num_rows = len(table) if is_frame else len(next(iter(table.values()), ()))
         parts = [np.empty((num_rows, 0))]
-        pairs = [(column, cells[name]) for column, name in zip(inputs, found, strict=True)]
-        # Columns of Python numbers that stand side by side are read at once.
-        for is_plain, run in groupby(pairs, _is_list_of_numbers):
+        pairs = [(column, cells[name]) for column, name in zip(inputs, matched, strict=True)]
+        # Consecutive lists of Python numbers are read at once.
+        for is_plain, group in groupby(pairs, _is_list_of_numbers):
             if is_plain:
-                parts.append(np.array([values for _, values in run], dtype=np.float64).T)
+                parts.append(np.array([values for _, values in group], dtype=np.float64).T)
                 continue
-            for column, values in run:
+            for column, values in group:
                 single = single_cells(column.name, values, where, refused)
                 if column.role == "category":
                     parts.append(one_hot(column.name, column.values, single))
@@ -282,12 +282,12 @@ class Schema:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, from which :meth:`from_dict` makes it again."""
+        """Returns the schema as plain data for :meth:`from_dict`."""
         return {"columns": [asdict(column) for column in self.columns]}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
-        """The schema of :meth:`to_dict`, also of a file that a person has changed."""
+        """Makes a schema from the data of :meth:`to_dict`, which a person may have edited."""
         roles: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
         for column in entry["columns"]:
             unknown = set(column) - set(Column.__dataclass_fields__)
@@ -301,11 +301,11 @@ class Schema:
 
     def __str__(self) -> str:
         rows = [("column", "role", "read as", "example", "missing")]
-        for (role, notes), run in groupby(self.columns, lambda each: (each.role, each.notes)):
-            alike = list(run)
-            shown = alike if len(alike) <= MAX_ALIKE else alike[:3]
+        for (role, notes), group in groupby(self.columns, lambda each: (each.role, each.notes)):
+            similar = list(group)
+            shown = similar if len(similar) <= MAX_ALIKE else similar[:3]
             rows += [(c.name or "(no name)", role, notes, c.example, str(c.missing)) for c in shown]
-            if rest := alike[len(shown) :]:
+            if rest := similar[len(shown) :]:
                 missing = sum(column.missing for column in rest)
                 rows.append((f"({len(rest):,} more)", role, notes, "", str(missing)))
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
@@ -321,14 +321,14 @@ def _is_list_of_numbers(pair: tuple[Column, Any]) -> bool:
 
 
 def instead(name: str, names: Sequence[str]) -> str:
-    """The columns that there are in place of a missing one, and which of them may be meant."""
+    """Returns the part of a message that lists existing columns, and a hint at the likely one."""
     close = get_close_matches(name, names, 1)
     only = names[0] if len(names) == 1 else ""
     delimiter = next((mark for mark in ":~^;,|\t " if mark in only), "")
     hint = f"; is {close[0]!r} meant?" if close else ""
     if delimiter:
         hint = f"; if {delimiter!r} stands between cells, pass {argument('delimiter', delimiter)}"
-    elif names and all(parse_number(each) is not None for each in names):
+    elif names and all(parse_number(column) is not None for column in names):
         hint = "; does the file lack a line with the names of columns?"
     return f"(got the columns {list(names)[:20]}){hint}"
 
@@ -339,10 +339,10 @@ def match_names(
     source: str = "",
     others: Collection[str] | None = None,
 ) -> list[str]:
-    """The columns of a new table with the names of old ones, which may differ in case and spaces.
+    """Returns the columns of a new table that match old names, except for case and spaces.
 
-    The exact spelling wins, unless :obj:`others` are all columns of the old table: then a column
-    must not be there in a second spelling that the old table did not have.
+    The exact spelling wins, unless :obj:`others` are all columns of the old table. Then a second
+    spelling that the old table did not have is an error.
     """
     known = set(names)
     is_exact = known.issuperset(wanted)
@@ -351,17 +351,17 @@ def match_names(
     matches, missing = list[str](), list[str]()
     groups = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
-        alike = groups.get(folded(name), [])
+        same = groups.get(folded(name), [])
         if others is not None:
-            alike = [each for each in alike if each == name or each not in others]
+            same = [column for column in same if column == name or column not in others]
         elif name in known:
-            alike = [name]
-        if len(alike) > 1:
-            check_unique(alike)
-            got = f"{alike[:5]}, which differ in case or spaces alone"
+            same = [name]
+        if len(same) > 1:
+            check_unique(same)
+            got = f"{same[:5]}, which differ in case or spaces alone"
             raise ValueError(f"Expected one column {name!r} (got {got})")
-        matches += alike
-        missing += [] if alike else [name]
+        matches += same
+        missing += [] if same else [name]
     if missing:
         unused = [name for name in names if name not in matches]
         near = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
@@ -379,15 +379,15 @@ def by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def folded(name: str) -> str:
-    """A name without regard to case and spaces."""
+    """Returns the name in lower case with single spaces, to compare names."""
     return " ".join(name.split()).casefold()
 
 
 def column_of(name: str, columns: Collection[str]) -> str:
-    """The column that a column of the matrix comes from; the name itself if it is a column."""
+    """Returns the table column of a matrix column; the name itself if it is a table column."""
     if name in columns:
         return name
-    return next((one for one in columns if name.startswith(f"{one}=")), name.partition("=")[0])
+    return next((col for col in columns if name.startswith(f"{col}=")), name.partition("=")[0])
 
 
 def is_dense_frame(X: Any) -> bool:
@@ -403,7 +403,7 @@ def is_mixed_frame(X: Any) -> bool:
 
 
 def hints_of(frame: Any, names: Iterable[str]) -> Hints:
-    """Hints that columns of a data frame are categories if their type says so, of texts."""
+    """Returns hints that columns with a categorical dtype of texts are categories."""
     categorical = []
     for name, dtype in zip(names, frame.dtypes, strict=True):
         kind, values = type(dtype).__name__, np.asarray(getattr(dtype, "categories", ()))
@@ -415,7 +415,7 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
 
 
 def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """The cells of all or some columns of a data frame, of pandas or polars, by cleaned names."""
+    """The cells of all or some columns of a pandas or polars data frame, by cleaned names."""
     names = [clean(str(name)) for name in frame.columns]
     check_unique(names if wanted is None else ())
     pairs = zip(names, frame.columns, strict=True)
@@ -429,7 +429,7 @@ def repeated(names: Sequence[str]) -> list[str]:
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Refuses columns of one name."""
+    """Raises ValueError if a name occurs more than once."""
     if several := repeated(names):
         got = f"{several[:5]} more than once"
         raise ValueError(f"Expected every column to be used once (got {got})")
@@ -443,7 +443,7 @@ def _facts(cells: Sequence[str]) -> dict[str, Any]:
 def _infer(
     name: str, cells: np.ndarray, index: int, hints: Hints, where: Where, chosen: bool
 ) -> Column:
-    """Decides what a column is by its cells, by the rules in their order."""
+    """Infers the role and notation of a column from its name and cells."""
     has_types = cells.dtype.kind in "biufmM"
     if has_types:
         known = cells[~np.isnan(cells)]  # NumPy takes NaT for NaN here.
@@ -481,9 +481,9 @@ def _infer(
 
 
 def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.ndarray]:
-    """The form of a column of texts that are numbers, dates or times, and the numbers. Texts
-    without a common form are an error, with an :class:`AmbiguousError` as its cause if they have
-    two.
+    """Returns the form of a column of texts (numbers, dates or times) and its numbers. Raises
+    ValueError without a common form, with the cause :class:`AmbiguousError` if several forms are
+    possible.
     """
     texts = _Texts.of(name, cells, Hints(), where)
     column = _read_texts(Column(name, "number", **_facts(texts.cells)), texts)
@@ -494,7 +494,7 @@ def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.nd
 
 @dataclass(frozen=True)
 class _Texts:
-    """The cells of a column as texts, and what is known of them."""
+    """The cells of a column as texts, with their name, hints and place."""
 
     name: str
     cells: list[str]
@@ -503,7 +503,7 @@ class _Texts:
 
     @classmethod
     def of(cls, name: str, cells: np.ndarray, hints: Hints, where: Where) -> _Texts:
-        """The texts of cells. A minus sign counts as missing if all other cells hold digits."""
+        """Makes texts of cells. A minus sign is missing if others hold digits or truth values."""
         try:
             cells = single_cells(name, cells, where)
         except ValueError as error:
@@ -521,16 +521,16 @@ class _Texts:
         return list(dict.fromkeys(cell for cell in self.cells if not is_blank(cell)))
 
     def place(self, cell: str) -> str:
-        """The place of the first such cell, with the cell."""
+        """Describes a cell and where it first occurs."""
         return f"{cell[:40]!r} in {self.where(self.cells.index(cell), self.name)}"
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
-    """Leaves out, or warns of, a column that is likely to number, divide or weigh the rows."""
+    """Makes a column an id if it names the rows; warns if it may number, split or weigh them."""
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
-        told = f"Column '{name}' has the name of one that divides or weighs the rows"
-        warn(f"{told}. If it does, {drop}")
+        note = f"Column '{name}' has the name of one that divides or weighs the rows"
+        warn(f"{note}. If it does, {drop}")
     if values is None:
         return column
     if (reason := why_id(name, values)) is not None:
@@ -540,8 +540,8 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
         warn(f"Column '{name}' goes up by one from row to row. If it numbers the rows, {drop}")
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
-        told = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
-        warn(f"{told}. If it says that nothing is known, leave these cells blank")
+        note = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
+        warn(f"{note}. If it says that nothing is known, leave these cells blank")
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and np.ptp(known) >= len(known)
     if is_few and column.numbers == PLAIN and (known % 1 == 0).all():
         column.reason = _CODES
@@ -549,7 +549,7 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
 
 
 def why_id(name: str, values: np.ndarray) -> str | None:
-    """The reason why numbers name the rows, by the name of their column; None if they do not."""
+    """Returns why a column of numbers is an id of the rows, or None if it is no id."""
     known = values[np.isfinite(values)]
     if not (known % 1 == 0).all() or np.isin(known, (0, 1)).all():
         return None
@@ -562,8 +562,8 @@ def why_id(name: str, values: np.ndarray) -> str | None:
 
 
 def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
-    """Counts dates from the first one, or warns of whole numbers, if single precision takes two
-    values for one.
+    """If two values are equal in single precision, counts dates from the first one, or warns of
+    large whole numbers.
     """
     is_date = isinstance(column.numbers, Date)
     known = np.unique(values[np.abs(values) < LARGEST])
@@ -573,9 +573,9 @@ def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
         column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
     elif same.size and is_large:
         pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
-        told = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
+        note = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
         hint = f"{hints.as_names(column.name)}; otherwise, subtract the smallest"
-        warn(f"{told}, such as {pair}. If they are names, {hint}")
+        warn(f"{note}, such as {pair}. If they are names, {hint}")
 
 
 def _differ(values: np.ndarray) -> bool:
@@ -594,24 +594,24 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
         notation = find_notation(unique, hints.decimal, hints.delimiter)
     except AmbiguousError as error:
         got = f"{error}, such as {texts.place(unique[0])}"
-        told = f"Expected cells that can be read in one way (got {got})"
-        raise ValueError(f"{told}; {hint}") from error
+        note = f"Expected cells that can be read in one way (got {got})"
+        raise ValueError(f"{note}; {hint}") from error
     if notation is not None:
         _check_numbers(notation, texts)
         column.notation, column.reason = notation.to_dict(), "all cells are numbers"
         return column
-    ways = [way for way in candidates(unique, hints.decimal) if not isinstance(way, Truth)]
-    misfits = [[cell for cell in unique if way.parse(cell) is None] for way in ways]
-    best = min(zip(map(len, misfits), range(len(ways)), strict=True), default=None)
-    others = [] if best is None else misfits[best[1]]
+    forms = [form for form in candidates(unique, hints.decimal) if not isinstance(form, Truth)]
+    misfits = [[cell for cell in unique if form.parse(cell) is None] for form in forms]
+    best_fit = min(zip(map(len, misfits), range(len(forms)), strict=True), default=None)
+    others = [] if best_fit is None else misfits[best_fit[1]]
     known = len(texts.cells) - column.missing
     are_few = 2 * len(others) <= len(unique)
     if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
-    wrong = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
-    if wrong is not None:
-        expected = PLAIN if best is None else ways[best[1]]
-        raise ValueError(_expected_number(wrong, expected, len(others), texts) + hint)
+    bad_cell = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
+    if bad_cell is not None:
+        expected = PLAIN if best_fit is None else forms[best_fit[1]]
+        raise ValueError(_expected_number(bad_cell, expected, len(others), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
@@ -624,19 +624,19 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
 
 
 def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
-    """The message about a cell that is no number, although most cells of its column are."""
+    """Returns the message about a cell that is no number in a column of mostly numbers."""
     row, last, form = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
     is_word = form == "text" and not any(map(str.isdigit, cell))
     is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
-    told = "holds units, or a second header" if row == 0 else "sums up the others"
-    hint = f"delete that row if it {told}, " if is_outer else ""
+    reason = "holds units, or a second header" if row == 0 else "sums up the others"
+    hint = f"delete that row if it {reason}, " if is_outer else ""
     where = texts.where(row, texts.name)
     expected = f"{notation}, or blank (missing), in {where}, as in most rows"
     return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
 
 
 def _check_numbers(notation: Notation, texts: _Texts) -> None:
-    """Refuses or warns of numbers that may be meant as something else."""
+    """Raises for, or warns of, numbers that may have another meaning."""
     name, hints, unique = texts.name, texts.hints, texts.unique
     if isinstance(notation, Number) and notation.decimal == "," and hints.decimal is None:
         commas = [cell for cell in texts.cells if "," in cell]
@@ -650,16 +650,16 @@ def _check_numbers(notation: Notation, texts: _Texts) -> None:
         return notation == PLAIN and all(re.fullmatch(pattern, cell) for cell in unique)
 
     if hints.delimiter == ";" and len(unique) > 2 and all_match(r"[1-9][0-9]{0,2}\.[0-9]{3}"):
-        told = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
+        note = f"Column '{name}' has three digits behind each dot, such as '{unique[0]}'"
         hint = f"If the dots stand between thousands, pass {argument('decimal', ',')}"
-        warn(f"{told}, taken as decimals. {hint}")
+        warn(f"{note}, taken as decimals. {hint}")
     powers = [cell for cell in unique if re.fullmatch(r"[0-9]+[eE][0-9]+", cell)]
     if powers:
-        told = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
-        warn(f"{told}. If they are names, {hints.as_names(name)}")
+        note = f"Column '{name}' has cells such as '{powers[0]}', which are taken as numbers"
+        warn(f"{note}. If they are names, {hints.as_names(name)}")
     if unique and all_match("(?:19|20)[0-9]{6}"):
-        told = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
-        warn(f"{told}. If they are dates, write 2024-01-31")
+        note = f"Column '{name}' has cells such as '{unique[0]}', taken as numbers"
+        warn(f"{note}. If they are dates, write 2024-01-31")
 
 
 def _category(column: Column, values: Collection[str], reason: str, hints: Hints) -> Column:
@@ -669,7 +669,7 @@ def _category(column: Column, values: Collection[str], reason: str, hints: Hints
         got = f"{len(values)}, such as {min(values)[:40]!r}"
         raise ValueError(f"Expected {expected} (got {got}); {hints.drop(name)}")
     groups = (list(group) for _, group in groupby(sorted(values, key=str.casefold), str.casefold))
-    if alike := sorted(sorted(group) for group in groups if len(group) > 1):
-        told = f"Column '{name}' has values that differ in case alone, taken as different"
-        warn(f"{told}: {alike[:5]}")
+    if similar := sorted(sorted(group) for group in groups if len(group) > 1):
+        note = f"Column '{name}' has values that differ in case alone, taken as different"
+        warn(f"{note}: {similar[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)

@@ -1,4 +1,4 @@
-"""SMILES, InChI and SDF as PyG graphs, fingerprints and descriptors, each parsed once."""
+"""Converts SMILES, InChI and SDF to PyG graphs, fingerprints and descriptors."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from rdkit.Chem import Mol
 
 FingerprintKind = Literal["morgan", "atom_pair", "torsion", "maccs"]
-#: The vectors that describe a molecule as a whole, by the attribute that holds them.
+#: Attributes of samples that hold the vectors of whole molecules.
 VECTORS: tuple[str, ...] = (*get_args(FingerprintKind), "descriptors")
 
 INCHI = "InChI="  #: the beginning of an InChI
-MAX_ATOMS = 1_000  #: most atoms of a molecule, unless :func:`max_atoms` differs
-MAX_CHARACTERS = 10  #: most characters of a SMILES per atom
+MAX_ATOMS = 1_000  #: default maximum number of atoms of a molecule, see :func:`max_atoms`
+MAX_CHARACTERS = 10  #: maximum number of SMILES characters per atom
 STRUCTURE = "structure"  #: the column of molecules in the table of an SDF
 _END = "M  END"
 _PROPERTY = re.compile(r"^>.*<(.+?)>.*\n((?:(?!>.*<.+>).+\n?)*)", re.MULTILINE)
@@ -40,7 +40,7 @@ _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "atom_pair": ("GetAtomPairGenerator", {}),
     "torsion": ("GetTopologicalTorsionGenerator", {}),
 }
-#: What strings are that RDKit refuses, by their patterns.
+#: Reasons for strings that RDKit refuses, by pattern.
 _OTHERS = {
     r"record [0-9]+: (.*)": r"\1",  # Records of an SDF.
     r".*>.*>.*": "a reaction; pass its reactants or its products as one molecule",
@@ -61,15 +61,15 @@ def molecule_from_smiles(smiles: str) -> Data:
     """Converts a SMILES or InChI string to the graph of its molecule, with the features of
     :func:`torch_geometric.utils.from_smiles`.
 
-    Unlike that function, it says why a string is refused instead of returning a graph without
-    nodes, and leaves RDKit's global log settings unchanged. Molecules of several fragments become
+    Unlike that function, this one raises an error for invalid strings instead of returning graphs
+    without nodes, and leaves RDKit's log settings unchanged. Molecules of several fragments become
     one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``.
 
     Args:
         smiles (str): The SMILES or InChI string.
 
     Raises:
-        MoleculeError: If the string is neither, if the molecule is chemically impossible (*e.g.* a
+        MoleculeError: If the string is neither, or the molecule is chemically impossible (*e.g.* a
             valence), has no atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies
             outside the categories of PyG's features.
     """
@@ -78,7 +78,7 @@ def molecule_from_smiles(smiles: str) -> Data:
     mol = parse_smiles(smiles)
     try:
         data = from_rdmol(mol)
-    except ValueError as error:  # PyG looks categories up with `list.index`.
+    except ValueError as error:  # PyG looks up categories with `list.index`.
         reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
         raise MoleculeError(reason) from error
     data.smiles = smiles
@@ -98,7 +98,7 @@ def parse_smiles(smiles: str) -> Mol:
 def max_atoms() -> int:
     """The maximum number of atoms of a molecule: 1,000, or the environment variable
     ``TG_MLC_MAX_ATOMS``. RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, and
-    its time grows with the cube of their number.
+    its time grows with the cube of the number of atoms.
     """
     value = os.environ.get("TG_MLC_MAX_ATOMS", str(MAX_ATOMS))
     if not value.isdecimal() or int(value) < 1:
@@ -107,7 +107,7 @@ def max_atoms() -> int:
     return int(value)
 
 
-@lru_cache(maxsize=1)  # The graph and the vectors of a molecule are made one after another.
+@lru_cache(maxsize=1)  # One parse serves the graph and all vectors of a molecule.
 def find_molecule(smiles: str) -> Mol | None:
     """The molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, if it is
     SELFIES, or if it is larger than :func:`max_atoms`.
@@ -123,9 +123,9 @@ def find_molecule(smiles: str) -> Mol | None:
 
 def _is_too_large(smiles: str) -> bool:
     limit = max_atoms()
-    if len(smiles) <= limit:  # An atom takes a character.
+    if len(smiles) <= limit:  # Each atom takes at least one character.
         return False
-    if len(smiles) > MAX_CHARACTERS * limit:  # RDKit may take minutes to refuse it.
+    if len(smiles) > MAX_CHARACTERS * limit:  # RDKit may take minutes to refuse such a string.
         return True
     mol = _unsanitized(smiles)
     return mol is not None and mol.GetNumAtoms() > limit
@@ -147,7 +147,7 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
             distance between them as in the `"Atom Pairs as Molecular Features in Structure-Activity
             Studies" <https://doi.org/10.1021/ci00046a002>`_ paper; :obj:`"torsion"`, paths of four
             atoms as in the `"Topological Torsion" <https://doi.org/10.1021/ci00054a008>`_ paper;
-            these three are counts, folded to :obj:`num_bits`. Or :obj:`"maccs"`, the 166 keys of
+            these three are counts, folded to :obj:`num_bits`; or :obj:`"maccs"`, the 166 keys of
             the `"Reoptimization of MDL Keys for Use in Drug Discovery"
             <https://doi.org/10.1021/ci010132r>`_ paper, 0 or 1, after an unused entry 0.
         num_bits (int, optional): The size of a vector of counts. (default: :obj:`2048`)
@@ -205,17 +205,17 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         for compute in _descriptors():
             try:
                 values.append(float(compute(molecule)))
-            except ZeroDivisionError:  # A mean over heavy atoms, where there are none.
+            except ZeroDivisionError:  # A mean over heavy atoms, of which there are none.
                 values.append(math.nan)
         limit = torch.finfo(torch.float).max
-        # A huge value does not become infinite; NaN stays.
+        # Clamping keeps huge values finite; NaN stays.
         data.descriptors = torch.tensor([values], dtype=torch.double).clamp(-limit, limit).float()
         return data
 
 
 def with_dummies(smiles: str, masked: np.ndarray) -> str:
-    """The SMILES of a molecule in which some atoms are dummies, which descriptors and fingerprints
-    do not know.
+    """Returns the SMILES of a molecule with dummies in place of masked atoms, which descriptors and
+    fingerprints do not know.
     """
     chem = _require("rdkit.Chem")
     mol = chem.RWMol(parse_smiles(smiles))
@@ -227,13 +227,13 @@ def with_dummies(smiles: str, masked: np.ndarray) -> str:
 
 
 def without_bond(smiles: str, index: int) -> str:
-    """The SMILES of a molecule in which a bond is cut: a dummy takes the place of each of its atoms
-    for the other one. Symmetric bonds have the same SMILES.
+    """Returns the SMILES of a molecule in which a bond is cut, and each of its atoms is bonded to a
+    dummy instead. Symmetric bonds give the same SMILES.
     """
     chem = _require("rdkit.Chem")
     mol = parse_smiles(smiles)
     if mol.GetBondWithIdx(index).GetIsAromatic():
-        # Single if it can be, so that symmetric bonds are cut alike.
+        # The bond is made single if possible, so that cuts of symmetric bonds are the same.
         single = chem.RWMol(mol)
         single.GetBondWithIdx(index).SetIsAromatic(False)
         single.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
@@ -252,7 +252,7 @@ def molecule_features(sizes: Mapping[str, int | None] | None = None) -> Compose:
     """The transform that adds vectors to molecules.
 
     Args:
-        sizes (dict, optional): Sizes of vectors by attribute, :obj:`None` for the default one.
+        sizes (dict, optional): Sizes of vectors by attribute; :obj:`None` is the default size.
             (default: :obj:`None`, all vectors of default sizes)
     """
     transforms: list[Any] = []
@@ -273,12 +273,12 @@ def _why_text_refused(smiles: str) -> str:
 
 
 def why_refused(mol: Mol | None, expected: str) -> str:
-    """The reason why RDKit refuses a molecule that it could not sanitize, or not even parse."""
+    """Returns why RDKit could not sanitize a molecule, or not even parse it (:obj:`None`)."""
     if mol is None:
         return f"not {expected}"
     with _require("rdkit.rdBase").BlockLogs():
-        found = _require("rdkit.Chem").DetectChemistryProblems(mol)
-        problems = [problem.Message() for problem in found]
+        detected = _require("rdkit.Chem").DetectChemistryProblems(mol)
+        problems = [problem.Message() for problem in detected]
     rest = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
     return "; ".join(problems[:3]) + rest or "RDKit cannot sanitize the molecule"
 
@@ -312,9 +312,9 @@ def is_sdf(path: str | Path) -> bool:
 def read_sdf_cells(path: Path) -> Any:
     """Reads the molecules of an SDF as a data frame with a row for each record.
 
-    RDKit takes hydrogens off, finds stereo centres in coordinates, and writes canonical SMILES. The
-    cell of a record that it cannot read says the number of the record and the reason, which is no
-    SMILES, so that the row is refused later.
+    RDKit removes hydrogens, infers stereo centres from coordinates, and writes canonical SMILES.
+    For an unreadable record, the cell is the number of the record and the reason; as this is no
+    SMILES, the row is refused later.
     """
     content = read_unpacked(path)
     try:

@@ -33,14 +33,14 @@ from tg_mlc.inputs.schema import Column, Hints, Role, Schema, folded, match_name
 from tg_mlc.inputs.smiles import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
 
-#: Separators that are looked for between names of labels.
+#: Likely separators between names of labels.
 _SEPARATORS = (*DELIMITERS, "\n", "\uff1b", "\u3001", " #")
-#: Words for unknown labels that people also write for no labels.
+#: Words for unknown labels that may also mean no labels.
 _NO_LABELS = ("none", "n/a", *DASHES)
 _BLOCK = 2**12  # rows that are read at once
-_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # how written lists begin
+_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # beginning of a written list
 _SIGNS = ({"1", "-1"}, {"+1", "-1"}, {"1", "2"})  # usual codes of labels beside 0 and 1
-#: The first bytes of binary files that are not read, and what to do with them.
+#: Unsupported binary files by their first bytes, with a hint for each.
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
     b"SQLite format": "an SQLite database; export the table as CSV",
@@ -61,9 +61,9 @@ class Table:
 
     path: Path
     header: list[str]
-    frame: Any  #: the cells in columns by their number
-    first: int = 0  #: the number of the first of these rows in the file
-    lines: Sequence[int] = ()  #: the line of a text file on which each row ends
+    frame: Any  #: the cells, with column indices as names
+    first: int = 0  #: index in the file of the first of these rows
+    lines: Sequence[int] = ()  #: line number in the text file at which each row ends
     delimiter: str | None = None
     arff: Arff | None = None  #: the header, if the file is ARFF
 
@@ -82,7 +82,7 @@ class Table:
     def require(
         self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False
     ) -> None:
-        """Refuses columns that are missing, used twice, or none."""
+        """Raises ValueError if columns are missing or used twice, or there are none."""
         check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
             expected = "at least one column of labels and one of inputs"
@@ -99,13 +99,13 @@ class Table:
         return array_of(self.frame[index])
 
     def inputs(self, columns: Sequence[str] = (), *, single: bool = False) -> Any:
-        """The raw inputs of a model in these rows: the columns of training, by default all of them,
-        or the cells of the :obj:`single` one.
+        """Returns the raw inputs of a model: the specified columns of training (by default, all
+        columns of the table), or with :obj:`single` the cells of the first one.
         """
         names = match_names(columns, self.header, f"'{self.path}'")
         if single and names:
             return self.documents(names[0])
-        # A second spelling of a column is for the schema to refuse.
+        # All spellings of a column are kept, so that the schema can refuse duplicates.
         spellings = set(map(folded, columns or self._named()))
         wanted = [i for i, name in enumerate(self.header) if folded(name) in spellings]
         return self.frame[wanted].set_axis([self.header[index] for index in wanted], axis=1)
@@ -115,11 +115,11 @@ class Table:
         return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
-        """The cells of a column of inputs as texts, blank where missing or a word for missing."""
+        """The cells of a column of inputs as texts; blank if missing or a word for missing."""
         return ["" if is_blank(text) else text for text in self.texts(column)]
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
-        """Columns of 0 and 1, or of words for these, NaN where unknown."""
+        """Returns columns of 0 and 1, or of words for 0 and 1, as numbers; NaN where unknown."""
         values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             cells = self.texts(column)
@@ -147,8 +147,8 @@ class Table:
     def schema(
         self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None
     ) -> Schema:
-        """The schema of the columns, with the inputs that a person has chosen, if there are any,
-        and the role of the only one, if it is no column of a matrix.
+        """Returns the schema of the columns. :obj:`columns` are the chosen inputs, if any, and
+        :obj:`text` is the role of a single input that is no column of a matrix.
         """
         inputs = columns or [name for name in self._named() if name not in labels]
         self.require(labels, inputs, may_lack_labels=True)
@@ -163,10 +163,10 @@ class Table:
             schema = Schema.infer(cells, roles, hints, self.place, chosen=bool(columns))
             others = [name for name in self.header if columns and name not in cells]
             schema.columns += [Column(name, "ignored", "not asked for") for name in others]
-        texts = [each for each in schema.columns if each.role == "text" and each.name in columns]
+        texts = [item for item in schema.columns if item.role == "text" and item.name in columns]
         if texts and (missing := texts[0].missing):
-            told = f"{missing} cells of column '{columns[0]}' have no text"
-            warn(f"{told}, and become samples without words")
+            note = f"{missing} cells of column '{columns[0]}' have no text"
+            warn(f"{note}, and become samples without words")
         if text is None and not schema.inputs:
             others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
             got = f"none: {', '.join(others)}"
@@ -216,15 +216,15 @@ class Table:
     def hierarchy(
         self, labels: Sequence[str] | str, names: Sequence[str], paths: str | None
     ) -> list[tuple[str, str | None]] | None:
-        """The pairs of child and parent among the names of labels of :meth:`targets`, if they form
-        a hierarchy.
+        """Returns the pairs of child and parent of the labels of :meth:`targets`, or None if they
+        form no hierarchy.
         """
         if self.arff is not None and (parents := self.arff.parents(labels)):
             return pairs(parents)
         return [(name, [None, *ancestors(name, paths)][-2]) for name in names] if paths else None
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
-        """The names in the cells of a column, None where unknown; a blank cell has no label."""
+        """Returns the label names in each cell: None for unknown labels, and none if blank."""
         cells = self.cells([column])[column].tolist()
         texts = [cell for cell in cells if isinstance(cell, str) and not is_blank(cell)]
         texts = [text for text in texts if not _LIST.match(text)]
@@ -235,21 +235,21 @@ class Table:
         if any(is_word):
             row = is_word.index(True)
             example = f"{sum(is_word)} cells of column '{column}', such as {cells[row]!r}"
-            told = f"{example} in {self.where(row)}, say that labels are unknown"
+            message = f"{example} in {self.where(row)}, say that labels are unknown"
             hint = "If they mean that there is no label, leave them blank"
-            warn(f"{told}. {hint}")
+            warn(f"{message}. {hint}")
         places = [partial(self.place, row, column) for row in range(len(cells))]
         return list(map(parse_names, cells, repeat(separator), places))
 
     def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
-        """Refuses a separator that no cell has, where cells have another usual one, or none."""
+        """Raises if no cell has the separator but many have another, or if none is specified."""
         counts = {mark: sum(mark in text for text in texts) for mark in (*_SEPARATORS, " ")}
-        usual = next((mark for mark in _SEPARATORS if counts[mark] * 4 > len(texts)), None)
-        if usual is None and separator is not None:
+        other = next((mark for mark in _SEPARATORS if counts[mark] * 4 > len(texts)), None)
+        if other is None and separator is not None:
             return
-        example = next((text for text in texts if (usual or " ") in text), texts[0])
-        hint = f"pass {argument('label_separator', usual)}"
-        if usual is None:
+        example = next((text for text in texts if (other or " ") in text), texts[0])
+        hint = f"pass {argument('label_separator', other)}"
+        if other is None:
             spaces = f"{argument('label_separator', ' ')} if spaces separate names"
             hint = f"pass {argument('label_separator', ';')} if each cell is one name"
             if counts[" "] and all(re.fullmatch(r"[\d\s]+", text) for text in texts):
@@ -267,10 +267,10 @@ class Table:
 
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
-    """The names of labels in a cell: between separators, or a list or set of Python, JSON or NumPy.
+    """Returns the label names in a cell: separated names, or a list of Python, JSON or NumPy.
 
     Raises:
-        ValueError: If the cell begins like a list, and is none.
+        ValueError: If the cell begins like a list but is no valid list.
     """
     names: Iterable[Any] = cell
     if not isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
@@ -292,8 +292,8 @@ def _written_names(text: str, separator: str | None, where: Callable[[], str]) -
 
 
 def _literal_names(text: str) -> Iterable[Any] | None:
-    """The entries of a written list or set."""
-    # Python would join the strings of NumPy, which have no commas between them.
+    """Returns the entries of a list or set in text form, or None."""
+    # Python would join NumPy's strings, because no commas separate them.
     if re.search(r"""['"]\s+['"]""", text) is None:
         for parse in (ast.literal_eval, json.loads):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -307,8 +307,8 @@ def _literal_names(text: str) -> Iterable[Any] | None:
 
 
 def _judge_paths(names: set[str], where: str) -> None:
-    """Refuses names of which some are paths above others, whose meaning a person has to decide, and
-    warns of names that are all paths and share the parts above them.
+    """Raises if a name is a path above another one, because a person has to decide what this means.
+    Warns if all names are paths and share ancestors.
     """
     for mark in "/>":
         above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
@@ -321,30 +321,30 @@ def _judge_paths(names: set[str], where: str) -> None:
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         shared = Counter(path for paths in above.values() for path in paths).most_common(1)
         if all(above.values()) and shared and shared[0][1] > 1:
-            told = (
+            note = (
                 f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
-            warn(f"{told}. If they are paths, {hint}")
+            warn(f"{note}. If they are paths, {hint}")
 
 
 def ancestors(name: str, mark: str) -> list[str]:
-    """A path, and all paths above it."""
+    """Returns a path and all paths above it, from the top."""
     parts = [part.strip() for part in name.split(mark) if part.strip()]
     between = f" {mark} " if f" {mark} " in name else mark
     return [between.join(parts[: depth + 1]) for depth in range(len(parts))]
 
 
 def check_columns(used: Sequence[str], header: Sequence[str], source: str) -> None:
-    """Refuses columns that are missing, or used twice."""
-    several = {*repeated(used), *(name for name in repeated(header) if name in used)}
-    if several:
-        got = f"{sorted(several)} more than once in {source}"
+    """Raises ValueError if columns are missing or used twice."""
+    duplicates = {*repeated(used), *(name for name in repeated(header) if name in used)}
+    if duplicates:
+        got = f"{sorted(duplicates)} more than once in {source}"
         raise ValueError(f"Expected every column to be used once (got {got})")
-    if wrong := [name for name in used if name not in header]:
+    if missing := [name for name in used if name not in header]:
         match_names(used, header, source)
-        [similar] = match_names(wrong[:1], header)
+        [similar] = match_names(missing[:1], header)
         got = f"{similar!r}, which differs in case or spaces"
-        raise ValueError(f"Expected the column {wrong[0]!r} in {source} (got {got})")
+        raise ValueError(f"Expected the column {missing[0]!r} in {source} (got {got})")
 
 
 def read_table(
@@ -359,10 +359,10 @@ def read_table(
     Args:
         path (str or Path): The file. A text has at most 4 GiB; a compressed one, at most 64 MiB or
             1,000 times its own size, whichever is more.
-        delimiter (str, optional): The delimiter. (default: :obj:`None`, that of a first line
-            ``sep=``, else the one of ``,``, ``;``, tab and ``|`` that occurs most in the header)
-        encoding (str, optional): The encoding. (default: by the first bytes, else UTF-8)
-        min_rows (int, optional): The smallest number of rows. (default: :obj:`1`)
+        delimiter (str, optional): The delimiter. (default: :obj:`None`, specified by a first
+            line ``sep=``, else the most frequent of ``,``, ``;``, tab and ``|`` in the header)
+        encoding (str, optional): The encoding. (default: detected from the first bytes, else UTF-8)
+        min_rows (int, optional): The minimum number of rows. (default: :obj:`1`)
         header (Sequence[str], optional): The columns of a text file without header.
     """
     return next(read_blocks(path, delimiter, encoding, min_rows, header, whole=True))
@@ -371,7 +371,7 @@ def read_table(
 def read_text(
     content: bytes, name: str, delimiter: str | None = None, encoding: str | None = None
 ) -> Table:
-    """Reads the content of a text file, with its name in messages, as :func:`read_table` does."""
+    """Reads the content of a text file as :func:`read_table` does; messages contain the name."""
     _refuse_foreign(content[: 2**12], name)
     file = TextFile(Path(name), delimiter, encoding, content=content)
     if file.is_json:
@@ -410,7 +410,7 @@ def read_blocks(
     *,
     whole: bool = False,
 ) -> Iterator[Table]:
-    """Reads a file as :func:`read_table` does, some rows at a time; at least one block."""
+    """Reads a file as :func:`read_table` does, and yields one or more blocks of rows."""
     path, size = Path(path), None if whole else _BLOCK
     _check_file(path)
     arff = None
@@ -449,7 +449,7 @@ def _check_file(path: Path) -> None:
     if path.is_file():
         return
     got = "a folder" if path.is_dir() else f"no such file in '{path.parent.absolute()}'"
-    # A device or a pipe may never end, and a link may lead to nothing.
+    # Devices and pipes may never end, and links may be broken.
     if (path.exists() or path.is_symlink()) and not path.is_dir():
         got = "no regular file"
     raise FileNotFoundError(f"Expected the file '{path}' (got {got})")
@@ -462,7 +462,7 @@ def _refuse_foreign(head: bytes, name: Any) -> None:
 
 
 def _typed(path: Path) -> Any:
-    """The data frame of a file whose cells have types; None for a text file."""
+    """Returns the data frame of a Parquet or Excel file, or None for a text file."""
     with path.open("rb") as file:
         head = file.read(2**12)
     _refuse_foreign(head, path)

@@ -22,11 +22,11 @@ from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.cells import clean
 
-DELIMITERS = (",", ";", "\t", "|")  #: the delimiters that are looked for
-_LONGEST = 2**31 - 1  # characters of a cell, for the module csv
+DELIMITERS = (",", ";", "\t", "|")  #: delimiters that are recognised
+_LONGEST = 2**31 - 1  # maximum length of a cell, for the module csv
 _CHUNK = 2**12  # rows of a whole file that are read at once
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-# The marks of 32 bits come first, because those of 16 bits begin alike.
+# Byte-order marks of UTF-32 come first, because those of UTF-16 are their beginnings.
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
 LIBSVM_LINE = re.compile(
@@ -45,9 +45,9 @@ _READERS = {
     "feather": "feather",
     "orc": "orc",
 }
-_ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # usual ones beside UTF-8
+_ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # common encodings besides UTF-8
 _LIBSVM = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
-#: The beginnings of text that is no table, and what to do with it.
+#: Patterns of text that is no table, with a hint for each.
 _OTHER_TEXTS = {
     r"\s*<(?:!doctype|html|\?xml)": "a web page or XML; get the file itself",
     r"@relation\b": "ARFF; read it with tg_mlc.data.from_arff, or with --arff of tg-mlc",
@@ -58,11 +58,11 @@ class TextFile:
     """A text file, or the content of one, with delimiters between cells.
 
     Args:
-        path (Path): The file, or a name for its content in messages.
-        delimiter (str, optional): The delimiter. (default: :obj:`None`, found in the header)
-        encoding (str, optional): The encoding. (default: :obj:`None`, by the first bytes)
+        path (Path): The file, or a name of the content for messages.
+        delimiter (str, optional): The delimiter. (default: :obj:`None`, inferred from the header)
+        encoding (str, optional): The encoding. (default: :obj:`None`, from the first bytes)
         header (Sequence[str], optional): The columns of a file without header.
-        content (bytes, optional): The content, as it is. (default: :obj:`None`, that of the file)
+        content (bytes, optional): The content. (default: :obj:`None`, read from the file)
     """
 
     def __init__(
@@ -106,13 +106,13 @@ class TextFile:
         first = next((number for number in filled if lines[number][0] != "#"), begin)
         header = lines[first] if first < len(lines) else ""
         width = None if self.header is None else len(self.header)
-        found = specified[1] if specified else _delimiter_of(header, width)
-        self.delimiter = delimiter or found
-        # Lines with '#' are comments, unless they have as many cells as the line after them.
+        inferred = specified[1] if specified else _delimiter_of(header, width)
+        self.delimiter = delimiter or inferred
+        # Lines with '#' are comments, unless they have as many cells as the first other line.
         size = header.count(self.delimiter)
         comments = (number for number in filled if number < first)
-        wide = (number for number in comments if lines[number].count(self.delimiter) == size)
-        self.skips = next(wide, first)
+        header_like = (number for number in comments if lines[number].count(self.delimiter) == size)
+        self.skips = next(header_like, first)
 
     def records(self) -> Any:
         """The objects of a JSON file as a data frame."""
@@ -126,8 +126,8 @@ class TextFile:
         return require("pandas", extra="data").DataFrame(records, dtype=object)
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[tuple[Any, int, Sequence[int]]]:
-        """Some rows at a time, or all together: data frames of texts, the number of their first
-        row in the file, and the line on which each row ends. At least one block.
+        """Yields one or more blocks of rows, or a single one without :obj:`size`: a data frame of
+        texts, the index of its first row in the file, and the line on which each row ends.
         """
         pandas, num_rows = require("pandas", extra="data"), 0
         frames, lines = list[Any](), array("q")
@@ -138,7 +138,7 @@ class TextFile:
             rows = self._rows(reader, self.header)
             while block := _take(rows, size or _CHUNK):
                 ends, cells = zip(*block, strict=True)
-                # Equal cells share one text, because categories would take much memory.
+                # Equal cells share one string, which saves much memory for categories.
                 columns = [list(map({}.setdefault, c, c)) for c in zip(*cells, strict=True)]
                 frame = pandas.DataFrame(dict(enumerate(columns)), dtype=object)
                 if size is not None:
@@ -169,8 +169,8 @@ class TextFile:
         return header
 
     def _rows(self, reader: Any, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-        """The rows, each with the line on which it ends. In a file of one column, a blank line
-        before others is a row.
+        """Yields rows with the line on which each ends. In a file of one column, blank lines are
+        rows, except at the end.
         """
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips
@@ -217,12 +217,12 @@ class TextFile:
         inner = next(cell for cell in cells if len(cell.splitlines()) > 1).splitlines()[1:-1]
         is_swallowing = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
         if is_swallowing:
-            told = f"A quoted cell that begins in line {line} of '{self.path}' holds what"
-            warn(f"{told} look like whole rows, as if its quote were closed too late")
+            message = f"A quoted cell that begins in line {line} of '{self.path}' holds what"
+            warn(f"{message} look like whole rows, as if its quote were closed too late")
         return is_swallowing
 
     def _refuse_row(self, row: int, line: int, cells: list[str], header: list[str]) -> None:
-        """Refuses a row that has not as many cells as the header."""
+        """Raises the error for a row whose number of cells differs from the header's."""
         other = f"pass another {argument('delimiter')}"
         hint = f"quote cells that contain '{self.delimiter}', or {other}"
         if len(cells) < len(header):
@@ -237,7 +237,7 @@ class TextFile:
         raise ValueError(f"Expected {expected} in {where} (got {len(cells)}); {hint}")
 
     def _refuse_foreign(self, lines: list[str]) -> None:
-        """Refuses text that is no table: web pages, ARFF, and the form of LibSVM."""
+        """Raises if the text is no table but a web page, ARFF, or the LibSVM format."""
         first = next((line for line in lines if line.strip()), "")
         forms = (form for start, form in _OTHER_TEXTS.items() if re.match(start, first, re.I))
         other = _LIBSVM if looks_like_libsvm(lines) else next(forms, None)
@@ -246,7 +246,7 @@ class TextFile:
 
     @contextmanager
     def _named_if_damaged(self) -> Iterator[None]:
-        """Names the file, and the line if it can be found, in errors of a damaged file."""
+        """Adds the file, and the line if known, to errors of damaged files."""
         try:
             yield
         except (UnicodeError, LookupError, csv.Error) as error:
@@ -261,7 +261,7 @@ class TextFile:
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError, encoding: str) -> None:
-        """Names the line, and how it reads in likely encodings, among which a person can choose."""
+        """Raises with the line and its text in likely encodings, for a person to choose from."""
         decoder, where, content = codecs.getincrementaldecoder(self.encoding)(), "", b""
         with self._open() as file, suppress(UnicodeDecodeError):
             for number, line in enumerate(file, start=1):
@@ -271,8 +271,8 @@ class TextFile:
         for name in _ENCODINGS:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
-                strange = (place for place, letter in enumerate(text) if not letter.isascii())
-                begin = max(next(strange, 0) - 5, 0)
+                non_ascii = (index for index, letter in enumerate(text) if not letter.isascii())
+                begin = max(next(non_ascii, 0) - 5, 0)
                 readings.setdefault(text[begin : begin + 20], name)
         choices = " or ".join(
             f"{argument('encoding', name)} for {text!r}" for text, name in readings.items()
@@ -284,7 +284,7 @@ class TextFile:
 
 
 def looks_like_libsvm(first_lines: Iterable[str]) -> bool:
-    """Whether lines are in the form of LibSVM, perhaps after one of three sizes."""
+    """Whether lines are in the LibSVM format, perhaps after a line of three sizes."""
     lines = [line for line in first_lines if line.strip()]
     rows = lines[1:] if lines and LIBSVM_SIZES.fullmatch(lines[0]) else lines
     matches = [LIBSVM_LINE.fullmatch(line.rstrip()) for line in rows]
@@ -300,7 +300,7 @@ def _encoding_of(head: bytes) -> str:
 
 
 def _delimiter_of(line: str, width: int | None) -> str:
-    """The delimiter that occurs most in the header, or as often as needed."""
+    """The delimiter that gives the header :obj:`width` cells, or else the most frequent one."""
     unquoted = re.sub(r'"[^"]*"', "", line)
     counts: Mapping[str, int] = {mark: unquoted.count(mark) for mark in DELIMITERS}
     if width is not None and width > 1 and width - 1 in counts.values():
@@ -309,7 +309,7 @@ def _delimiter_of(line: str, width: int | None) -> str:
 
 
 def _records(text: str) -> list[dict[str, Any]]:
-    """The objects of a JSON array, or of lines of JSON."""
+    """Returns the objects of a JSON array or of JSON lines."""
     try:
         records = json.loads(text)
     except json.JSONDecodeError as error:
@@ -333,7 +333,7 @@ def _records(text: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """Lets the module csv read cells of any length, by a limit of the whole process."""
+    """Lets the module csv read cells of any length. The limit applies to the whole process."""
     limit = csv.field_size_limit(_LONGEST)
     try:
         yield

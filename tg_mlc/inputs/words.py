@@ -1,4 +1,4 @@
-"""Words: texts, lists of words, or numbers of words, as sequences or as bags; vocabularies."""
+"""Words: texts, lists of words or of word indices, as sequences or bags; vocabularies."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import TfIdf
 
-#: The word that stands for every word outside the vocabulary; its number is 0.
+#: The word that replaces every word outside the vocabulary; its index is 0.
 UNKNOWN = "<unk>"
 #: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
 _UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-#: Signs within words that are no letters for Python: accents, Hebrew and Arabic points, vowels.
+#: Signs within words that Python's \w excludes: accents, Hebrew and Arabic points, vowels.
 _SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
 _WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
-#: How texts are split, by the names that models store.
+#: Regular expressions that split texts, by the names that models store.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
     "words": re.compile(
@@ -55,19 +55,19 @@ PATTERNS = {
     ),
 }
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
-NO_NUMBER = -1  #: the number of words that have none
+NO_NUMBER = -1  #: the index of words without an index
 
 
 class WordMatrix(View):
-    """Words with the weights that they have."""
+    """The weights of words, unchanged."""
 
     def matrix(self, dataset: MultiLabelDataset) -> sp.csr_array:
         return bag_of_words(dataset)
 
 
 class Words(TableKind):
-    """Texts, lists of words, or matrices of words as samples with the vocabulary that a model was
-    trained on; :func:`~tg_mlc.data.tokenize` splits texts into words.
+    """Converts texts, lists of words or matrices of words to samples with the vocabulary of a
+    model; :func:`~tg_mlc.data.tokenize` splits texts into words.
 
     Raises:
         ValueError: On use, if texts are given although training words had weights.
@@ -78,7 +78,7 @@ class Words(TableKind):
     command_option = INPUT_OPTIONS["text"]
     parts = "words"
     views = {"words": WordMatrix}
-    #: The values that the words of training bags had; texts have no weights.
+    #: The type of values in training bags; texts have no weights.
     values: Literal["presence", "counts", "weights"] = "presence"
     tokenizer: str = "words"  #: How :func:`~tg_mlc.data.tokenize` splits texts.
 
@@ -89,7 +89,7 @@ class Words(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Lists of words are sequences; sparse matrices, and those of 0 and 1, bags."""
+        """Lists of words are sequences; sparse matrices and matrices of 0 and 1 are bags."""
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
@@ -130,7 +130,7 @@ class Words(TableKind):
 
     @classmethod
     def split(cls, raw: Any, how: str = "words") -> Any:
-        """The words of texts; anything else as it is."""
+        """Splits texts into words; other inputs are returned unchanged."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
                 got = "texts, and a model of words that others made of texts"
@@ -142,7 +142,7 @@ class Words(TableKind):
         return self.split(raw, self.tokenizer)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
-        """Takes labels and words, and whether training bags have counts or weights."""
+        """Stores labels and words, and whether training bags have counts or weights."""
         super().fit(dataset, split)
         self.tokenizer = dataset.tokenizer
         if self.kind == "bag":
@@ -153,21 +153,21 @@ class Words(TableKind):
         return self
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        # Models of before tokenizers were saved split texts into letters.
+        # Older models, saved without a tokenizer, split texts into runs of letters.
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame, if it holds texts or lists; else those of training."""
+        """The only column, if it holds texts or lists; else the columns of training."""
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
         return column if isinstance(column, list) else raw
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of texts, lists of words, and rows of a matrix in any mixture."""
+        """Samples of a mixed list of texts, lists of words, and rows of a matrix."""
         rows: dict[str, list[int]] = {}
-        for row, one in enumerate(raw):
-            rows.setdefault(self._form(one), []).append(row)
+        for row, entry in enumerate(raw):
+            rows.setdefault(self._form(entry), []).append(row)
         parts = [self._of_form(form, [raw[row] for row in of]) for form, of in rows.items()]
         if len(parts) == 1:
             return parts[0]
@@ -203,14 +203,14 @@ class Words(TableKind):
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by rows, of inputs that cannot be read by themselves."""
+        """The reasons, by row, why inputs cannot be read on their own."""
         raw = as_list(self._column(raw))
         return self._unreadable(list(raw), 0) if isinstance(raw, (list, tuple)) else {}
 
     def _unreadable(self, inputs: list[Any], first: int) -> dict[int, str]:
-        """Searches for unreadable inputs by reading halves again."""
+        """Searches for unreadable inputs by bisection."""
         try:
-            with collected_warnings():  # Readable inputs warn when they are read for the answer.
+            with collected_warnings():  # Readable inputs warn when they are read again.
                 self._of_list(inputs)
             return {}
         except (ValueError, TypeError) as error:
@@ -224,7 +224,7 @@ class Words(TableKind):
         documents = as_documents(raw)
         is_bag = self.kind == "bag"
         if documents and is_bag and len(documents[0]) == self.num_inputs and may_be_rows(documents):
-            # A list of all words is unlikely: these are the rows of a matrix.
+            # Lists with one entry per word of the vocabulary are taken as rows of a matrix.
             raw, documents = np.array(documents), None
         if documents is None or self.values == "presence":
             return super()._new_samples(raw)
@@ -251,8 +251,8 @@ class Words(TableKind):
         size, min_df = train.num_inputs or 0, options.get("min_df", 1)
         if train.kind == "sequence":
             return SequenceEncoder(size, channels)
-        present = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
-        kept = None if present is None else torch.from_numpy(np.asarray(present).ravel() >= min_df)
+        counts = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
+        kept = None if counts is None else torch.from_numpy(np.asarray(counts).ravel() >= min_df)
         normalized, dropout = "weight" in train[0], options.get("input_dropout", 0.2)
         return BagEncoder(size, channels, dropout=dropout, normalized=normalized, kept=kept)
 
@@ -261,7 +261,7 @@ class Words(TableKind):
         if self.values == "weights":
             return rng.random(shape) * (rng.random(shape) < 0.1)
         names = [name for name in self.feature_names or range(self.num_inputs) if name != UNKNOWN]
-        sizes = 2 + np.arange(number) % 25  # Rows of a matrix all have one length.
+        sizes = 2 + np.arange(number) % 25  # Rows of a matrix have one length; these lists differ.
         return [[names[index] for index in rng.integers(len(names), size=size)] for size in sizes]
 
     def components(self, sample: Data) -> list[str]:
@@ -269,7 +269,7 @@ class Words(TableKind):
         return [f"word {number}" if names is None else names[number] for number in numbers]
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
-        """The words of a text, whether the model knows them or not."""
+        """The words of a text, including words outside the vocabulary."""
         names = self.components(sample)
         if not isinstance(raw, (str, list)):
             return names
@@ -279,8 +279,8 @@ class Words(TableKind):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """The rows of each word, which are fewer where a bag holds each word once, or an encoder
-        keeps frequent words only.
+        """The fractions of words per row; there are fewer rows if a bag holds each word once, or an
+        encoder keeps frequent words only.
         """
         fractions = super().state_fractions(sample, prepared, network, num_rows)
         if fractions is not None:
@@ -300,10 +300,10 @@ def number_words(
     train: np.ndarray | None = None,
     num_inputs: int | None = None,
 ) -> tuple[Tokens, list[str] | None, int]:
-    """The numbers of the words of documents, the vocabulary if the words are strings or it is
-    given, and the number that unknown words have.
+    """Returns the word indices of documents, the vocabulary (if words are strings, or it is
+    passed), and the index of unknown words.
 
-    With :obj:`num_inputs`, the vocabulary is that of an old data set, and stays as it is.
+    With :obj:`num_inputs`, the vocabulary comes from an earlier data set and is not extended.
     """
     words = None if feature_names is None else list(map(str, feature_names))
     if words is not None:
@@ -332,7 +332,7 @@ def number_words(
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
-    """The number of times that each known word occurs."""
+    """Returns the counts of known words in each document."""
     width = int(tokens.ids.max(initial=-1)) + 1 if num_words is None else num_words
     rows = np.repeat(np.arange(len(tokens.ptr) - 1), np.diff(tokens.ptr))
     is_known = tokens.ids != unknown
@@ -360,9 +360,9 @@ def tokenize(text: str, how: str = "words") -> list[str]:
 
     Args:
         text (str): The text.
-        how (str, optional): :obj:`"words"`, runs of letters and digits, with ``+`` and ``#`` at
-            their ends, and pairs of neighbours in scripts without spaces; or :obj:`"letters"`, runs
-            of letters alone. (default: :obj:`"words"`)
+        how (str, optional): :obj:`"words"`, runs of letters and digits that may end in ``+`` or
+            ``#``, and pairs of characters in scripts without spaces; or :obj:`"letters"`, runs of
+            letters alone. (default: :obj:`"words"`)
     """
     if how == "letters" or text.isascii():
         return PATTERNS[how].findall(text.lower())
@@ -376,15 +376,15 @@ def tokenize(text: str, how: str = "words") -> list[str]:
 def build_vocabulary(
     documents: Iterable[Sequence[str]], min_count: int = 1, max_size: int | None = None
 ) -> list[str]:
-    """The words of training documents in the order of their numbers, as :obj:`feature_names` of a
-    data set of texts: first :obj:`"<unk>"`, which stands for all others, then the most frequent
-    ones, and words of one frequency in the order of the alphabet.
+    """Returns the vocabulary of training documents, the :obj:`feature_names` of sequence data sets:
+    :obj:`"<unk>"`, which replaces all other words, then words by decreasing frequency, and words
+    with the same frequency in alphabetical order.
 
     Args:
         documents (iterable of list of str): The words of each *training* document. Only counts stay
             in memory.
-        min_count (int, optional): How often a word must occur in all. (default: :obj:`1`)
-        max_size (int, optional): How many words to keep, not counting the unknown one. (default:
+        min_count (int, optional): The minimum number of occurrences of a word. (default: :obj:`1`)
+        max_size (int, optional): The maximum number of words besides ``<unk>``. (default:
             :obj:`None`, all)
 
     Raises:
@@ -403,16 +403,16 @@ def build_vocabulary(
 
 
 def check_words(words: list[str]) -> list[str]:
-    """Refuses words that are there twice or have a line break in them."""
+    """Raises ValueError if a word occurs twice or contains a line break."""
     check_names(words, len(words), "words")
     broken = next((word for word in words if "\n" in word), None)
-    if broken is not None:  # The processed file of a data set keeps one word a line.
+    if broken is not None:  # The processed file of a data set has one word per line.
         raise ValueError(f"Expected 'words' without line breaks (got {broken!r})")
     return words
 
 
 def encode(documents: Iterable[Sequence[str]], numbers: Mapping[str, int], unknown: int) -> Tokens:
-    """The numbers of the words of documents; a word that has none gets that of unknown words."""
+    """Returns word indices of documents, with the index :obj:`unknown` for other words."""
     ids, ends = array("i"), array("q", [0])
     for document in _lists_of_words(documents):
         ids.extend([numbers.get(word, unknown) for word in document])
