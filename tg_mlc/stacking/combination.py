@@ -204,20 +204,12 @@ def _minimise(
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = np.split(parameters, [num_inputs])
-        z, bias_deviation, weight_deviation = (
-            x @ weight + bias[label],
-            bias - bias.mean(),
-            weight - weight.mean(),
-        )
+        z, offset, excess = x @ weight + bias[label], bias - bias.mean(), weight - weight.mean()
         value = importance @ (np.logaddexp(0, z) - y * z)
-        value += (bias_deviation**2).sum() / (2 * _SPREAD**2) + shrinkage * (
-            weight_deviation**2
-        ).sum() / 2
-        residual = importance * (expit(z) - y)
-        bias_gradient = (
-            np.bincount(label, residual, minlength=entries.num_labels) + bias_deviation / _SPREAD**2
-        )
-        return float(value), np.append(residual @ x + shrinkage * weight_deviation, bias_gradient)
+        value += (offset**2).sum() / (2 * _SPREAD**2) + shrinkage * (excess**2).sum() / 2
+        grad = importance * (expit(z) - y)
+        bias_grad = np.bincount(label, grad, minlength=entries.num_labels) + offset / _SPREAD**2
+        return float(value), np.append(grad @ x + shrinkage * excess, bias_grad)
 
     start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels

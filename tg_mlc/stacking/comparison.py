@@ -316,12 +316,9 @@ class _Seed:
             num_classifiers = logits.shape[-1]
             single = [ranks_and_decides(y[train], held_out[..., i]) for i in range(num_classifiers)]
             metrics = {}
-            for row, row_logits in (
-                (SINGLE, logits[..., [int(np.argmax(single))]]),
-                (STACK, logits),
-            ):
-                stacking = LogitStacking().fit(row_logits[train], y[train])
-                metrics[row] = self._evaluate(stacking.predict_proba(row_logits))
+            for row, chosen in ((SINGLE, logits[..., [int(np.argmax(single))]]), (STACK, logits)):
+                stacking = LogitStacking().fit(chosen[train], y[train])
+                metrics[row] = self._evaluate(stacking.predict_proba(chosen))
             self.settings = settings_of(self.samples)
             number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
             self.epochs = self._epochs(number)

@@ -112,10 +112,8 @@ def train_folds(
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
     splits = [_split(fold, part) for part in range(plan.num_folds)]
-    seconds_left = end - time.monotonic()
-    options, epochs, cost = _choose(
-        settings, (dataset, splits[0]), plan, seconds_left, seed, search
-    )
+    left = end - time.monotonic()
+    options, epochs, cost = _choose(settings, (dataset, splits[0]), plan, left, seed, search)
     if search is not None:
         end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
