@@ -35,14 +35,14 @@ class Neighbours(nn.Module):
         \big( s \, \cos (\phi(\mathbf{p}), \phi(\mathbf{q}_j)) \big) \, \mathbf{q}_j, \qquad
         \mathbf{m} = \phi(\mathbf{p}) \, \mathbf{B}_{-i}
 
-    for the fractions :math:`\mathbf{p}` of the events so far of entity :math:`i`. The first are
-    profiles of similar entities, as in the `"Modeling Personalized Item Frequency Information for
-    Next-basket Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper (which takes the mean of
-    the nearest): once scaled, :math:`\phi(p) = (\sqrt{p} - \sqrt{\pi}) / \sqrt[4]{\pi}` with
-    :math:`\pi` their mean, and once unscaled. The last are ridge regressions of each label on all
-    others from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
-    <https://arxiv.org/abs/1905.03375>`_ paper, with two ridge penalties and without the
-    fold of the entity.
+    for the label fractions :math:`\mathbf{p}` in past events of entity :math:`i`. Two scores
+    average profiles of similar entities, as in the `"Modeling Personalized Item Frequency
+    Information for Next-basket Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper (which
+    averages the nearest only): one with :math:`\phi(p) = (\sqrt{p} - \sqrt{\pi}) /
+    \sqrt[4]{\pi}`, for the mean profile :math:`\pi`, one with :math:`\phi(p) = p`. Two scores are
+    ridge regressions of each label on all others, as in the `"Embarrassingly Shallow Autoencoders
+    for Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, with two penalties. Regressions are
+    fitted without the fold of the entity.
 
     Shapes:
         - **profiles:** :math:`(N, L)`

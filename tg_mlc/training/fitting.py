@@ -408,7 +408,7 @@ def _save(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Path
         try:
             saved = model.save(folder)
         except ValueError as error:
-            # A network of one's own can still be saved, by 'save' with its arguments.
+            # Networks without a blueprint can still be saved by 'save' with arguments.
             if blueprint_of(module.model) is not None:
                 path = folder.parent / "best.ckpt"
                 reason = f"because no folder can hold it: {error}"
