@@ -69,7 +69,7 @@ def takes_given_labels(model: nn.Module) -> bool:
 
 
 def given_in(model: nn.Module, data: Data) -> Tensor | None:
-    """Returns the given labels :math:`(B, L)` of a batch, if any, which the model has to take."""
+    """Returns given labels :math:`(B, L)` of a batch, if any. Raises if the model ignores them."""
     given: Tensor | None = data.get("given")
     if given is not None and not takes_given_labels(model):
         expected = f"samples without known labels, as {type(model).__name__} does not take any"

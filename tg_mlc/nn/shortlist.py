@@ -18,7 +18,7 @@ class Shortlist(NamedTuple):
 
     label: Tensor  #: the labels :math:`(M)`, sorted by sample and label
     ptr: Tensor  #: bounds of each sample's labels :math:`(B + 1)`
-    edge_index: Tensor  #: edges :math:`(2, E)` among the labels of each sample, by their indices
+    edge_index: Tensor  #: edges :math:`(2, E)` within samples, as indices into :obj:`label`
 
     @property
     def sample(self) -> Tensor:
