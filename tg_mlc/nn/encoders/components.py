@@ -47,16 +47,14 @@ def read_symbols(
         cure = "; make a sample of each padded row without its padding and batch these"
         raise shape_error(f"{called} 'x'", shape, x, cure)
     if x.dtype not in dtypes:
-        expected = " or ".join(map(str, dtypes))
-        message = f"Expected {called} 'x' to be whole numbers, {expected} (got {x.dtype}); {hint}"
+        names = " or ".join(map(str, dtypes))
+        message = f"Expected {called} 'x' to be whole numbers, {names} (got {x.dtype}); {hint}"
         raise ValueError(message)
     # On a GPU, this check would wait for all queued work.
     if not torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() > 0:
-        lowest, largest = (int(value) for value in x.aminmax())
-        if lowest < 0 or largest > highest:
-            message = (
-                f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {largest}); {hint}"
-            )
+        low, high = (int(value) for value in x.aminmax())
+        if low < 0 or high > highest:
+            message = f"Expected {called} 'x' from 0 to {highest} (got {low} to {high}); {hint}"
             raise ValueError(message)
     return x.flatten().long()
 
