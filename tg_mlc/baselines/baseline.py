@@ -105,8 +105,8 @@ class Baseline(ABC):
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without
-        them. These scores are inputs of other models, or compare settings.
+        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples, by models
+        fitted without them. Scores are inputs of other models, or compare settings.
 
         Kernel ridge regression scores one sample at a time, and forests score out of bag, both with
         a single fit. Other baselines are fitted once for each part.

@@ -234,7 +234,7 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """Returns a forest's trees; if grown for other outputs, of samples and their counts."""
+        """Returns the trees of a forest. With ``grown``, leaves get means of other targets."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 

@@ -227,7 +227,7 @@ class ClassifierChain(Baseline):
 class ChainEnsemble(Baseline):
     """An ensemble of :class:`ClassifierChain`, each with its own order of labels and subset of
     samples, from the `"Classifier Chains for Multi-label Classification"
-    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper, with mean scores in place of votes.
+    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper, with mean scores instead of votes.
 
     Args:
         n_estimators (int, optional): The number of chains. (default: :obj:`10`)
