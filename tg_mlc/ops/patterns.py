@@ -162,7 +162,7 @@ class Edges(Pattern):
     @property
     @_kept
     def is_multigraph(self) -> bool:
-        """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""
+        """:obj:`True` if a pair is repeated. Each repetition counts in the softmax."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
         return bool(torch.unique(pair).numel() < self.num_edges)
 

@@ -45,7 +45,7 @@ def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
     # A sample without keys attends to one padding key with value zero, and thus gives zeros, not
-    # NaN. Compilers specialise sizes of 1; torch.export also specialises sizes of 0.
+    # NaN. Compilers specialise sizes of 1, so both sizes are at least 2 there.
     larger: Any = torch.sym_max if is_exporting() else max
     max_queries = larger(pattern.max_queries, 2 if torch.compiler.is_compiling() else 0)
     max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)

@@ -1,9 +1,9 @@
 """Attention over compressed edges on a GPU, compiled by Triton.
 
-A program owns a few rows of one group (a head of a sample) and walks along their edges, some of
-each row at a time. Between the passes only the logarithm of every row's sum is kept. Results of
-queries are summed by query and those of keys by key, so that every result has one writer and one
-order of summation: there are no atomic operations, and a call always gives the same bits.
+A program owns a few rows of one group (a head of a sample), and processes a few edges of each row
+at a time. Only log-sum-exps are kept for the backward pass. Gradients of queries are summed by
+query, and gradients of keys by key. Each result thus has one writer and a fixed order of summation:
+there are no atomic operations, and a call always gives the same bits.
 
 Programs are ordered group by group, so that the keys and values of only a few groups compete for
 the cache at a time. A row is never divided. One with far more edges than others gets a program of
@@ -262,7 +262,7 @@ def attend(
     DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr,
     ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
-    """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
+    """Computes outputs of some queries, with an online softmax."""
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
     )
