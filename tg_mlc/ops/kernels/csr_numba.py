@@ -1,10 +1,10 @@
 """Attention over compressed edges on a CPU, compiled by Numba.
 
-A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can
-share a group evenly however its edges are spread over the rows. Rows of the other side that fit a
-second-level cache, a tile, are first copied to where they are contiguous.
+A group is one head of one sample. A kernel processes any span of a group's edges, so threads can
+share a group evenly, however edges are distributed over rows. Rows of the other side are copied to
+contiguous memory in tiles that fit into a second-level cache.
 
-Offsets are unsigned, because Numba does not vectorise signed ones, which may count from the end.
+Offsets are unsigned: Numba does not vectorise signed offsets, because they may count from the end.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def dots(
 
 
 def _dots(lanes: int) -> Any:
-    """A kernel of :func:`dots` for vectors of so many channels; returns the channels done."""
+    """Makes a kernel of :func:`dots` for ``lanes`` channels. It returns the channels done."""
 
     def add(
         x: Array, offset: int, edges: Any, y: Source, done: Any, scale: float, out: Array
@@ -380,7 +380,7 @@ _dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = map(_dots, (WIDEST, 32, 16,
 def weighted_sum(
     edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target
 ) -> None:
-    """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
+    """Writes or adds the weighted sum of the other ends of one row's edges to the target."""
     done, size, weights, span = uintp(0), uintp(y.channels), (weight, factor), (low, high)
     if done + uintp(WIDEST) <= size:
         done = _sum_widest(edges, weights, span, y, done, target)
@@ -395,7 +395,7 @@ def weighted_sum(
 
 
 def _sum(lanes: int) -> Any:
-    """A kernel of :func:`weighted_sum` for vectors of so many channels; returns those done."""
+    """Makes a kernel of :func:`weighted_sum` for ``lanes`` channels. It returns channels done."""
 
     def add(edges: Side, weights: Any, span: Any, y: Source, done: Any, target: Target) -> Any:
         (weight, factor), (low, high) = weights, span
@@ -437,7 +437,7 @@ def softmax_span(
 
 @kernel
 def weigh_span(span: Span, ptr: Array, softmax: Softmax, score: Array, lse: Array) -> None:
-    """Turns the scores of the rows that begin in a span into weights once more."""
+    """Recomputes weights from scores of the rows that begin in a span."""
     low, high, group, heads = span
     first, last = rows_that_begin(ptr, low, high)
     for row in range(first, last):
@@ -489,7 +489,7 @@ def bias_span(span: Span, grad: Array, out: Array) -> None:
 
 @kernel
 def rows_that_begin(ptr: Array, low: int, high: int) -> tuple[Any, Any]:
-    """The range of rows whose first edge lies in a span."""
+    """Returns the range of rows whose first edge lies in a span."""
     num_rows = ptr.shape[0] - 1
     first = np.searchsorted(ptr[:num_rows], low)
     last = num_rows if high == ptr[num_rows] else np.searchsorted(ptr[:num_rows], high)

@@ -67,7 +67,7 @@ def _take_one_thread() -> None:
     thread restores the default. Only threads that start in between get a wrong default.
     """
     with _BIRTHS:
-        # This call also fixes the number of this thread, before its first operator does.
+        # This call initialises the number of this thread; else its first operator would reset it.
         others = torch.get_num_threads()
         torch.set_num_threads(1)
         restore = Thread(target=torch.set_num_threads, args=(others,))
