@@ -168,7 +168,7 @@ class Baseline(ABC):
         if not 2 <= cv <= num_samples:
             raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
         part = np.random.default_rng(0).permutation(num_samples) % cv
-        return [(np.flatnonzero(part != each), np.flatnonzero(part == each)) for each in range(cv)]
+        return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(cv)]
 
     def _check_fitted(self, method: str) -> None:
         if "classes_" not in vars(self):

@@ -342,7 +342,7 @@ def check_summary(stored: Tensor, present: Tensor) -> None:
     there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
     check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
     if there["edges"] != here["edges"]:
-        got, has = (f"{each['num_edges']} edges of kind {each['kind']!r}" for each in (there, here))
+        got, has = (f"{info['num_edges']} edges of kind {info['kind']!r}" for info in (there, here))
         expected = f"weights of a model with the same label graph, {has}"
         cure = "build the model with the graph of the weights, load them, and assign 'label_graph'"
         raise ValueError(f"Expected {expected} (got weights of one with {got}); {cure}")

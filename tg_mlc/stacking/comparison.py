@@ -103,7 +103,7 @@ class Comparison:
         for pair in pairs:
             ours, theirs = (np.asarray(self.values[row][self.metric]) for row in pair)
             differences.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
-        p = holm([1.0 if each.p is None else each.p for each in differences])
+        p = holm([1.0 if result.p is None else result.p for result in differences])
         rows = zip(pairs, differences, p, strict=True)
         return [GraphTest(*pair, difference, corrected) for pair, difference, corrected in rows]
 

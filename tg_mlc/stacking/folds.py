@@ -105,7 +105,7 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
 def train_folds(
     dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None
 ) -> Folds | None:
-    """Trains one model per seconds_left-out fold; returns :obj:`None` if the time is too short."""
+    """Trains one model per left-out fold; returns :obj:`None` if the time is too short."""
     end, settings = time.monotonic() + seconds, settings_of(dataset)
     plan = _plan(settings, dataset, seconds)
     if plan is None:
