@@ -7,7 +7,7 @@ each pass. The sum of a row that two threads share is then added in the order of
 thus always gives the same bits on the same number of threads.
 
 Weights are kept for the backward pass if they take no more memory than the output. Otherwise, only
-log-sum-exps are kept: recomputing weights costs one additional gather, besides five.
+log-sum-exps are kept, and the backward pass needs a fifth gather to recompute weights.
 """
 
 from __future__ import annotations
