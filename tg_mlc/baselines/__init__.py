@@ -1,4 +1,4 @@
-"""Baselines: predictors that every model is compared with."""
+"""Baselines: predictors to compare every model with."""
 
 from tg_mlc.baselines.baseline import Baseline, LabelFrequency
 from tg_mlc.baselines.forest import ForestBaseline

@@ -1,4 +1,4 @@
-"""The base of all baselines, with scikit-learn's contract but without scikit-learn."""
+"""Base class of baselines, with the interface of scikit-learn's estimators."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: a function of targets and scores
-#: Settings as rows of a search, and as arguments of the class.
+#: Pairs of a row in the table of a search and arguments of the class.
 Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
-#: A number of random parts, or pairs of training and test rows.
+#: Number of random parts, or pairs of training and test rows.
 Parts = int | Iterable[tuple[Any, Any]]
 
 
 class Baseline(ABC):
-    """A classifier of many labels with the contract of scikit-learn's estimators, which need not be
-    installed.
+    """A multi-label classifier with the interface of scikit-learn's estimators. Scikit-learn need
+    not be installed.
 
-    Arguments of ``__init__`` are kept as attributes of the same names and checked in :meth:`fit`,
-    so that :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone` work. For labels
-    as sets of names or classes, and for thresholds, see :mod:`tg_mlc.sklearn`.
+    For :meth:`get_params`, :meth:`set_params` and :func:`sklearn.base.clone`, arguments of
+    ``__init__`` become attributes with the same names, and :meth:`fit` checks them. For labels as
+    sets of names or classes, and for thresholds, see :mod:`tg_mlc.sklearn`.
 
     Attributes:
         classes_ (numpy.ndarray): The numbers of the labels :math:`(L)`, after :meth:`fit`.
@@ -54,9 +54,9 @@ class Baseline(ABC):
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
-            ValueError: If a parameter is not allowed, the numbers of samples disagree, or :obj:`y`
-            is not allowed.
-            ImportError: If a package that fits is not installed.
+            ValueError: If a parameter or :obj:`y` has invalid values, or numbers of samples
+            disagree.
+            ImportError: If a required package is not installed.
         """
 
     @abstractmethod
@@ -68,15 +68,15 @@ class Baseline(ABC):
         """
 
     def decision_function(self, x: Features) -> FloatArray:
-        """Returns scores :math:`(N, L)`, at least 0 for labels that apply: by default
-        :math:`2 p - 1` of probabilities :math:`p`.
+        """Returns scores :math:`(N, L)`, which are at least 0 for predicted labels: by default
+        :math:`2 p - 1` with probabilities :math:`p`.
         """
         return 2 * self.predict_proba(x) - 1
 
     def module(self) -> nn.Module:
         """Returns the :meth:`decision_function` as a module of tensor operators, from features
-        :math:`(N, F)` (dense, single precision) to scores :math:`(N, L)`. It holds copies of the
-        parameters.
+        :math:`(N, F)` (dense, single precision) to scores :math:`(N, L)`. The module has
+        copies of the parameters.
 
         Raises:
             RuntimeError: If called before :meth:`fit`.
@@ -105,8 +105,8 @@ class Baseline(ABC):
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples by fits without
-        them. These scores are inputs of other models, or compare settings.
+        """Returns the :meth:`decision_function` :math:`(N, L)` of training samples, by models
+        fitted without them. Scores are inputs of other models, or compare settings.
 
         Kernel ridge regression scores one sample at a time, and forests score out of bag, both with
         a single fit. Other baselines are fitted once for each part.
@@ -115,7 +115,7 @@ class Baseline(ABC):
             x, y: As in :meth:`fit`.
             cv (int or Iterable, optional): The number of random parts, or pairs of training and
                 test rows that cover all samples. (default: :obj:`5`)
-            refit (bool, optional): Whether to fit to all samples in the end. (default: :obj:`True`)
+            refit (bool, optional): Whether to finally fit to all samples. (default: :obj:`True`)
 
         Raises:
             ValueError: If there are fewer than two parts, or more than samples.
@@ -135,7 +135,7 @@ class Baseline(ABC):
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
-        """Changes arguments of ``__init__``; raises :obj:`ValueError` for another name."""
+        """Changes arguments of ``__init__``. Raises :obj:`ValueError` for unknown names."""
         if unknown := sorted(set(params) - set(self.get_params())):
             raise ValueError(f"Expected parameters among {list(self.get_params())} (got {unknown})")
         vars(self).update(params)
@@ -146,10 +146,10 @@ class Baseline(ABC):
         return f"{type(self).__name__}({', '.join(params)})"
 
     def _read(self, x: Features, y: ArrayLike) -> tuple[Features, Targets]:
-        """Returns checked features, in the format of liblinear and trees, and targets."""
+        """Returns features, in the format that liblinear and trees need, and targets."""
         targets = read_targets(y, "y")
         if sp.issparse(x):
-            # liblinear takes neither arrays of scipy's new kind nor long indices.
+            # liblinear supports neither sparse arrays nor 64-bit indices.
             rows = sp.csr_matrix(x)
             indices, indptr = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
             x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
@@ -162,13 +162,13 @@ class Baseline(ABC):
 
     @staticmethod
     def _parts(num_samples: int, cv: Parts) -> Iterable[tuple[Any, Any]]:
-        """Returns the rows to fit to and the rows to score, for each part of the samples."""
+        """Returns training rows and held-out rows for each part of the samples."""
         if not isinstance(cv, int):
             return cv
         if not 2 <= cv <= num_samples:
             raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
         part = np.random.default_rng(0).permutation(num_samples) % cv
-        return [(np.flatnonzero(part != each), np.flatnonzero(part == each)) for each in range(cv)]
+        return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(cv)]
 
     def _check_fitted(self, method: str) -> None:
         if "classes_" not in vars(self):
@@ -176,9 +176,9 @@ class Baseline(ABC):
 
 
 class TunableBaseline(Baseline):
-    """A baseline with a search for settings, and a state for saving."""
+    """A baseline with a search for settings and a state dict."""
 
-    #: The settings that :meth:`tuned` compared, each with its value on validation data.
+    #: The settings that :meth:`tuned` compared, with values on validation data.
     search: Any = ()
 
     @classmethod
@@ -193,11 +193,11 @@ class TunableBaseline(Baseline):
         metric: Metric | None = None,
         **options: Any,
     ) -> Self:
-        """Fits with every setting of a grid and returns the first of the best on validation data.
+        """Fits with each setting of a grid, and returns the first best model on validation data.
 
         Args:
             x, y, x_val, y_val: Training and validation samples, as in :meth:`fit`.
-            grid (optional): The settings, as in the module's ``DEFAULT_GRID``. (default: that)
+            grid (optional): The settings, in the format of ``DEFAULT_GRID``. (default: that grid)
             metric (Callable, optional): The value to maximise, a function of targets and
                 probabilities. (default: micro-F1 at its best threshold)
             **options (optional): Other arguments of the class.
@@ -224,19 +224,19 @@ class TunableBaseline(Baseline):
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Returns settings and what was learned as arrays, numbers and strings."""
+        """Returns settings and learned values as arrays, numbers and strings."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes over a state from :meth:`state_dict`."""
+        """Loads a state from :meth:`state_dict`."""
 
 
 class LabelFrequency(Baseline):
     """Gives every sample the same scores: the frequency of each label in the training data.
 
-    With frequent labels, its F1 can equal that of published models (as on SIDER): compare every
-    model with it, with thresholds tuned alike. Its macro ROC-AUC is 0.5. A label that was never
-    observed gets the mean of all observed entries. Features need a row per sample, no more.
+    If labels are frequent, the F1 of this baseline can equal that of published models (as on
+    SIDER). Compare models with it, with equally tuned thresholds. Its macro ROC-AUC is 0.5. Labels
+    without observations get the mean of all observed entries. Features only give sample counts.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
@@ -255,7 +255,7 @@ class LabelFrequency(Baseline):
 
 
 def label_frequency(targets: Targets) -> FloatArray:
-    """Returns the frequency of each label :math:`(L)`; the overall one if it is never observed."""
+    """Returns label frequencies :math:`(L)`; the overall frequency for unobserved labels."""
     counts, positives = targets.observed.sum(axis=0), targets.positive.sum(axis=0)
     overall = positives.sum() / counts.sum()
     return np.asarray(np.where(counts > 0, positives / np.maximum(counts, 1), overall))
@@ -268,7 +268,7 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns a numeric array of a state. Raises if its shape is another (:obj:`None` for any)."""
+    """Returns a numeric array of a state. Raises for another shape (:obj:`None` allows any)."""
     array = np.asarray(state[name])
     fits = all(size in (None, actual) for size, actual in zip(sizes, array.shape, strict=False))
     if array.dtype.kind not in "biuf" or len(sizes) != array.ndim or not fits:

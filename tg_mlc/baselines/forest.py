@@ -33,9 +33,9 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "max_features": ("sqrt", "log2", 0.1),
 }
 
-#: Trees of more outputs take gigabytes.
+#: Trees with more outputs need gigabytes.
 MAX_OUTPUTS = 1000
-_CHUNK = 2**24  # Entries of a dense matrix in memory.
+_CHUNK = 2**24  # Largest number of entries of a dense matrix in memory.
 _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "random_state")
 
 
@@ -43,18 +43,18 @@ _SETTINGS = ("n_estimators", "criterion", "min_samples_leaf", "max_features", "r
 class ForestBaseline(TunableBaseline):
     """A random forest with an output for every label (:obj:`scikit-learn`).
 
-    By default, trees regress to 0 and 1: the squared error of two classes is proportional to their
-    Gini impurity, and unknown labels (NaN) count as their frequency, so that all labels share the
-    forest. With :obj:`criterion="gini"`, trees classify: labels share one forest if all are
-    observed; otherwise each label has a forest, fitted to the samples where it is observed. A label
-    of one class then scores its frequency.
+    By default, trees regress to 0 and 1, which is equivalent to Gini impurity for two classes.
+    Unknown labels (NaN) are replaced by label frequencies, so all labels share one forest. With
+    :obj:`criterion="gini"`, trees classify. Labels then share one forest if all are observed;
+    otherwise, each label has its own forest, fitted to samples in which it is observed. Labels with
+    one class score their frequency.
 
     .. code-block:: python
 
         forest = ForestBaseline().fit(x_train, y_train)
         probabilities = forest.predict_proba(x_test)
 
-    Molecules have fingerprints as features: ``dataset.rows("morgan").numpy() > 0`` with the
+    For molecules, use fingerprints as features: ``dataset.rows("morgan").numpy() > 0`` with the
     transform :class:`~tg_mlc.inputs.Fingerprint`.
 
     Args:
@@ -64,12 +64,12 @@ class ForestBaseline(TunableBaseline):
         max_features (str, int or float, optional): As in scikit-learn. (default: :obj:`"sqrt"`)
         random_state (int, optional): Seed of the forest. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads, -1 for all cores. (default: :obj:`1`)
-        extra_trees (bool, optional): If set to :obj:`True`, every tree takes all samples, and nodes
-            choose among random thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1),
-            which needs :obj:`"squared_error"`. (default: :obj:`False`)
-        max_outputs (int, optional): With more labels, trees regress to so many random combinations
-            of labels, which saves time and memory (Joly et al. 2014,
-            doi:10.1007/978-3-662-44848-9_39); leaves hold all labels. (default: :obj:`1000`)
+        extra_trees (bool, optional): If set to :obj:`True`, every tree gets all samples, and nodes
+            choose among random thresholds (Geurts et al. 2006, doi:10.1007/s10994-006-6226-1).
+            This needs :obj:`"squared_error"`. (default: :obj:`False`)
+        max_outputs (int, optional): With more labels, trees regress to this number of random
+            combinations of labels, to save time and memory (Joly et al. 2014,
+            doi:10.1007/978-3-662-44848-9_39). Leaves hold all labels. (default: :obj:`1000`)
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
@@ -99,9 +99,9 @@ class ForestBaseline(TunableBaseline):
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples by trees that were grown without them
-        (Breiman 2001, doi:10.1023/A:1010933404324), as :meth:`Baseline.held_out_scores`. Extra
-        trees take folds.
+        """Returns out-of-bag scores :math:`(N, L)` of training samples (Breiman 2001,
+        doi:10.1023/A:1010933404324), as :meth:`Baseline.held_out_scores`. Extra trees are
+        cross-validated instead.
         """
         if self.extra_trees:
             return super().held_out_scores(x, y, cv=cv, refit=refit)
@@ -121,7 +121,7 @@ class ForestBaseline(TunableBaseline):
         for labels, forest in fitted:
             observed = np.ix_(targets.observed[:, labels].all(axis=1), labels)
             both = forest.oob_decision_function_.reshape(len(observed[0]), 2, -1)
-            # Trees that all saw a sample leave it without votes.
+            # A sample that is in the bags of all trees has no votes.
             has_votes = both.sum(axis=1) > 0
             scores[observed] = np.where(has_votes, both[:, 1], self._frequency[labels])
         return 2 * scores - 1
@@ -176,7 +176,7 @@ class ForestBaseline(TunableBaseline):
         labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
             mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
-            # The default score, R^2, warns of labels of one class.
+            # The default score, R^2, warns about labels with one class.
             options["oob_score"] = oob_score and (lambda *_: 0.0)
             name = "ExtraTreesRegressor" if self.extra_trees else "RandomForestRegressor"
             make = getattr(ensemble, name)
@@ -208,19 +208,19 @@ class ForestBaseline(TunableBaseline):
         self._forests = []
         for group, forest in fitted:
             trees = Trees.of(forest, group)
-            # A leaf of extra trees has few of hundreds of labels.
+            # In extra trees for hundreds of labels, each leaf has few labels.
             probability = sp.csr_array(trees.probability) if self.extra_trees else trees.probability
             self._forests.append(trees._replace(probability=probability))
         return x, targets, fitted
 
 
 def _dense(x: Features) -> npt.NDArray[np.float32]:
-    # scikit-learn compares single precision with thresholds.
+    # scikit-learn compares thresholds with inputs in single precision.
     return (x.toarray() if sp.issparse(x) else np.asarray(x)).astype(np.float32)
 
 
 class Trees(NamedTuple):
-    """A fitted forest as arrays; larger features than a threshold lead to the right child."""
+    """A fitted forest as arrays. Features above the threshold lead to the right child."""
 
     labels: npt.NDArray[np.int64]  #: [K], the indices of the labels
     roots: npt.NDArray[np.int32]  #: [T], the first node of every tree
@@ -234,7 +234,7 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """Returns a forest's trees; if grown for other outputs, of samples and their counts."""
+        """Returns the trees of a forest. With ``grown``, leaves get means of other targets."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 
@@ -262,7 +262,7 @@ class Trees(NamedTuple):
         # [leaves, K, 2 or 1]
         values = np.concatenate([tree.value[tree.children_left < 0] for tree in trees])
         fractions = values[..., 0] if values.shape[-1] == 1 else values[..., 1] / values.sum(-1)
-        # Most leaves repeat a row of probabilities, and 'numpy.unique' is slow.
+        # Store distinct rows of probabilities; a dict is faster than 'numpy.unique'.
         rows: dict[bytes, int] = {}
         leaf_rows = (row.tobytes() for row in np.ascontiguousarray(fractions))
         right[is_leaf] = [rows.setdefault(row, len(rows)) for row in leaf_rows]
@@ -273,7 +273,7 @@ class Trees(NamedTuple):
     def from_state(
         cls, state: Mapping[str, Any], num_features: int | None, num_labels: int
     ) -> Self:
-        """Makes trees of a state. Raises if an index is out of range or forms a cycle."""
+        """Restores trees from a state. Raises if an index is out of range or forms a cycle."""
         labels, roots, left = (read_array(state, key, None) for key in ("labels", "roots", "left"))
         names = ("feature", "threshold", "right")
         feature, threshold, right = (read_array(state, name, len(left)) for name in names)
@@ -281,7 +281,7 @@ class Trees(NamedTuple):
             names = ("probability", "columns", "ptr")
             parts = tuple(read_array(state, name, None) for name in names)
             probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
-            probability.check_format()  # Products read memory wherever indices point to.
+            probability.check_format()  # Products do not check indices before they read memory.
         else:
             probability = read_array(state, "probability", None, len(labels))
         inner = left >= 0
@@ -325,7 +325,7 @@ class Trees(NamedTuple):
         return np.asarray((picked @ self.probability).toarray())
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Returns the rows :math:`(N, T)` of the leaves that inputs reach."""
+        """Returns, for inputs and trees, the rows :math:`(N, T)` of leaf probabilities."""
         node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:

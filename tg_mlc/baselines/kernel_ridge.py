@@ -1,4 +1,4 @@
-"""Kernel ridge regression of all labels at once, strong where words or vectors interact."""
+"""Kernel ridge regression of all labels jointly, strong if words or features interact."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 DEFAULT_GRID = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
 #: A square matrix of this size takes 7 GB; a fit needs two, or three with correlated labels.
 MAX_SAMPLES = 30_000
-#: Largest number of entries of training features, zeros included, that a module holds.
+#: Largest number of entries of training features, including zeros, in a module.
 MAX_MODULE_NUMBERS = 2**27
-_CHUNK = 1024  # Samples per product.
+_CHUNK = 1024  # Number of samples per product.
 _Eigen = tuple[FloatArray, FloatArray]  # Eigenvalues and eigenvectors.
 
 
 @dataclass(eq=False, repr=False)
 class KernelRidgeBaseline(TunableBaseline):
-    r"""Ridge regression of all labels at once, with the Gaussian kernel
+    r"""Ridge regression of all labels jointly, with the Gaussian kernel
     :math:`k(\mathbf{x}, \mathbf{z}) = \exp(-\gamma \lVert \mathbf{x} - \mathbf{z} \rVert^2)`.
 
     .. math::
@@ -45,7 +45,7 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) =
         \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \, \mathbf{a}_n
 
-    One factorisation serves all labels, and gives the leave-one-out scores
+    A single factorisation gives the solution for all labels, and leave-one-out scores
     :math:`y_{ni} - A_{ni} / [(\mathbf{K} + \alpha \mathbf{I})^{-1}]_{nn}` of training samples
     (Rasmussen & Williams 2006, *Gaussian Processes for Machine Learning*, equation 5.12). An
     unknown label (NaN) counts as its frequency.
@@ -60,8 +60,8 @@ class KernelRidgeBaseline(TunableBaseline):
         \mathbf{s}(\mathbf{x}) = \bar{\mathbf{y}} + \sum_n k(\mathbf{x}, \mathbf{x}_n) \,
         (\mathbf{I} + \mathbf{C}) \, \mathbf{a}_n
 
-    This helps most where labels are rare. Held-out scores take the correlations of other parts,
-    because a sample with two rare labels would reveal one by the other.
+    This helps most if labels are rare. Held-out scores of a part use correlations of other parts:
+    otherwise, in a sample with two rare labels, one would reveal the other.
 
     .. code-block:: python
 
@@ -96,7 +96,7 @@ class KernelRidgeBaseline(TunableBaseline):
         """Fits all labels, as :meth:`Baseline.fit`.
 
         Raises:
-            ValueError: If :obj:`alpha` is too small for samples that are alike, or there are more
+            ValueError: If :obj:`alpha` is too small for similar samples, or there are more samples
                 than :obj:`MAX_SAMPLES`.
         """
         if self.correlated:
@@ -109,8 +109,8 @@ class KernelRidgeBaseline(TunableBaseline):
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns the scores :math:`(N, L)` of training samples by fits without them, as
-        :meth:`Baseline.held_out_scores`; frequencies of labels are those of all samples.
+        """Returns held-out scores :math:`(N, L)` of training samples, as
+        :meth:`Baseline.held_out_scores`. Label frequencies are those of all samples.
         """
         if not self.correlated:
             values, factor = self._factorise(x, y)
@@ -118,7 +118,7 @@ class KernelRidgeBaseline(TunableBaseline):
             return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
         kernel, centred = self._read_kernel(x, y)
         eigen, scores = _eigen(kernel), np.full(centred.shape, np.nan)
-        del kernel  # It was overwritten.
+        del kernel  # Its memory was overwritten.
         for rest, rows in self._parts(len(centred), cv):
             errors = _regress_correlated(eigen, centred, self.alpha, centred[rest], left_out=True)
             scores[rows] = (self.mean + centred - errors)[rows]
@@ -140,11 +140,11 @@ class KernelRidgeBaseline(TunableBaseline):
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits. Returns targets :math:`(N, L)`, with means for unknown, and the Cholesky factor."""
+        """Fits, and returns targets :math:`(N, L)`, means for unknown, and the Cholesky factor."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
-            # LAPACK overwrites the memory order of the transpose in place.
+            # The transpose is in Fortran order, so LAPACK can overwrite it in place.
             options = {"lower": True, "overwrite_a": True, "check_finite": False}
             factor, _ = scipy.linalg.cho_factor(kernel.T, **options)
         except np.linalg.LinAlgError as error:
@@ -194,7 +194,7 @@ class KernelRidgeBaseline(TunableBaseline):
         self.correlated = bool(state["correlated"])
         parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
         rows = sp.csr_array(parts, shape=tuple(state["shape"]))
-        rows.check_format()  # Products read memory wherever indices point to.
+        rows.check_format()  # Products do not check indices before they read memory.
         self.x = rows if state["sparse"] else rows.toarray()
         self.mean = read_array(state, "mean", None)
         self.dual = read_array(state, "dual", rows.shape[0], len(self.mean))
@@ -204,14 +204,14 @@ class KernelRidgeBaseline(TunableBaseline):
 
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
-        # The kernel of all rows at once would need memory for every pair.
+        # Chunks limit the memory of the kernel.
         starts = range(0, x.shape[0], _CHUNK)
         parts = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
         return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
         """Returns the kernel :math:`(N, N_{train})`, from squared distances in double precision."""
-        # scikit-learn computes the same, but its import takes longer than a prediction.
+        # scikit-learn has this function, but its import takes longer than a prediction.
         dtype = np.result_type(x.dtype, self.x.dtype, np.float32)
         kernel = np.empty((x.shape[0], self.x.shape[0]), dtype)
         x = x.astype(np.float64)
@@ -229,7 +229,7 @@ class KernelRidgeBaseline(TunableBaseline):
 
 
 class _KernelRidgeModule(nn.Module):
-    # Double precision, because squared distances are small differences of large numbers.
+    # Squared distances are small differences of large numbers, and need double precision.
     x: Tensor
     squared_norms: Tensor
     dual: Tensor
@@ -267,7 +267,7 @@ def _eigen(matrix: FloatArray) -> _Eigen:
 def _regress_correlated(
     eigen: _Eigen, y: FloatArray, alpha: float, sample: FloatArray, *, left_out: bool = False
 ) -> FloatArray:
-    """Returns coefficients :math:`(N, L)` by correlations of a sample, or held-out errors."""
+    """Returns coefficients :math:`(N, L)`, or held-out errors, with correlations in a sample."""
     values, u = eigen
     z = sample - sample.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)

@@ -35,7 +35,7 @@ DEFAULT_GRID: dict[Loss, tuple[float, ...]] = {
     "logistic": (3.0, 10.0, 30.0, 100.0, 300.0),
 }
 
-_CONSTANT = 10.0  # Absolute score of labels of one class, beyond every threshold.
+_CONSTANT = 10.0  # Absolute score of labels with one class, beyond all thresholds.
 
 
 @dataclass(eq=False, repr=False)
@@ -43,8 +43,8 @@ class LinearBaseline(TunableBaseline):
     r"""A linear support vector machine (squared hinge loss), or a logistic regression, for each
     label (:obj:`scikit-learn`, liblinear).
 
-    On bags of words it takes seconds and equals most published neural networks. Each label skips
-    the samples where it is unknown (NaN). A label of one class gets a constant score.
+    On bags of words, it fits in seconds and equals most published neural networks. Each label skips
+    samples in which it is unknown (NaN). A label with one class gets a constant score.
 
     .. code-block:: python
 
@@ -161,16 +161,16 @@ class ClassifierChain(Baseline):
     .. math::
         s_{\pi(k)} = f_k(\mathbf{x}, y_{\pi(1)}, \ldots, y_{\pi(k - 1)})
 
-    Each classifier is fitted to the true labels before it, and predicts from their predictions. A
-    classifier skips samples whose label is unknown (NaN), and its predictions replace them for the
-    classifiers after it. :class:`sklearn.multioutput.ClassifierChain` takes neither unknown labels
-    nor labels of one class.
+    Inputs of a classifier include earlier labels: true labels in training, predicted labels in
+    prediction. Each classifier skips samples with an unknown label (NaN). Its predictions replace
+    unknown labels for later classifiers. :class:`sklearn.multioutput.ClassifierChain` supports
+    neither unknown labels nor labels with one class.
 
     Args:
         loss, C (optional): As in :class:`LinearBaseline`.
             (default: :obj:`"logistic"` and :obj:`10.0`)
         order (str or Sequence[int], optional): The order :math:`\pi` of the labels:
-            :obj:`"random"`, indices, or :obj:`None` for that of the columns.
+            :obj:`"random"`, indices, or :obj:`None` for the order of columns.
             (default: :obj:`"random"`)
         random_state (int, optional): Seed of a random order. (default: :obj:`0`)
 
@@ -204,7 +204,7 @@ class ClassifierChain(Baseline):
         for label in self.order_:
             target = np.where(observed[:, label], positive[:, label], np.nan)
             if np.isnan(target).all():
-                target[:] = 0.0  # A label that is never observed must not change the others.
+                target[:] = 0.0  # A label without observations must not change other labels.
             link = LinearBaseline(self.loss, self.C).fit(x, target[:, None])
             unknown = np.flatnonzero(np.isnan(target))
             if unknown.size:
@@ -225,9 +225,9 @@ class ClassifierChain(Baseline):
 
 @dataclass(eq=False, repr=False)
 class ChainEnsemble(Baseline):
-    """An ensemble of :class:`ClassifierChain`, each with an order of labels and a part of the
+    """An ensemble of :class:`ClassifierChain`, each with its own order of labels and subset of
     samples, from the `"Classifier Chains for Multi-label Classification"
-    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper, with mean scores in place of votes.
+    <https://doi.org/10.1007/s10994-011-5256-5>`_ paper, with mean scores instead of votes.
 
     Args:
         n_estimators (int, optional): The number of chains. (default: :obj:`10`)
@@ -279,17 +279,17 @@ class LabelTrees(Baseline):
     Trees for Extreme Multi-label Classification" <https://arxiv.org/abs/2009.11218>`_ paper, by
     :obj:`napkinxc`.
 
-    As of `FastXML <https://doi.org/10.1145/2623330.2623651>`_, which has no maintained package, the
-    cost grows with the logarithm of the number of labels. Nodes divide the labels, by clusters of
-    their samples.
+    The cost grows with the logarithm of the number of labels, as for `FastXML
+    <https://doi.org/10.1145/2623330.2623651>`_, which has no maintained package. Each node divides
+    its labels by clusters of their samples.
 
-    Unknown labels (NaN) count as absent, with a warning. The solver starts at random whatever the
-    seed, so that scores of two fits differ slightly.
+    Unknown labels (NaN) count as absent, with a warning. The solver ignores the seed, so scores of
+    two fits differ slightly.
 
     Args:
         n_estimators (int, optional): The number of trees. (default: :obj:`3`)
-        C (float, optional): The inverse strength of regularisation, by default that of
-            :obj:`napkinxc`. (default: :obj:`10.0`)
+        C (float, optional): The inverse strength of regularisation.
+            (default: :obj:`10.0`, as in :obj:`napkinxc`)
         random_state (int, optional): Seed of the clusters. (default: :obj:`0`)
         n_jobs (int, optional): Number of threads. (default: :obj:`1`)
 
@@ -311,7 +311,7 @@ class LabelTrees(Baseline):
             unknown = f"{(~observed).sum()} unknown labels (NaN)"
             warnings.warn(f"Label trees count {unknown} as absent", stacklevel=2)
         labels = [np.flatnonzero(row).tolist() for row in positive]
-        rows = sp.csr_matrix(x, dtype=np.float32)  # The package takes no integers.
+        rows = sp.csr_matrix(x, dtype=np.float32)  # The package does not support integers.
         self._trees = []
         for i in range(self.n_estimators):
             options = {"liblinear_c": self.C, "seed": self.random_state + i, "threads": self.n_jobs}

@@ -1,4 +1,4 @@
-"""ML-kNN: Bayesian counts of the labels of nearest neighbours."""
+"""ML-kNN: a Bayesian classifier by label counts of nearest neighbours."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, IntArray
 
 @dataclass(eq=False, repr=False)
 class MLkNN(Baseline):
-    r"""The classifier by nearest neighbours from the `"ML-KNN: A Lazy Learning Approach to
+    r"""The nearest-neighbour classifier from the `"ML-KNN: A Lazy Learning Approach to
     Multi-label Learning" <https://doi.org/10.1016/j.patcog.2006.12.019>`_ paper.
 
     .. math::
         p_i(\mathbf{x}) = \frac{P(y_i = 1) \, P(C_i \mid y_i = 1)}
         {\sum_{b \in \{0, 1\}} P(y_i = b) \, P(C_i \mid y_i = b)}
 
-    with :math:`C_i` the number of the :math:`k` nearest training samples that have label :math:`i`.
-    The probabilities are frequencies among training samples, smoothed by :math:`s`. Frequencies of
-    a label skip samples where it is unknown (NaN); neighbours where it is unknown count as without.
+    where :math:`C_i` counts the samples with label :math:`i` among the :math:`k` nearest training
+    samples. Probabilities are smoothed frequencies of training samples. Frequencies of a label skip
+    samples in which it is unknown (NaN). Neighbours with an unknown label count as negative.
 
     Args:
         n_neighbors (int, optional): Number of neighbours, as in the paper. (default: :obj:`10`)
@@ -69,7 +69,7 @@ class MLkNN(Baseline):
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
     def _neighbours_with(self, x: Features) -> IntArray:
-        """Returns the number of neighbours with each label; for :obj:`None` of training samples."""
+        """Returns the number of neighbours with each label; :obj:`None` means training samples."""
         counts = self._index.kneighbors_graph(x) @ self._y
         return np.asarray(counts.toarray().round(), dtype=np.int64)
 

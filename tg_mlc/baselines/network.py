@@ -1,4 +1,4 @@
-"""Multilayer perceptrons for all labels, which can respect a hierarchy."""
+"""Multilayer perceptrons for all labels, optionally coherent with a hierarchy."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray
 DEFAULT_GRID: tuple[tuple[int, float], ...] = ((500, 0.7), (1000, 0.7), (500, 0.5))
 _COUNTS = ("hidden", "epochs", "batch_size", "num_networks")
 _SETTINGS = (*_COUNTS, "dropout", "learning_rate", "random_state")
-_ROWS = 4096  # Per prediction.
+_ROWS = 4096  # Number of rows per forward pass.
 
 
 @dataclass(eq=False, repr=False)
 class NetworkBaseline(TunableBaseline):
     r"""A perceptron of two hidden layers for all labels together, trained by Adam with dropout.
 
-    With a hierarchy of labels, its scores are coherent in the loss, too, as in the `"Coherent
+    With a hierarchy of labels, scores are coherent in training and prediction, as in the `"Coherent
     Hierarchical Multi-Label Classification Networks" <https://arxiv.org/abs/2010.10151>`_ paper
-    (see :class:`~tg_mlc.nn.CoherentHead`), which takes batches of 4 and a learning rate of 0.0001.
+    (see :class:`~tg_mlc.nn.CoherentHead`). The paper uses batches of 4 and a learning rate of 1e-4.
 
     Args:
         hidden (int, optional): The size of hidden layers. (default: :obj:`500`)
@@ -48,8 +48,8 @@ class NetworkBaseline(TunableBaseline):
 
     Attributes:
         networks_ (list[torch.nn.Sequential]): The networks, after :meth:`fit`.
-        mean_, spread_ (torch.Tensor): The scale of inputs :math:`(F)`, after :meth:`fit`.
-        pairs_ (torch.Tensor): Ancestors and descendants :math:`(2, C)` of a hierarchy.
+        mean_, spread_ (torch.Tensor): Mean and deviation of inputs :math:`(F)`, after :meth:`fit`.
+        pairs_ (torch.Tensor): Pairs :math:`(2, C)` of ancestor and descendant in a hierarchy.
     """
 
     hidden: int = 500
@@ -76,8 +76,8 @@ class NetworkBaseline(TunableBaseline):
     def held_out_scores(
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
-        """Returns scores :math:`(N, L)` of training samples by networks without them, as
-        :meth:`Baseline.held_out_scores`. These networks together are the fitted baseline.
+        """Returns held-out scores :math:`(N, L)` of training samples, as
+        :meth:`Baseline.held_out_scores`. The fitted baseline averages the networks of all parts.
         """
         inputs, target = self._start(x, y)
         self.networks_, scores = [], np.full(target.shape, np.nan)
@@ -118,7 +118,7 @@ class NetworkBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes over a state from :meth:`state_dict`, which holds no label graph."""
+        """Loads a state from :meth:`state_dict`. The label graph is not restored."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
         self.mean_, self.spread_ = (torch.as_tensor(np.asarray(part)) for part in state["scale"])
@@ -139,7 +139,7 @@ class NetworkBaseline(TunableBaseline):
         return self
 
     def _start(self, x: Features, y: ArrayLike) -> tuple[Tensor, Tensor]:
-        """Returns inputs and targets, NaN for unknown."""
+        """Checks options, and returns inputs and targets (NaN for unknown)."""
         for name in _COUNTS:
             check_count(name, getattr(self, name))
         check_number("dropout", self.dropout, below=1.0)
@@ -208,6 +208,6 @@ class _NetworkModule(nn.Module):
 
 
 def _mean_logits(networks: Iterable[nn.Module], inputs: Tensor, pairs: Tensor | None) -> Tensor:
-    """Returns the mean logits :math:`(N, L)` of networks, coherent for pairs of a hierarchy."""
+    """Returns mean logits :math:`(N, L)` of networks, made coherent if there are pairs."""
     logits = torch.stack([network(inputs) for network in networks]).mean(dim=0)
     return logits if pairs is None else coherent(logits, pairs)

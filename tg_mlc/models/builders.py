@@ -1,4 +1,4 @@
-"""Builders of models: functions whose models can be built again without any sample."""
+"""Builders of models: functions that can build a model again without any sample."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BLUEPRINT, _ARGUMENTS = "_tg_mlc_blueprint", "_tg_mlc_arguments"
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Plain data that suffice to build a model again."""
+    """The plain data needed to build a model again."""
 
     builder: str  #: the name of the function
-    options: dict[str, Any]  #: its arguments except training samples and label graph
-    samples: dict[str, Any]  #: sizes and types of a sample's attributes, or nothing
+    options: dict[str, Any]  #: the arguments except training samples and label graph
+    samples: dict[str, Any]  #: sizes and types of a sample's attributes, or empty
 
     def build(self, label_graph: Data | None) -> nn.Module:
         """Builds the model with untrained weights. The random state does not change."""
@@ -40,11 +40,11 @@ class Blueprint:
 
 
 def builder(build: BuildT) -> BuildT:
-    """Registers a function that builds models, so that :func:`tg_mlc.load` finds it; or lets a
-    class of networks record the arguments of its constructor.
+    """Registers a function that builds models, so that :func:`tg_mlc.load` finds the function.
+    A decorated class of networks records the arguments of its constructor instead.
 
-    A function gets samples without labels to build a model again: content of training samples may
-    change only what a state dict holds.
+    To build a model again, the function gets a sample of zeros without labels. The content of
+    training samples may therefore change only entries of the state dict.
 
     .. code-block:: python
 
@@ -55,10 +55,10 @@ def builder(build: BuildT) -> BuildT:
             return MyModel(train.num_inputs, channels, label_graph)
 
     Args:
-        build (Callable): Makes a model of training samples, a label graph, and plain options.
+        build (Callable): Builds a model from training samples, a label graph, and plain options.
 
     Raises:
-        ValueError: If a builder of another module has this name.
+        ValueError: If a builder in another Python module has the same name.
     """
     signature = inspect.signature(build)
     if isinstance(build, type):
@@ -77,8 +77,8 @@ def builder(build: BuildT) -> BuildT:
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        facts = named_arguments(bound, 2), describe_samples(train)
-        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *facts)
+        description = named_arguments(bound, 2), describe_samples(train)
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *description)
         return model
 
     register("builder", recorded)
@@ -86,7 +86,7 @@ def builder(build: BuildT) -> BuildT:
 
 
 def rebuilt_by(build: Callable[..., nn.Module], model: nn.Module, options: dict[str, Any]) -> None:
-    """Records the registered function, of a label graph and options, that builds a model."""
+    """Records the registered function and the options that build a model for a label graph."""
     model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, options, {})
 
 
@@ -96,7 +96,7 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """Returns sizes and types of the first sample's attributes, and its kind, but no content."""
+    """Returns the kind of the samples, and sizes and types of the first sample's attributes."""
     names = constant_names(dataset)
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
@@ -108,7 +108,7 @@ def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
 
 
 def named_arguments(bound: inspect.BoundArguments, start: int = 0) -> dict[str, Any]:
-    """Returns the arguments by name, without the first ones."""
+    """Returns the arguments by name, without the first :obj:`start` ones."""
     options: dict[str, Any] = {}
     parameters = bound.signature.parameters
     for name in [name for name in list(parameters)[start:] if name in bound.arguments]:

@@ -1,4 +1,4 @@
-"""Factories of label message passing: LaMP with the recommended encoder of an input."""
+"""Factories that build LaMP with the recommended encoder for a kind of input."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def table_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for any kind of input with the encoder of that kind.
 
-    Its components are words, or :obj:`num_components` linear images of a vector. Labels take in an
-    attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers (see
-    :class:`~tg_mlc.stacking.StackingFeatures`), and pass them on. With :obj:`score_skip`, the model
-    starts from logits that are fitted to these scores (see
-    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`), and messages start with nothing
-    to add, unless the readout is tied.
+    The components are words, or :obj:`num_components` linear images of a vector. If samples have
+    an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers (see
+    :class:`~tg_mlc.stacking.StackingFeatures`), labels add these to their states. With
+    :obj:`score_skip`, the model starts from logits that are fitted to these scores (see
+    :meth:`~tg_mlc.nn.base_scores.SharedLogits.start_from_scores`). Unless the readout is tied, the
+    weight of the readout then starts at zero.
 
     Args:
-        train (MultiLabelDataset): The training samples, from whose labels the readout starts.
+        train (MultiLabelDataset): Training samples. Their label frequencies initialise the readout.
         label_graph (LabelGraph): The label graph.
         node_messages (bool, optional): Whether components send messages to each other, in
             :obj:`num_feature_layers` layers. (default: :obj:`False`)
@@ -68,17 +68,17 @@ def table_lamp(
         num_components (int, optional): Number of components of a vector. (default: :obj:`8`)
         input_dropout (float, optional): Dropout on words, or on the entries of a vector.
             (default: :obj:`0.2`)
-        frequency_strength (float, optional): The start of the readout's bias, between the mean
-            frequency (0) and that of every label (1). (default: :obj:`0.5`)
+        frequency_strength (float, optional): The initial bias of the readout, between the mean
+            frequency of labels (0) and the frequency of each label (1). (default: :obj:`0.5`)
         latent (bool, optional): Whether word embeddings of bags start from a latent semantic
-            analysis, and labels from their documents (see :func:`start_from_documents`).
+            analysis, and label embeddings from documents (see :func:`start_from_documents`).
             (default: :obj:`False`)
-        min_df (int, optional): Fewest training documents of a word that labels attend to.
+        min_df (int, optional): Smallest number of training documents of a word component.
             (default: :obj:`1`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If the samples are of no kind that has an encoder.
+        ValueError: If no encoder supports the kind of the samples.
     """
     options: EncoderOptions = {"num_components": num_components, "min_df": min_df}
     options["input_dropout"] = input_dropout
@@ -102,27 +102,27 @@ def molecule_lamp(
 ) -> LaMP:
     r"""Builds a :class:`~tg_mlc.models.LaMP` for molecules.
 
-    Its components are the atoms, and a few for each vector that :class:`~tg_mlc.inputs.Fingerprint`
-    or :class:`~tg_mlc.inputs.MoleculeDescriptors` added. The readout starts from frequencies.
+    The components are the atoms, and :obj:`num_components` for each vector that
+    :class:`~tg_mlc.inputs.Fingerprint` or :class:`~tg_mlc.inputs.MoleculeDescriptors` added.
 
-    With an attribute :obj:`base_scores` of samples, scores :math:`(L, C)` of other classifiers
-    relative to the frequency of every label, the model starts from constant logits that are fitted
-    to them, and messages start with nothing to add. Without it, vectors have a linear path, too.
+    If samples have an attribute :obj:`base_scores`, scores :math:`(L, C)` of other classifiers
+    relative to label frequencies, the model starts from logits that are fitted to these scores.
+    The fit stays fixed in training. Without base scores, the model adds a linear path for vectors.
 
     Args:
-        train, label_graph: As in :func:`table_lamp`; the training samples also scale descriptors.
+        train, label_graph: As in :func:`table_lamp`; scalers of vectors are fitted to samples.
         node_messages (bool, optional): Whether atoms send messages along their bonds.
             (default: :obj:`True`)
         channels, num_components (optional): As in :func:`table_lamp`.
             (default: :obj:`64` and :obj:`4`)
         vector_dropout (float, optional): Dropout on the entries of the vectors.
             (default: :obj:`0.5`)
-        vectors (Sequence, optional): The vectors to take, if samples have them. (default: all)
+        vectors (Sequence, optional): The vectors to use, if samples have them. (default: all)
         atoms (bool, optional): Whether atoms are components. (default: :obj:`True`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
 
     Raises:
-        ValueError: If there are neither atoms nor vectors.
+        ValueError: If :obj:`atoms` is :obj:`False` and samples have none of the vectors.
     """
     check_flag("node_messages", node_messages)
     encoders = vector_encoders(train, channels, num_components, vector_dropout, vectors)
@@ -137,7 +137,7 @@ def molecule_lamp(
     has_path = encoders and not has_scores
     model.linear_path = LinearPath(encoders, train.y.size(1)) if has_path else None
     if has_scores and model.score_skip is not None:
-        # The fit to these scores is final; only messages learn.
+        # The fit to base scores is final; training changes only other parameters.
         model.score_skip.requires_grad_(False)
     return model
 
@@ -149,7 +149,7 @@ def vector_encoders(
     dropout: float = 0.5,
     keys: Sequence[str] = VECTORS,
 ) -> list[VectorEncoder]:
-    """Returns an encoder, with a fitted scaler, for each vector of the training samples."""
+    """Returns one encoder with a fitted scaler for each vector of the training samples."""
     encoders = []
     for key in [key for key in keys if key in train[0]]:
         x = train.rows(key)
@@ -169,7 +169,7 @@ def dna_lamp(
     pool: int = 4,
     **kwargs: Any,
 ) -> LaMP:
-    r"""Builds a :class:`~tg_mlc.models.LaMP` for DNA with a convolution.
+    r"""Builds a :class:`~tg_mlc.models.LaMP` with a convolution as encoder for DNA.
 
     Args:
         train, label_graph: As in :func:`table_lamp`.
@@ -212,8 +212,8 @@ def compose(
     latent: bool = False,
     **kwargs: Any,
 ) -> LaMP:
-    """Builds a LaMP that starts from statistics of training samples: label frequencies, base scores
-    if any, and with :obj:`latent` documents. Samples without known labels only give sizes.
+    """Builds a LaMP that starts from label frequencies, from base scores if samples have any, and
+    with :obj:`latent` from documents. Samples without known labels determine only sizes.
     """
     check_flag("node_messages", node_messages)
     has_scores, is_known = "base_scores" in train[0], not train.y.isnan().all()
@@ -227,7 +227,7 @@ def compose(
     if model.score_skip is not None and key in train[0] and is_known:
         bias = cast(Tensor, model.readout.bias)
         model.score_skip.start_from_scores(train.rows(key), train.y, bias)
-        # Messages start with nothing to add to the base scores.
+        # Label states add nothing to the fitted logits at first.
         if not model.readout.tied:
             nn.init.zeros_(model.readout.weight)
     if latent and isinstance(encoder, BagEncoder) and is_known:
@@ -237,8 +237,8 @@ def compose(
 
 @torch.no_grad()
 def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> None:
-    r"""Starts words as :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`, labels from the
-    differences of their documents, and keys as queries.
+    r"""Initialises words by :meth:`~tg_mlc.nn.encoders.BagEncoder.start_from_documents`, labels by
+    the mean of their documents minus the overall mean, and key weights by query weights.
 
     .. math::
         \mathbf{W}^y_i = \sqrt{d} \,
@@ -248,8 +248,8 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
 
     with the embeddings :math:`\mathbf{E}` of the words, the mean :math:`\bar{\mathbf{x}}_i` of the
     documents with label :math:`i`, and the mean of all documents. Labels thus attend first to the
-    words of their documents, which rare labels would hardly find. Labels without documents, and all
-    labels of a tied readout, keep their start.
+    words of their documents, which rare labels would hardly learn. Labels without documents, and
+    all labels of a tied readout, keep their initial embeddings.
     """
     encoder = cast(BagEncoder, model.encoder)
     encoder.start_from_documents(documents)

@@ -56,12 +56,12 @@ class LaMP(nn.Module):
         \mathbf{u} = \textrm{LMP}(\mathbf{W}^y, \mathbf{z}), \qquad
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    Assign :attr:`linear_path` a module that maps a batch to logits to add, *e.g.*
-    :class:`~tg_mlc.nn.encoders.LinearPath`, or :attr:`readout` another
-    :class:`~tg_mlc.nn.LabelHead`, *e.g.* one without bias.
+    Set :attr:`linear_path` to a module that maps a batch to additional logits, *e.g.*
+    :class:`~tg_mlc.nn.encoders.LinearPath`. Set :attr:`readout` to another
+    :class:`~tg_mlc.nn.LabelHead`, *e.g.* a head without bias.
 
     Args:
-        encoder (torch.nn.Module): Turns a batch into components of :obj:`channels` channels, *e.g.*
+        encoder (torch.nn.Module): Maps a batch to components of :obj:`channels` channels, *e.g.*
             :class:`~tg_mlc.nn.encoders.MoleculeEncoder`.
         label_graph (LabelGraph): The label graph.
         num_steps (int, optional): Number of label message passing steps :math:`T`.
@@ -72,25 +72,25 @@ class LaMP(nn.Module):
             as in the paper (see :class:`~tg_mlc.nn.LabelHead`). (default: :obj:`False`)
         base_scores (torch.nn.Module, optional): Maps a batch to scores :math:`(B, L)` or
             :math:`(B, L, C)` of other classifiers, *e.g.*
-            :class:`~tg_mlc.nn.base_scores.BaseScores`. Labels take in their scores before they
-            attend to each other; with :obj:`score_skip`, final logits do, too.
+            :class:`~tg_mlc.nn.base_scores.BaseScores`. Encoded scores are added to label states
+            before labels attend to each other; :obj:`score_skip` also adds scores to logits.
             (default: :obj:`None`)
-        given_labels (bool, optional): If set to :obj:`True`, takes known labels, the attribute
-            :obj:`given` of a batch (see :class:`~tg_mlc.nn.GivenLabels`), which reach other labels
-            along the label graph; train it with :obj:`max_given` of an
+        given_labels (bool, optional): If set to :obj:`True`, the model reads known labels from the
+            attribute :obj:`given` of a batch (see :class:`~tg_mlc.nn.GivenLabels`). They change
+            other labels along the label graph. Train the model with :obj:`max_given` of an
             :class:`~tg_mlc.training.Objective`. (default: :obj:`False`)
         label_messages, label_kwargs (optional): As in :class:`~tg_mlc.nn.LabelMessagePassing`.
         feature_kwargs (dict, optional): Options of the feature message passing blocks that differ
             from :obj:`block`. (default: :obj:`None`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`), with
-            :obj:`dropout` 0.1; the paper takes 0.2 on Reuters, Bibtex and SIDER.
+            :obj:`dropout` 0.1; the paper uses 0.2 on Reuters, Bibtex and SIDER.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
         - **output:** logits :math:`(B, L)`
 
     Raises:
-        ValueError: If :obj:`encoder` is no encoder, or :obj:`num_feature_layers` is negative.
+        ValueError: If :obj:`encoder` is not an encoder, or :obj:`num_feature_layers` is negative.
     """
 
     linear_path: nn.Module | None
@@ -153,8 +153,8 @@ class LaMP(nn.Module):
 
         Args:
             data (Data): One sample or a batch of samples, as :obj:`encoder` takes them.
-            shortlist (Shortlist, optional): The labels of each sample whose logits :math:`(M)` are
-                computed, without :attr:`linear_path`. (default: :obj:`None`, all labels)
+            shortlist (Shortlist, optional): The labels of each sample to compute logits :math:`(M)`
+                for; allowed without :attr:`linear_path`. (default: :obj:`None`, all labels)
             return_intermediate (bool, optional): Whether to return a :class:`LaMPOutput`, with the
                 readout of every intermediate state. (default: :obj:`False`)
             return_attention_weights (bool, optional): Whether to return a :class:`LaMPOutput`, with
@@ -168,7 +168,7 @@ class LaMP(nn.Module):
             if self.linear_path is not None or returns_steps:
                 expected = "Expected no linear path and only logits with 'shortlist'"
                 raise ValueError(f"{expected} (got others)")
-            # Shortlisted labels of all samples are labels of a single sample.
+            # The shortlists of all samples are concatenated as labels of a single sample.
             label = shortlist.label
             scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)
             given = None if given is None else shortlist.pick(given).unsqueeze(0)

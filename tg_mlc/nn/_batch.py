@@ -1,4 +1,4 @@
-"""Assignment of rows to samples, in the forms that modules take."""
+"""Conversions between formats that assign rows to samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def to_ptr(
     batch_size: int | None,
     max_num_nodes: int | None = None,
 ) -> Tensor:
-    """Pointers to where the rows of every sample begin and end, from ``batch`` or ``ptr``."""
+    """Returns the bounds of each sample's rows, given ``batch``, ``ptr`` or neither."""
     if batch is not None and ptr is not None:
         raise ValueError("Expected either 'batch' or 'ptr' (got both)")
     if batch is not None:
@@ -41,7 +41,7 @@ def to_ptr(
 
 
 def to_dense(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of every sample in :obj:`[B, m, *]`, padded with zeros, and a mask of the rows."""
+    """Returns rows as :obj:`[B, m, *]`, padded with zeros, and a mask without the padding."""
     batch, size = ptr2index(ptr, output_size=x.size(0)), max(longest(ptr), 1)
     dense: tuple[Tensor, Tensor]
     dense = to_dense_batch(x, batch, max_num_nodes=size, batch_size=ptr.numel() - 1)
@@ -49,7 +49,7 @@ def to_dense(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_components(x: Any) -> None:
-    """Raises unless :obj:`x` is a matrix of states, a row for each component."""
+    """Raises unless :obj:`x` is a matrix with one row per component."""
     if not isinstance(x, Tensor):
         cure = "; pass a batch as its 'x' and its 'batch'" if hasattr(x, "x") else ""
         raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){cure}")
@@ -58,7 +58,7 @@ def check_components(x: Any) -> None:
 
 
 def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
-    """Checks the sample of every row, which has to ascend, and returns the number of samples."""
+    """Checks that sample indices of rows ascend, and returns the number of samples."""
     if not isinstance(batch, Tensor) or batch.dtype != torch.long:
         got = batch.dtype if isinstance(batch, Tensor) else type(batch).__name__
         raise TypeError(f"Expected 'batch' to be a tensor of torch.long (got {got})")
@@ -68,7 +68,7 @@ def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:
         raise ValueError("Expected 'batch_size' beside an empty 'batch' (got None)")
     if num_rows == 0:
         return int(batch_size or 0)
-    # All values are read at once, because each reading waits for the device.
+    # Read all values at once, because each transfer waits for the device.
     first, last, falls = torch.stack([batch[0], batch[-1], (batch.diff() < 0).any()]).tolist()
     if first < 0 or falls:
         expected = "'batch' in ascending order from 0, as a PyG Batch has it"

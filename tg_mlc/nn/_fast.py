@@ -1,13 +1,13 @@
-r"""The fast ways of an attention block, which :mod:`tg_mlc.nn._plan` chooses.
+r"""Fast implementations of steps of an attention block, which :mod:`tg_mlc.nn._plan` chooses.
 
-Projections by oneDNN, which is the faster library on some processors.
+Projections use oneDNN on processors where it is faster.
 
 Residual branches, :math:`\textrm{norm}(\mathbf{r} +
-\textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models, the steps between the matrix
-products take as long as the products, because states do not fit a cache. All steps are therefore
-taken for some rows at a time.
+\textrm{dropout}(\textrm{layers}(\mathbf{x})))`: in narrow models, the steps between matrix
+products take as long as the products, because states do not fit into a cache. A few rows at a time
+therefore go through all steps.
 
-Attention of many queries to few keys, with the projections of queries and messages folded into keys
+In attention of many queries to few keys, projections of queries and messages are folded into keys
 and values:
 
 .. math::
@@ -16,8 +16,8 @@ and values:
     \mathbf{W}^{c,k} \sum_j \alpha^k_{ij} \mathbf{v}^k_j
     = \sum_j \alpha^k_{ij} \mathbf{W}^{c,k} \mathbf{v}^k_j
 
-The scores of all heads are then one product, and so are their messages. If all samples share the
-states, queries are projected once, which costs less than folding.
+The scores of all heads are then a single product, and so are the messages. If all samples share
+states, queries are projected once instead, which costs less than folding.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from tg_mlc.ops.runtime import is_exporting, is_legacy_batchedtensor, onednn_lin
 
 
 def projected(x: Tensor, layer: nn.Module, by_onednn: bool) -> Tensor:
-    """Applies a linear layer, by oneDNN if so planned."""
+    """Applies a linear layer, with oneDNN if planned."""
     if by_onednn:
         return cast(Tensor, cast(Any, _Projection).apply(x, layer.weight, layer.bias))
     return cast(Tensor, layer(x))
 
 
 class _Projection(torch.autograd.Function):
-    """A linear map by oneDNN, whose gradients are as large products as its output."""
+    """A linear map by oneDNN. Its gradients also use oneDNN."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -68,7 +68,7 @@ class _Projection(torch.autograd.Function):
 def normalised_branch(
     residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, fuses: bool
 ) -> Tensor:
-    """Computes ``norm(residual + dropout(layers(x)))``; rows of the residual may repeat."""
+    """Returns ``norm(residual + dropout(layers(x)))``; rows of the residual repeat if fewer."""
     if not fuses:
         return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
     linears = linears_of(layers)
@@ -81,17 +81,17 @@ def normalised_branch(
 
 
 def any_number(size: int) -> bool:
-    """Tells whether an export leaves a size open: broadcasting would ask whether it is 1."""
+    """Tells whether a size is symbolic in an export. Broadcasting would then fix the size."""
     return is_exporting() and isinstance(size, torch.SymInt)
 
 
 def repeat_rows(x: Tensor, num_rows: int) -> Tensor:
-    """Repeats all rows in order, up to a number of rows that may be left open."""
+    """Repeats all rows in order, up to a number of rows that may be symbolic."""
     return x[torch.arange(num_rows, device=x.device) % x.size(0)]
 
 
 def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
-    """Adds a residual, whose rows repeat if they are fewer."""
+    """Adds a residual. Its rows repeat if it has fewer."""
     if any_number(x.size(0)) and not any_number(residual.size(0)):
         return repeat_rows(residual, x.size(0)) + x
     if residual.shape == x.shape:
@@ -100,7 +100,7 @@ def add_repeated(residual: Tensor, x: Tensor) -> Tensor:
 
 
 class _Branch(torch.autograd.Function):
-    """A residual branch, some rows at a time, forward and backward."""
+    """A residual branch that is computed a few rows at a time in both passes."""
 
     @staticmethod
     def forward(ctx: Any, residual: Tensor, x: Tensor, *rest: Any) -> Tensor:
@@ -134,7 +134,7 @@ class _Branch(torch.autograd.Function):
 def _differentiable_gradients(
     grad: Tensor, tensors: tuple[Tensor | None, ...], eps: float, p: float, seed: int
 ) -> list[Tensor | None]:
-    """Computes gradients by PyTorch's operators, with the same entries dropped."""
+    """Computes gradients with PyTorch's operators and the same dropped entries."""
     aliases: Any = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
     residual, x, first, first_bias, last, last_bias, weight, bias = aliases
     hidden = x if first is None else F.relu(F.linear(x, first, first_bias))
@@ -158,12 +158,12 @@ def folded_attention(
     dropout_p: float,
     num_copies: int,
 ) -> Tensor:
-    """Computes messages as ``out`` projects them, ``[num_queries, d]``, from unprojected states."""
+    """Returns messages after the projection ``out``, ``[num_queries, d]``, from query states."""
     channels, heads, num_keys = out.weight.size(0), value.size(1), max(pattern.max_keys, 1)
     key, absent = key * scale, None
     if pattern.num_samples * num_keys != pattern.num_keys:
-        # The keys that are padding, [B, 1, S]. A sample without keys attends to one of them, whose
-        # value is zero, so that it yields zeros and never NaN.
+        # The mask of padding keys, [B, 1, S]. A sample without keys attends to one padding key with
+        # value zero, and thus gives zeros, not NaN.
         absent = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
     if num_copies != 1:
         queries = query(states).view(states.size(0), *key.shape[1:])
@@ -174,7 +174,7 @@ def folded_attention(
         states = states.view(pattern.num_samples, pattern.max_queries, states.size(1))
         if query.bias is None and absent is None:
             score = torch.bmm(states, keys.mT)
-        else:  # offsets hold the scores of a bias, and of keys that are padding
+        else:  # The offset contains scores of the bias, and -inf for padding keys.
             offset = key.new_zeros(pattern.num_samples, heads, num_keys)
             if query.bias is not None:
                 scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)

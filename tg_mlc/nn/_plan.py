@@ -1,4 +1,4 @@
-"""The plan of an attention block: which ways it takes for a call, once for each shape of call."""
+"""Plans of attention blocks: choices of implementations, made once for each shape of call."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tg_mlc.ops.runtime import (
     prefers_onednn,
 )
 
-#: Where a block normalises: after each residual, or before each half of the block.
+#: Position of normalisations: after each residual, or before each half of the block.
 Norm = Literal["post", "pre"]
-#: The most plans that a block caches: each ragged batch has a shape of its own.
+#: Largest number of cached plans of a block: ragged batches all differ in shape.
 MAX_PLANS = 64
 #: Size of a residual branch above which the fused kernel is faster without gradients. On one core
 #: of an EPYC with 64 channels, 27 rows take 97 us fused and 37 us step by step, 4,096 rows 2.2 and
@@ -39,11 +39,11 @@ _NO_EDGES = torch.empty(2, 0, dtype=torch.long, device="cpu")
 
 @dataclass(frozen=True)
 class Plan:
-    """The ways that a block takes for a call, and why."""
+    """The implementations that a block uses for a call, and the reasons."""
 
     way: Literal["operator", "folded", "messages", "none"]  #: how messages are computed, if at all
     backend: str | None  #: the operator's backend
-    onednn: tuple[str, ...]  #: projections by oneDNN
+    onednn: tuple[str, ...]  #: names of projections that use oneDNN
     fused: tuple[bool, bool]  #: whether the residual branches of attention and MLP are fused
     reasons: tuple[str, ...]
 
@@ -59,11 +59,11 @@ def plan(
     num_copies: int = 1,
     return_weights: bool = False,
 ) -> Plan:
-    """Returns the plan of an :class:`AttentionConv` for target states (normalised, if the block
-    does that first), source states and edges; without edges, of the steps around the attention.
+    """Returns the plan of an :class:`AttentionConv` for target states (already normalised
+    if ``norm="pre"``), source states and edges. Without edges, only other steps are planned.
 
-    Plans are cached by what they depend on: sizes, types, devices, modes, the backends that were
-    set, and modules with their hooks. A compiler traces the decisions instead.
+    The cache key contains everything that a plan depends on: sizes, types, devices, modes, forced
+    backends, and modules with hooks. A compiler traces the decisions instead.
     """
     if torch.compiler.is_compiling() or in_forward_mode() or in_transform():
         return _decide(conv, states, source, edges, num_copies, return_weights)
@@ -92,21 +92,21 @@ def plan(
 
 
 def _signature(conv: Any, edges: Adj | Pattern | None, return_weights: bool) -> tuple[Any, ...]:
-    """The properties of the edges that a plan depends on."""
+    """Returns the properties of edges that a plan depends on."""
     if isinstance(edges, Blocks):
         sizes = (edges.num_queries, edges.num_keys, edges.num_samples)
         return *sizes, edges.max_queries, edges.max_keys, edges.num_edges
     if isinstance(edges, Shared):
         return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
     if isinstance(edges, Edges):
-        # Repeated pairs take long to find, and matter only to backends that were set.
+        # Repeated pairs are slow to find, and matter only if a backend is forced.
         chosen = conv.backend != "auto" or registry.forced()
         return edges.num_queries, edges.num_keys, edges.is_multigraph if chosen else None
     return () if edges is None else (_is_adjacency(edges), return_weights or conv.needs_messages())
 
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
-    """The properties of a module that a plan depends on."""
+    """Returns the properties of a module that a plan depends on."""
     types = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
     plain = next((t for t in types if is_plain(module, t)), None)
     weights = [module._parameters.get(name) for name in ("weight", "bias")]
@@ -158,7 +158,7 @@ def _way(
     num_copies: int,
     return_weights: bool,
 ) -> tuple[str, str | None, list[str]]:
-    """How messages are computed, by which backend, and why."""
+    """Returns how messages are computed, the backend, and reasons."""
     num_queries, num_keys = states.size(0) * num_copies, source.size(0)
     pattern = edges
     if not isinstance(edges, Pattern):
@@ -169,7 +169,7 @@ def _way(
             reason = "along a list of edges; a Pattern or an adjacency is faster"
         if reason is not None:
             return "messages", None, [f"messages one by one, {reason}"]
-        # The choice of a backend does not depend on which edges there are.
+        # The choice of a backend depends on numbers of nodes here, not on edges.
         pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)
     assert isinstance(pattern, Pattern)
     if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
@@ -190,7 +190,7 @@ def _way(
     modes = not compiling and in_forward_mode(), not compiling and in_transform()
     shape = CallShape(pattern, device, dtype, *sizes, p, False, return_weights, *modes)
     backend, reason = registry.choose(shape, conv.backend)
-    # The pattern's name holds sizes, which may be symbolic while a model is compiled.
+    # The name of the pattern contains sizes, which may be symbolic in compilation.
     kind = type(pattern).__name__ if compiling else str(pattern)
     return "operator", backend.name, [f"the operator by {backend.name}: {kind} {reason}", *reasons]
 
@@ -198,7 +198,7 @@ def _way(
 def _not_folded(
     conv: Any, states: Tensor, pattern: Blocks, num_copies: int, return_weights: bool
 ) -> str | None:
-    """Why the projections of queries and messages are not folded into keys and values, if so."""
+    """Returns why projections are not folded into keys and values; :obj:`None` if they are."""
     lin_query, lin_out, heads = conv.lin_query, conv.lin_out, conv.heads
     if return_weights or conv.backend != "auto" or registry.forced():
         return "weights are returned or a backend is set"
@@ -215,12 +215,12 @@ def _not_folded(
 
 
 def _is_adjacency(edges: Adj) -> bool:
-    """Tells whether PyG passes over single messages along such edges."""
+    """Tells whether PyG avoids single messages along such edges."""
     return edges.is_sorted_by_col if isinstance(edges, EdgeIndex) else bool(is_sparse(edges))
 
 
 def no_kernels(x: Tensor) -> str | None:
-    """Says why kernels in single precision with one derivative cannot take a tensor, if so."""
+    """Returns why fast kernels cannot process a tensor; :obj:`None` if they can."""
     if torch.compiler.is_compiling():
         return "the model is compiled"
     single = x.device.type == "cpu" and x.dtype == torch.float32
@@ -232,14 +232,14 @@ def no_kernels(x: Tensor) -> str | None:
 
 
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
-    """Tells whether oneDNN projects faster than the layer, and no hook has to see the call."""
+    """Tells whether oneDNN is faster than a layer, and the layer has no hooks."""
     if not is_plain(layer, Linear) or is_lazy(weight := cast(Tensor, layer.weight)):
         return False
     return prefers_onednn(num_rows, weight) and _is_single(layer)
 
 
 def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
-    """Says why a residual branch is computed step by step, if so."""
+    """Returns why a residual branch is not fused; :obj:`None` if it is."""
     problem: str | None = numba_problem()
     linears = linears_of(layers)
     if problem is not None or not linears or not is_plain(norm, nn.LayerNorm):
@@ -257,7 +257,7 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:
-    """Returns a linear layer, or two with a ReLU between, unless they are other or have hooks."""
+    """Returns one linear layer, or two around a ReLU; nothing for other modules or with hooks."""
     modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
     kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
     fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))

@@ -1,4 +1,4 @@
-"""Attention block that all papers of the family share, and its options."""
+"""The attention block of label message passing and related networks, and its options."""
 
 from __future__ import annotations
 
@@ -59,23 +59,23 @@ class AttentionConv(MessagePassing):
     \mathbf{W}^{u,k} \mathbf{v}_j \big)` and a layer normalisation after each residual (or, with
     :obj:`norm="pre"`, before each block).
 
-    Along an :obj:`edge_index` it passes messages the PyG way, with all of PyG's hooks. Along a
+    With an :obj:`edge_index`, the block passes PyG messages, with all of PyG's hooks. With a
     :class:`~tg_mlc.ops.Pattern`, it calls :func:`~tg_mlc.ops.graph_attention`, which makes no
-    single messages; so does an adjacency (a :class:`~torch_geometric.EdgeIndex` sorted by column or
-    a sparse matrix), unless hooks, an explainer, edge features, another :obj:`flow` or the request
-    for attention weights need them. :meth:`explain_choice` says what the last call did, and why.
+    single messages. With an adjacency (a sparse matrix, or a :class:`~torch_geometric.EdgeIndex`
+    sorted by column), it makes messages only for hooks, explainers, edge features, another
+    :obj:`flow` or requested weights. :meth:`explain_choice` describes the last call, with reasons.
 
     Args:
-        channels (int or tuple): Size :math:`d` of a state, or the sizes of source and target
-            states. The source's may be :obj:`-1`, taken from the first input.
+        channels (int or tuple): Size :math:`d` of a state, or sizes of source and target states.
+            The source size may be :obj:`-1`, to infer it from the first input.
         heads (int, optional): Number of heads :math:`K`, a divisor of :math:`d` unless
             :obj:`head_channels` is given. (default: :obj:`4`)
         mlp_channels (int, optional): Hidden size, by default :math:`d`. (default: :obj:`None`)
         dropout (float, optional): Dropout after attention and MLP. (default: :obj:`0.0`)
         attention_dropout (float, optional): Dropout on attention weights, by default
             :obj:`dropout`. (default: :obj:`None`)
-        norm (str, optional): :obj:`"post"` or :obj:`"pre"`, for which source states must be
-            normalised already. (default: :obj:`"post"`)
+        norm (str, optional): :obj:`"post"` or :obj:`"pre"`. With :obj:`"pre"`, separate source
+            states must already be normalised. (default: :obj:`"post"`)
         bias (bool, optional): If :obj:`True`, projections have a bias. (default: :obj:`False`)
         scale (float, optional): The factor :math:`s`, by default :math:`1 / \sqrt{d / K}` as in the
             authors' code; the paper writes :math:`1 / \sqrt{d}`. (default: :obj:`None`)
@@ -86,8 +86,8 @@ class AttentionConv(MessagePassing):
             inputs and recomputes the rest in the backward pass (`"Training Deep Nets with Sublinear
             Memory Cost" <https://arxiv.org/abs/1604.06174>`_). (default: :obj:`False`)
         backend (str, optional): The backend of the operator. (default: :obj:`"auto"`)
-        edge_dim (int, optional): Size of edge features, added to keys and values after a
-            projection. (default: :obj:`None`)
+        edge_dim (int, optional): Size of edge features. Their projection is added to keys and
+            values. (default: :obj:`None`)
         **kwargs (optional): Additional arguments of :class:`torch_geometric.nn.MessagePassing`.
 
     Shapes:
@@ -96,17 +96,17 @@ class AttentionConv(MessagePassing):
         - **output:** node states :math:`(N, d)` or :math:`(N_t, d)`
 
     Raises:
-        TypeError: If :obj:`channels` is no size, an option is unknown, or states differ in dtype.
-        ValueError: If an option is out of range, :obj:`heads` does not divide :math:`d`, values
-            have another size than keys beside :obj:`edge_dim`, or states are of another size.
+        TypeError: If :obj:`channels` is not a size, an option is unknown, or dtypes differ.
+        ValueError: If an option is out of range, :obj:`heads` does not divide :math:`d`, sizes of
+            values and keys differ although :obj:`edge_dim` is set, or states have another size.
     """
 
     SUPPORTS_FUSED_EDGE_INDEX: Final[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # PyG replaces 'propagate' of a class by a compiled one, which ignores the masks of
-        # explainers. A subclass must not inherit it.
+        # PyG replaces 'propagate' of a class by a generated function that ignores the masks of
+        # explainers. A subclass must not inherit this function.
         if "propagate" not in cls.__dict__:
             cls.propagate = MessagePassing.propagate
 
@@ -197,16 +197,16 @@ class AttentionConv(MessagePassing):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor or tuple): The node states, or those of sources and targets.
+            x (torch.Tensor or tuple): The node states, or source states and target states.
             edge_index (torch.Tensor, SparseTensor or Pattern): The edges, from sources to targets.
             edge_attr (torch.Tensor, optional): The edge features. (default: :obj:`None`)
-            num_copies (int, optional): Number of samples that share the target states, which are
-                projected once. (default: :obj:`1`)
+            num_copies (int, optional): Number of samples that share the target states. Shared
+                states are projected once. (default: :obj:`1`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns
                 :obj:`(out, (edge_index, attention_weights))`. (default: :obj:`None`)
         """
         trains = self.training and torch.is_grad_enabled() and not torch.compiler.is_compiling()
-        # Lazy layers draw weights in their first call only, which would change later dropout.
+        # Lazy layers draw weights in the first call only: dropout would differ in a recomputation.
         arguments = (x, edge_index, edge_attr, num_copies, bool(return_attention_weights))
         recomputes = self.checkpointing and trains and not return_attention_weights
         if recomputes and not any(map(is_lazy, self.parameters())):
@@ -237,7 +237,7 @@ class AttentionConv(MessagePassing):
         return out, (edge_index, weights)
 
     def explain_choice(self) -> str:
-        r"""Says which ways the last uncompiled call took, and why, one line for each choice.
+        r"""Returns the choices of the last uncompiled call and their reasons, one line per choice.
 
         .. code-block:: python
 
@@ -252,12 +252,12 @@ class AttentionConv(MessagePassing):
         return str(self._last_plan)
 
     def project(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The keys and values of source states for :meth:`attend`."""
+        r"""Returns keys and values of source states for :meth:`attend`."""
         onednn = plan(self, source, source).onednn
         return self._project(source, "lin_key", onednn), self._project(source, "lin_value", onednn)
 
     def attend(self, x: Tensor, key: Tensor, value: Tensor, mask: OptTensor = None) -> Tensor:
-        r"""The block for targets in groups of one size, and keys and values from :meth:`project`.
+        r"""Applies the block to groups of equally many targets, with keys and values of each group.
 
         Args:
             x (torch.Tensor): The target states :math:`(G \cdot n, d)`.
@@ -276,7 +276,7 @@ class AttentionConv(MessagePassing):
         return self._update(x, message.transpose(1, 2).reshape(x.size(0), -1), planned)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        r"""The second half of the block: the MLP, its residual and normalisation."""
+        r"""Applies the second half of the block: MLP, residual and normalisation."""
         unable = no_kernels(x) or not_fused(x.size(0), self.mlp, self.mlp_norm)
         return self._feed_forward(x, unable is None)
 
@@ -298,7 +298,7 @@ class AttentionConv(MessagePassing):
         num_copies: int,
         return_weights: bool,
     ) -> tuple[Tensor, Any, Plan]:
-        """The message to every target, the weights if requested, and the plan of the block."""
+        """Returns the message to every target, requested weights, and the plan of the block."""
         planned = plan(self, states, source, edge_index, num_copies, return_weights)
         key = self._project(source, "lin_key", planned.onednn)
         value = self._project(source, "lin_value", planned.onednn)
@@ -337,7 +337,7 @@ class AttentionConv(MessagePassing):
         return x.view(x.size(0), self.heads, x.size(1) // self.heads)
 
     def _edge_attr(self, edge_index: Adj | Pattern, edge_attr: OptTensor) -> OptTensor:
-        """The edge features, which a SparseTensor may hold as its values."""
+        """Returns the edge features, which may be the values of a SparseTensor."""
         if edge_attr is None and self.lin_edge is not None and isinstance(edge_index, SparseTensor):
             edge_attr = edge_index.storage.value()
         if (self.lin_edge is None) != (edge_attr is None):
@@ -351,13 +351,13 @@ class AttentionConv(MessagePassing):
 
     @property
     def explain(self) -> bool | None:
-        """Tells whether an explainer looks at the messages, set by PyG."""
+        """Tells whether an explainer masks the messages. PyG sets this attribute."""
         return cast("bool | None", self._explain)
 
     @explain.setter
     def explain(self, explain: bool | None) -> None:
         MessagePassing.explain.fset(self, explain)
-        # A subclass's 'propagate' calls its parent's, which ignores masks if it is compiled.
+        # Use PyG's original 'propagate' in parents: the generated function ignores masks.
         for parent in type(self).__mro__[1:] if explain else ():
             if "_orig_propagate" in vars(parent):
                 cast(Any, parent).propagate = vars(parent)["_orig_propagate"]
@@ -374,9 +374,9 @@ class AttentionConv(MessagePassing):
     def message_and_aggregate(
         self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor
     ) -> Tensor:
-        """The sum of all messages to each target, without a single one of them."""
+        """Returns the sum of messages to each target, without computing single messages."""
         num_queries, num_keys = query.size(0), key.size(0)
-        # Edges that are sorted already need not be sorted again; a compiler sees only their list.
+        # Reuse the order of sorted edges. A compiler sees only the list of edges.
         if torch.compiler.is_compiling() or not isinstance(edge_index, EdgeIndex | SparseTensor):
             pattern = Edges(to_list(edge_index), num_queries, num_keys)
         else:
@@ -398,8 +398,8 @@ class AttentionConv(MessagePassing):
         ptr: OptTensor,
         size_i: int | None,
     ) -> Tensor:
-        """The messages along all edges, weighed by attention."""
-        # PyG passes the values of a sparse adjacency, even if they are no edge features.
+        """Returns the messages along all edges, weighted by attention."""
+        # PyG passes values of a sparse adjacency even if these are not edge features.
         if self.lin_edge is not None:
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         alpha = softmax((query_i * key_j).sum(dim=-1) * self.scale, index, ptr, size_i)
@@ -416,14 +416,14 @@ class AttentionConv(MessagePassing):
 def check_options(
     given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__
 ) -> None:
-    """Raises a TypeError that names unknown options, and the known ones."""
+    """Raises TypeError if options are unknown. The message lists known options."""
     if unknown := ", ".join(sorted(set(given) - set(known))):
         expected = f"options of a block among {', '.join(sorted(known))}"
         raise TypeError(f"Expected {expected} (got {unknown})")
 
 
 def pair_of(channels: Any) -> tuple[int, int]:
-    """The sizes of source and target states."""
+    """Returns the sizes of source and target states."""
     is_pair = isinstance(channels, tuple | list) and len(channels) == 2
     source, target = channels if is_pair else (channels, channels)
     if not isinstance(source, int) or not isinstance(target, int):

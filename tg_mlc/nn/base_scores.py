@@ -1,4 +1,4 @@
-"""Base scores: scores of other classifiers, which labels take in."""
+"""Base scores: scores of other classifiers as inputs of label states and logits."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-#: With these limits, a fit of some fifty parameters takes some seconds.
+#: Limits of the fit of :meth:`SharedLogits.start_from_scores`, which then takes seconds.
 MAX_PAIRS = 2**18
 MAX_ITERATIONS = 60
-#: Number of steps, sigmoids of a score.
+#: Number of sigmoid steps per score.
 NUM_STEPS = 8
 
 
 class BaseScores(nn.Module):
     r"""Scores of other classifiers in samples (see :class:`~tg_mlc.stacking.StackingFeatures`).
 
-    Classifiers are too sure of their training samples, which need held-out scores, *e.g.* by
+    Classifiers are overconfident on their training samples. These need held-out scores, *e.g.* from
     :meth:`~tg_mlc.baselines.Baseline.held_out_scores`.
 
     Args:
         num_scores (int, optional): The number of classifiers :math:`C`. (default: :obj:`1`)
         key (str, optional): The attribute with the scores. (default: :obj:`"base_scores"`)
         score_skip (bool, optional): If set to :obj:`True`, models add
-            :class:`~tg_mlc.nn.base_scores.SharedLogits` of them to their logits.
+            :class:`~tg_mlc.nn.base_scores.SharedLogits` of these scores to logits.
             (default: :obj:`False`)
 
     Shapes:
@@ -34,7 +34,7 @@ class BaseScores(nn.Module):
         - **output:** these scores
 
     Raises:
-        ValueError: On use, if the batch has no scores.
+        ValueError: In :meth:`forward`, if the batch has no scores.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class BaseScores(nn.Module):
 
 
 class ScoreEncoder(nn.Module):
-    r"""Turns the scores of every label into a state of every label.
+    r"""Encodes the scores of each label as a state.
 
     .. math::
         \mathbf{e}_i = \sum_c \mathbf{W}_c \, \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
 
-    The steps :math:`\sigma(a_k s + c_k)` begin where scores of a linear classifier lie.
+    The steps :math:`\sigma(a_k s + c_k)` start in the range of scores of a linear classifier.
 
     Args:
         channels (int): Size :math:`d` of a state.
@@ -73,7 +73,7 @@ class ScoreEncoder(nn.Module):
         - **output:** states :math:`(B, L, d)`
 
     Raises:
-        ValueError: If the number of scores is another.
+        ValueError: If the number of scores per label differs.
     """
 
     def __init__(self, channels: int, num_scores: int = 1, *, bias: bool = False) -> None:
@@ -108,13 +108,13 @@ class ScoreEncoder(nn.Module):
 
 
 class SharedLogits(ScoreEncoder):
-    r"""Turns scores into logits by one function for all labels, so that rare labels profit.
+    r"""Maps scores to logits by one function for all labels, which helps rare labels.
 
     .. math::
         z_i = b + \sum_c \mathbf{w}_c^{\top} \sigma(\mathbf{a}_c s_{ic} + \mathbf{c}_c)
 
-    It begins as a rising function that trusts all classifiers equally, and is 0 at 0.
-    :meth:`start_from_scores` fits it to training samples.
+    The initial function increases, is 0 at 0, and weights all classifiers equally.
+    :meth:`start_from_scores` fits the function to training samples.
 
     Args:
         num_scores: As in :class:`ScoreEncoder`.
@@ -139,7 +139,7 @@ class SharedLogits(ScoreEncoder):
         Args:
             scores (torch.Tensor): Held-out scores :math:`(N, L, C)` or :math:`(N, L)`.
             y (torch.Tensor): Labels :math:`(N, L)`: 0, 1, or NaN for unknown.
-            offset (torch.Tensor or float, optional): Another term of the logits, *e.g.* a bias
+            offset (torch.Tensor or float, optional): A fixed term of the logits, *e.g.* a bias
                 :math:`(L)`. (default: :obj:`0.0`)
 
         Raises:
@@ -160,7 +160,7 @@ class SharedLogits(ScoreEncoder):
             generator = torch.Generator().manual_seed(0)
             drawn = torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS]
             known = known[drawn.to(known.device)]
-        # Each pair of a sample and a known label becomes a sample of one label.
+        # Each pair of a sample and a known label becomes a sample with a single label.
         sample, label = known.unbind(dim=1)
         x = scores[sample, label].unsqueeze(1).to(self.scale)
         target = y[sample, label].to(self.scale)

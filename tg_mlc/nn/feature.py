@@ -27,7 +27,7 @@ class FeatureStates(NamedTuple):
 class FeatureMessagePassing(nn.Module):
     r"""The feature message passing module from the `"Neural Message Passing for Multi-Label
     Classification" <https://arxiv.org/abs/1904.08049>`_ paper: attention among all components of a
-    sample, or along a known graph among them (the bonds of a molecule).
+    sample, or along a known graph of components, *e.g.* the bonds of a molecule.
 
     .. math::
         \mathbf{m}_i = \mathbf{z}_i + \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{W}^v
@@ -36,10 +36,10 @@ class FeatureMessagePassing(nn.Module):
 
     Args:
         channels (int): Size :math:`d` of a component's state.
-        num_layers (int, optional): Number of blocks, without shared weights. (default: :obj:`2`)
-        edge_dim (int, optional): Size of the features of the known edges. (default: :obj:`None`)
+        num_layers (int, optional): Number of blocks. Weights are not shared. (default: :obj:`2`)
+        edge_dim (int, optional): Size of features of known edges. (default: :obj:`None`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`); with
-            :obj:`norm="pre"`, the final states are normalised once more.
+            :obj:`norm="pre"`, final states are normalised once more.
 
     Shapes:
         - **input:** component states :math:`(N, d)`, batch vector :math:`(N)`, edges
@@ -89,10 +89,10 @@ class FeatureMessagePassing(nn.Module):
 
         Args:
             x, batch, ptr, batch_size, max_num_nodes: As in :meth:`LabelMessagePassing.forward`; the
-                last two are needed under :meth:`torch.compile` where there is no :obj:`edge_index`.
-            edge_index (torch.Tensor or SparseTensor, optional): The known graph among the
-                components, by default complete in each sample. (default: :obj:`None`)
-            edge_attr (torch.Tensor, optional): The features of those edges. (default: :obj:`None`)
+                last two are needed under :meth:`torch.compile` without :obj:`edge_index`.
+            edge_index (torch.Tensor or SparseTensor, optional): The known graph of components; by
+                default, the complete graph of each sample. (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The features of known edges. (default: :obj:`None`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns
                 :class:`FeatureStates` with the attention of every block. (default: :obj:`False`)
         """

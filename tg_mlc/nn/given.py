@@ -1,13 +1,13 @@
-r"""Given labels: what is known of a sample's labels before a model predicts the others.
+r"""Given labels: labels of a sample that are known before a model predicts the others.
 
-A sample brings them along as its attribute :obj:`given`, :math:`(1, L)`: 0, 1, or NaN for unknown;
-see :func:`tg_mlc.data.given_labels`. A model that takes them
+The attribute :obj:`given` of a sample, :math:`(1, L)`, holds 0, 1, or NaN for unknown (see
+:func:`tg_mlc.data.given_labels`). A model that takes given labels
 
-- has a part whose attribute :obj:`takes_given_labels` is :obj:`True`;
-- reads them from the batch with :func:`given_in`, which may return :obj:`None`;
-- lets them change its predictions of the unknown labels.
+- has a submodule with :obj:`takes_given_labels` set to :obj:`True`;
+- reads given labels from a batch with :func:`given_in`, which may return :obj:`None`;
+- uses given labels to predict the unknown labels.
 
-Models with a state for every label add :class:`GivenLabels`; all others take given labels as
+Models with a state for every label add :class:`GivenLabels`. Other models use given labels as
 components (see :class:`~tg_mlc.nn.encoders.GivenComponents`). Losses and metrics of
 :class:`~tg_mlc.training.MultiLabelModule` ignore given labels.
 """
@@ -22,16 +22,16 @@ from tg_mlc.ops.patterns import shape_error
 
 class GivenLabels(nn.Module):
     r"""The state embedding from the `"General Multi-label Image Classification with Transformers"
-    <https://arxiv.org/abs/2011.14027>`_ paper, one vector for labels known to apply, one for those
-    known not to.
+    <https://arxiv.org/abs/2011.14027>`_ paper: one vector for present labels, one for
+    absent labels.
 
     .. math::
         \mathbf{e}_i = \begin{cases} \mathbf{s}^{+} & \text{if } k_i = 1 \\ \mathbf{s}^{-} &
         \text{if } k_i = 0 \\
         \mathbf{0} & \text{if } k_i \text{ is unknown} \end{cases}
 
-    Pass it as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, which adds it after
-    labels have attended to components; the paper adds it before, so that samples share no queries.
+    Pass the output as :obj:`base_scores` to :class:`~tg_mlc.nn.LabelMessagePassing`, which adds it
+    after labels have attended to components. (The paper adds it before. Our samples share queries.)
 
     Args:
         channels (int): Size :math:`d` of a label state.
@@ -55,7 +55,7 @@ class GivenLabels(nn.Module):
         self.embedding.reset_parameters()
 
     def forward(self, given: Tensor) -> Tensor:
-        """Embeds what is known of every label."""
+        """Embeds given labels."""
         if given.dim() != 2:
             cure = "; tg_mlc.data.given_labels makes it"
             raise shape_error("'given'", "[B, L], a row of all labels for each sample", given, cure)
@@ -64,12 +64,12 @@ class GivenLabels(nn.Module):
 
 
 def takes_given_labels(model: nn.Module) -> bool:
-    """Whether a model lets known labels change its predictions."""
+    """Tells whether a model uses given labels in predictions."""
     return any(getattr(part, "takes_given_labels", False) for part in model.modules())
 
 
 def given_in(model: nn.Module, data: Data) -> Tensor | None:
-    """Returns the given labels :math:`(B, L)` of a batch, if any, which the model has to take."""
+    """Returns given labels :math:`(B, L)` of a batch, if any. Raises if the model ignores them."""
     given: Tensor | None = data.get("given")
     if given is not None and not takes_given_labels(model):
         expected = f"samples without known labels, as {type(model).__name__} does not take any"

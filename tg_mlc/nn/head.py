@@ -1,4 +1,4 @@
-"""Heads: from label states to logits, and from scores to coherent scores."""
+"""Heads: label states to logits, and scores to hierarchically coherent scores."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tg_mlc.ops.patterns import shape_error
 
 @torch.no_grad()
 def start_from_frequencies(bias: Tensor, y: Tensor, frequency_strength: float = 1.0) -> None:
-    """Sets a bias of logits :math:`(L)` by the frequencies of labels."""
+    """Sets the bias :math:`(L)` of logits from label frequencies."""
     odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
     bias.copy_(torch.lerp(odds.mean(), odds, frequency_strength))
 
 
 class LabelHead(nn.Module):
     r"""The readout from the `"Neural Message Passing for Multi-Label Classification"
-    <https://arxiv.org/abs/1904.08049>`_ paper, one dot product for each label.
+    <https://arxiv.org/abs/1904.08049>`_ paper: one dot product per label.
 
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper ties :math:`\mathbf{W}^o` to the label embedding. As states keep their embeddings, all
-    logits would then start large. By default, as in the authors' code, the weight is not tied.
+    The paper ties :math:`\mathbf{W}^o` to the label embedding. States contain their
+    embedding, so logits would start large. By default, as in the authors' code, it is not tied.
 
     Args:
-        labels (LabelMessagePassing): The layer whose states are read out.
+        labels (LabelMessagePassing): The layer that gives the label states.
         tied (bool, optional): If set to :obj:`True`, :math:`\mathbf{W}^o` is the label embedding,
-            drawn anew with variance :math:`1 / d`. (default: :obj:`False`)
+            initialised again with variance :math:`1 / d`. (default: :obj:`False`)
         bias (bool, optional): If set to :obj:`True`, adds :math:`b_i`. (default: :obj:`False`)
 
     Shapes:
@@ -41,7 +41,7 @@ class LabelHead(nn.Module):
         - **output:** logits :math:`(*, L)`
 
     Raises:
-        TypeError: If :obj:`labels` is no :class:`~tg_mlc.nn.LabelMessagePassing`.
+        TypeError: If :obj:`labels` is not a :class:`~tg_mlc.nn.LabelMessagePassing`.
         ValueError: If the label states are not of shape :math:`(*, L, d)`.
     """
 
@@ -52,9 +52,9 @@ class LabelHead(nn.Module):
                 f"Expected 'labels' to be a LabelMessagePassing (got {type(labels).__name__})"
             )
         self.tied = tied
-        # In a tuple, so that it is no submodule. A parameter of two modules comes apart where each
-        # gets a new one, as in 'to_empty' and 'load_state_dict(assign=True)', and so does an
-        # embedding of two where one gets another.
+        # A tuple hides the layer from the list of submodules. If two modules shared the parameter,
+        # 'to_empty' and 'load_state_dict(assign=True)' would replace it by two different ones, and
+        # a new embedding of the layer would not reach the head.
         self._labels: tuple[LabelMessagePassing, ...] = (labels,) if tied else ()
         self.own_weight = None if tied else nn.Parameter(torch.empty_like(labels.embedding.weight))
         self.bias = nn.Parameter(torch.empty(labels.num_labels)) if bias else None
@@ -66,20 +66,20 @@ class LabelHead(nn.Module):
         return self._labels[0].embedding.weight if self.own_weight is None else self.own_weight
 
     def reset_parameters(self) -> None:
-        """Draws weights with variance :math:`1 / d`, so that logits have unit variance."""
+        """Draws weights with variance :math:`1 / d`, which gives logits unit variance."""
         nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def start_from_frequencies(self, y: Tensor, frequency_strength: float = 1.0) -> None:
-        r"""Sets the bias so that uninformative states give the frequencies of training labels.
+        r"""Sets the bias to logits of label frequencies, optionally shrunk towards their mean.
 
         .. math::
             b_i = \bar{b} + \tau (\operatorname{logit} \pi_i - \bar{b}), \qquad
             \bar{b} = \frac{1}{L} \sum_j \operatorname{logit} \pi_j
 
         With few epochs, rare labels that start at their frequency (:math:`\tau = 1`) are hardly
-        ever predicted; a smaller :math:`\tau` starts them nearer to the others.
+        ever predicted. A smaller :math:`\tau` raises their initial bias.
 
         Args:
             y (torch.Tensor): The training labels :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -93,7 +93,7 @@ class LabelHead(nn.Module):
         start_from_frequencies(self.bias, y, frequency_strength)
 
     def forward(self, u: Tensor, label: Tensor | None = None) -> Tensor:
-        """Logits :math:`(*, L)` of label states, or :math:`(M)` of a shortlist's states."""
+        """Returns logits :math:`(*, L)` of label states, or logits :math:`(M)` of a shortlist."""
         weight, bias = self.weight, cast("Tensor | None", self.bias)
         if label is not None:
             weight, bias = weight[label], None if bias is None else bias[label]
@@ -109,13 +109,13 @@ class LabelHead(nn.Module):
 
 class CoherentHead(nn.Module):
     r"""The constraint layer from the `"Coherent Hierarchical Multi-Label Classification Networks"
-    <https://arxiv.org/abs/2010.10151>`_ paper, by which no label scores more than its parents.
+    <https://arxiv.org/abs/2010.10151>`_ paper: no label scores higher than its parents.
 
     .. math::
         p_i^{\prime} = \max_{j \in \mathcal{D}_i} p_j
 
-    over the label and all labels below it, :math:`\mathcal{D}_i`, along the transitive closure of
-    the hierarchy: time and memory grow with its edges. Scores are probabilities or logits.
+    where :math:`\mathcal{D}_i` contains label :math:`i` and all of its descendants. Time and memory
+    grow with the number of pairs of ancestor and descendant. Scores are probabilities or logits.
 
     .. code-block:: python
 
@@ -124,14 +124,14 @@ class CoherentHead(nn.Module):
         probabilities = head(logits.sigmoid())
 
     Args:
-        label_graph (LabelGraph): A label graph with parents, as of :func:`~tg_mlc.graphs.tree`.
+        label_graph (LabelGraph): A label graph with parents (see :func:`~tg_mlc.graphs.tree`).
 
     Shapes:
         - **input:** scores :math:`(B, L)`
         - **output:** coherent scores :math:`(B, L)`
 
     Raises:
-        ValueError: If parents are missing or form a cycle, or scores are of another shape.
+        ValueError: If parents are missing or form a cycle, or scores have another shape.
     """
 
     pairs: Tensor
@@ -147,8 +147,8 @@ class CoherentHead(nn.Module):
         return coherent(scores, self.pairs)
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        r"""The paper's loss: the cross-entropy of coherent logits. For labels that apply, the
-        maximum is over labels below that apply, too.
+        r"""Returns the paper's loss, the cross-entropy of coherent logits. For a present label, the
+        maximum is taken only over present descendants.
 
         Args:
             logits (Tensor): Logits :math:`(B, L)` before the constraint.

@@ -44,7 +44,7 @@ class FeatureToLabelConv(AttentionConv):
 
 
 class LabelToLabelConv(AttentionConv):
-    r"""The label-to-label message passing block of the same paper: labels attend to neighbours
+    r"""The label-to-label message passing block of the LaMP paper: labels attend to neighbours
     :math:`\mathbf{u}_j` in the label graph instead of components :math:`\mathbf{z}_j`.
 
     Args:
@@ -57,10 +57,10 @@ class LabelToLabelConv(AttentionConv):
 
 
 class StepAttention(NamedTuple):
-    """The attention of one step: the edges, and their weights in the layout of those edges."""
+    """The attention of one step: edges, and attention weights in the same layout."""
 
     feature_to_label: tuple[Adj | Pattern, Tensor]
-    label_to_label: tuple[Pattern, Tensor] | None  #: :obj:`None` if that attention is left out
+    label_to_label: tuple[Pattern, Tensor] | None  #: :obj:`None` without messages among labels
 
 
 class LabelStates(NamedTuple):
@@ -68,14 +68,14 @@ class LabelStates(NamedTuple):
 
     states: Tensor  #: ``[B, L, d]``, the final states
     intermediate: list[Tensor]  #: the states 1.1, 1.2, ... before the final one, each ``[B, L, d]``
-    attention: list[StepAttention]  #: one entry for each step, if asked for
+    attention: list[StepAttention]  #: one entry for each step, if requested
 
 
 class LabelMessagePassing(nn.Module):
     r"""Label message passing from the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, in place of pooling and the last layer of a GNN.
 
-    Labels start from an embedding, the same for every sample. In each of :obj:`num_steps` steps
+    Labels start from embeddings that all samples share. In each of :obj:`num_steps` steps
     they attend to the components of their own sample (:class:`~tg_mlc.nn.FeatureToLabelConv`, state
     :math:`t.1`) and then to their neighbours in the label graph
     (:class:`~tg_mlc.nn.LabelToLabelConv`, state :math:`t.2`):
@@ -88,23 +88,23 @@ class LabelMessagePassing(nn.Module):
 
     Args:
         channels (int or tuple): Size :math:`d` of all states, or sizes of component and label
-            states (:obj:`-1` to take the components' from the first input).
+            states. The size of components may be :obj:`-1`, to infer it from the first input.
         label_graph (LabelGraph): The label graph, a :class:`~torch_geometric.data.Data` or a sparse
-            matrix with the targets in its rows. Assign :obj:`label_graph` to replace it. State
-            dicts load into a model with the same graph.
+            matrix with targets as rows. Assign :obj:`label_graph` to replace it. State dicts load
+            only into a model with the same graph.
         num_steps (int, optional): Number of steps :math:`T`. (default: :obj:`2`)
         label_messages (bool, optional): Whether labels attend to each other. (default: :obj:`True`)
-        label_kwargs (dict, optional): Options of blocks among labels. (default: :obj:`None`)
+        label_kwargs (dict, optional): Options of label-to-label blocks. (default: :obj:`None`)
         **block (optional): Options of all blocks (see :class:`~tg_mlc.nn.AttentionConv`); with
             :obj:`norm="pre"`, returned states are normalised once more.
 
     Shapes:
         - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
-        - **output:** label states :math:`(B, L, d)`; of a shortlist :math:`(M, d)`
+        - **output:** label states :math:`(B, L, d)`, or :math:`(M, d)` for a shortlist
 
     Raises:
-        TypeError: If :obj:`label_graph` is no graph.
-        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no label.
+        TypeError: If :obj:`label_graph` is not a graph.
+        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no labels.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class LabelMessagePassing(nn.Module):
 
     @property
     def label_graph(self) -> Data:
-        """The label graph, which another one with the same labels may replace."""
+        """The label graph. Another graph with the same labels may be assigned."""
         return self._label_graph
 
     @label_graph.setter
@@ -173,17 +173,17 @@ class LabelMessagePassing(nn.Module):
         return len(self.label_to_label) > 0 and bool((source != target).any())
 
     def get_extra_state(self) -> Tensor:
-        """A summary of the label graph, which the weights alone do not hold."""
+        """Returns a summary of the label graph, which weights do not contain."""
         if self._summary is None:
             self._summary = summary_of(self._label_graph)
         return self._summary
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Refuses, by a :obj:`ValueError`, a summary of another label graph."""
+        """Raises :obj:`ValueError` if the summary is that of another label graph."""
         check_summary(state, self.get_extra_state())
 
     def _place_label_edges(self) -> None:
-        # Prepared where the graph is, as no value can be read from the meta device.
+        # Edges are prepared on the device of the graph, because the meta device holds no values.
         edges = Edges(adjacency_of(self._label_graph), self.num_labels, self.num_labels).prepare()
         self._label_edges = edges.to(self.embedding.weight.device)
 
@@ -212,23 +212,23 @@ class LabelMessagePassing(nn.Module):
 
         Args:
             x (torch.Tensor): The component states.
-            batch (torch.Tensor, optional): The sample of every component, ascending, by default all
-                one sample. (default: :obj:`None`)
+            batch (torch.Tensor, optional): The sample of every component, in ascending order.
+                (default: :obj:`None`, a single sample)
             ptr (torch.Tensor, optional): The bounds of samples. (default: :obj:`None`)
             edge_index (torch.Tensor or SparseTensor, optional): Edges from components to the labels
-                :math:`0, \ldots, L - 1` of their sample, by default all. (default: :obj:`None`)
-            components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component and its sample,
-                where samples share components (see :class:`~tg_mlc.nn.NeighbourComponents`).
+                :math:`0, \ldots, L - 1` of their sample. (default: :obj:`None`, all labels)
+            components (torch.Tensor, optional): Pairs :math:`(2, M)` of a component and a sample,
+                if samples share components (see :class:`~tg_mlc.nn.NeighbourComponents`).
                 (default: :obj:`None`)
-            base_scores (torch.Tensor, optional): States :math:`(B, L, d)` that are added once
-                labels have attended to components. (default: :obj:`None`)
+            base_scores (torch.Tensor, optional): States :math:`(B, L, d)` that are added after
+                labels have first attended to components. (default: :obj:`None`)
             shortlist (Shortlist, optional): The labels to compute (see
                 :class:`~tg_mlc.nn.Shortlister`); states and base scores are then :math:`(M, d)`.
                 (default: :obj:`None`)
-            batch_size (int, optional): The number of samples, needed if the last are empty, and
-                under :meth:`torch.compile`. (default: :obj:`None`)
-            max_num_nodes (int, optional): The most components of a sample, else read from the
-                device. (default: :obj:`None`)
+            batch_size (int, optional): The number of samples. It is needed if the last samples are
+                empty, and under :meth:`torch.compile`. (default: :obj:`None`)
+            max_num_nodes (int, optional): The largest number of components of a sample.
+                (default: :obj:`None`, read from the device)
             return_intermediate (bool, optional): If set to :obj:`True`, returns
                 :class:`LabelStates`. (default: :obj:`False`)
             return_attention_weights (bool, optional): If set to :obj:`True`, returns
@@ -257,7 +257,7 @@ class LabelMessagePassing(nn.Module):
         attention: list[StepAttention] = []
         to_label: Any
         for step, xy in enumerate(self.feature_to_label):
-            # All samples share the label states of the first step, which are projected once.
+            # In the first step, all samples share label states, which are projected only once.
             num_copies = num_samples if step == 0 and shortlist is None else 1
             out = xy((x, u), edges, num_copies=num_copies, return_attention_weights=weighs)
             u, to_label = out if weighs else (out, None)
@@ -324,7 +324,7 @@ class LabelMessagePassing(nn.Module):
 
 
 def summary_of(label_graph: Data) -> Tensor:
-    """A summary of a label graph as a tensor, so that any file of weights can hold it."""
+    """Returns a summary of a label graph as a tensor, which any format of weights can store."""
     source, target = to_list(adjacency_of(label_graph)).cpu()
     edges = (target * int(label_graph.num_nodes or 0) + source).sort().values
     kind, names = label_graph.get("kind"), label_graph.get("label_names")
@@ -338,11 +338,11 @@ def summary_of(label_graph: Data) -> Tensor:
 
 
 def check_summary(stored: Tensor, present: Tensor) -> None:
-    """Raises for weights that belong to another label graph."""
+    """Raises if stored weights belong to another label graph."""
     there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
     check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
     if there["edges"] != here["edges"]:
-        got, has = (f"{each['num_edges']} edges of kind {each['kind']!r}" for each in (there, here))
+        got, has = (f"{info['num_edges']} edges of kind {info['kind']!r}" for info in (there, here))
         expected = f"weights of a model with the same label graph, {has}"
         cure = "build the model with the graph of the weights, load them, and assign 'label_graph'"
         raise ValueError(f"Expected {expected} (got weights of one with {got}); {cure}")

@@ -1,4 +1,4 @@
-"""Labels on nodes: sampled neighbourhoods of seed nodes as components."""
+"""Labels of nodes: neighbourhoods of seed nodes as components."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NodeComponents(NamedTuple):
     """Components that several samples may share, for :class:`~tg_mlc.nn.LabelMessagePassing`."""
 
     x: Tensor  #: ``[N, d]``, a state for each node and hop
-    components: Tensor  #: ``[2, M]``, pairs of a row of :obj:`x` and a seed
+    components: Tensor  #: ``[2, M]``, pairs of a row of :obj:`x` and the index of a seed
 
 
 class NeighbourComponents(nn.Module):
@@ -29,8 +29,8 @@ class NeighbourComponents(nn.Module):
         \mathbf{e}_k : v \in \mathcal{N}_k(s) \} \cup \{ \mathbf{W} \mathbf{y}_v + \mathbf{e}_k : v
         \in \mathcal{N}_k(s) \}
 
-    with :math:`\mathcal{N}_k(s)` the nodes from which the shortest path of edges to seed :math:`s`
-    has :math:`k` steps. States are made once for each node and hop, not for each pair.
+    where :math:`\mathcal{N}_k(s)` contains the nodes whose shortest path to seed :math:`s` has
+    :math:`k` edges. States are computed once for each node and hop, not for each pair.
 
     .. code-block:: python
 
@@ -55,8 +55,8 @@ class NeighbourComponents(nn.Module):
         - **output:** component states :math:`(N, d)`, pairs :math:`(2, M)`
 
     Raises:
-        ValueError: If an option is out of range, the number of edge lists is wrong, a seed is no
-            node or repeats, or there are known labels without :obj:`num_labels`.
+        ValueError: If an option is out of range, the number of edge lists is wrong, a seed is not
+            a node or repeats, or known labels are passed without :obj:`num_labels`.
     """
 
     def __init__(self, channels: int, num_hops: int = 1, num_labels: int | None = None) -> None:
@@ -85,15 +85,15 @@ class NeighbourComponents(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor or list): The node states, or those of the node type of every hop.
-            edge_index (torch.Tensor, SparseTensor or list): The edges, or those of the relation of
-                every hop, from the seeds outwards.
-            seeds (int or torch.Tensor): The indices or the mask of the seeds, or their number if
-                they are first (a :class:`~torch_geometric.loader.NeighborLoader`'s batch size).
-            known (torch.Tensor, optional): Known labels of the seeds' node type. Labels of this
-                call's seeds are never read. (default: :obj:`None`)
+            x (torch.Tensor or list): The node states, or node states for each hop, from the seeds.
+            edge_index (torch.Tensor, SparseTensor or list): The edges, or edges for each hop, from
+                the seeds outwards.
+            seeds (int or torch.Tensor): The indices or the mask of the seeds, or, if seeds come
+                first, their number (batch size of :class:`~torch_geometric.loader.NeighborLoader`).
+            known (torch.Tensor, optional): Known labels of nodes of the seeds' type. Labels of the
+                seeds themselves are ignored. (default: :obj:`None`)
         """
-        # Hops with the states of the seeds' node type are those whose labels may be known.
+        # Labels may be known at hops to the node type of the seeds, which share its states.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
         by_hop = isinstance(edge_index, list | tuple)
         edges = list(edge_index) if by_hop else [edge_index] * self.num_hops
@@ -137,7 +137,7 @@ class NeighbourComponents(nn.Module):
         return NodeComponents(torch.cat(rows), joined[:, joined[1].argsort(stable=True)])
 
     def _hidden(self, known: Tensor, seeds: Tensor, x: Tensor) -> Tensor:
-        """Known labels without those of the seeds."""
+        """Returns the known labels, with NaN for the seeds."""
         if self.lin_known is None:
             expected = "no 'known' labels without 'num_labels'"
             raise ValueError(f"Expected {expected} (got some); give the module 'num_labels'")
@@ -156,7 +156,7 @@ class NeighbourComponents(nn.Module):
 
 
 def _as_index(seeds: Any, x: Tensor) -> Tensor:
-    """The numbers of seeds, which may be counted, numbered or marked."""
+    """Returns indices of seeds, given their number, their indices or a mask."""
     index = torch.as_tensor(seeds, device=x.device)
     num_nodes, is_mask = x.size(0), index.dtype == torch.bool
     is_whole = not (index.is_floating_point() or index.is_complex())
@@ -179,7 +179,7 @@ def _as_index(seeds: Any, x: Tensor) -> Tensor:
 
 
 def _step(frontier: Tensor, edge_index: Tensor, num_nodes: int, num_seeds: int) -> Tensor:
-    """Pairs of a node one step farther from its seed, each once."""
+    """Returns distinct pairs of a seed and a node that is one step farther away."""
     node, seed = frontier
     index, source = gathered(node, *grouped(edge_index, num_nodes))
     pairs = torch.unique(source * num_seeds + seed[index])

@@ -1,4 +1,4 @@
-"""Some labels for each sample, for label graphs of many thousand labels."""
+"""Shortlists of labels for each sample, for label graphs with many thousand labels."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tg_mlc.ops.patterns import adjacency_of, shape_error, to_list
 
 
 class Shortlist(NamedTuple):
-    """The labels that each of :math:`B` samples is to be asked for, :math:`M` altogether."""
+    """The labels to compute for each of :math:`B` samples, :math:`M` in total."""
 
-    label: Tensor  #: the labels :math:`(M)`, those of each sample in ascending order
-    ptr: Tensor  #: start and end of each sample's candidates :math:`(B + 1)`
-    edge_index: Tensor  #: edges :math:`(2, E)` among the labels of each sample, by their indices
+    label: Tensor  #: the labels :math:`(M)`, sorted by sample and label
+    ptr: Tensor  #: bounds of each sample's labels :math:`(B + 1)`
+    edge_index: Tensor  #: edges :math:`(2, E)` within samples, as indices into :obj:`label`
 
     @property
     def sample(self) -> Tensor:
-        """The sample of every label :math:`(M)`."""
+        """The sample index :math:`(M)` of each label."""
         return torch.repeat_interleave(self.ptr.diff())
 
     def pick(self, values: Tensor) -> Tensor:
-        """The values :math:`(M, *)` of these labels, of values :math:`(B, L, *)` of all."""
+        """Selects values :math:`(M, *)` of the shortlist from values :math:`(B, L, *)`."""
         if len(values) != self.ptr.numel() - 1:
             got = f"{self.ptr.numel() - 1} shortlists for {len(values)} samples"
             raise ValueError(f"Expected a shortlist for each sample (got {got})")
@@ -34,8 +34,8 @@ class Shortlist(NamedTuple):
 
 
 class Shortlister:
-    r"""Makes shortlists of candidates and their ancestors in a hierarchy, with the label graph
-    among them. Time grows with the candidates and their neighbours, not with all labels.
+    r"""Makes shortlists of candidates and their ancestors in a hierarchy, with the edges among
+    these labels. Time grows with the candidates and their neighbours, not with all labels.
 
     .. code-block:: python
 
@@ -54,7 +54,7 @@ class Shortlister:
         self._above = None if parents is None else grouped(pairs_of(label_graph), self.num_labels)
 
     def __call__(self, candidates: Tensor) -> Shortlist:
-        """Makes the shortlists of candidates :math:`(B, K)`, labels of each sample."""
+        """Makes shortlists from candidate labels :math:`(B, K)`."""
         if candidates.dim() != 2:
             raise shape_error("'candidates'", "[B, K]", candidates)
         sample = torch.arange(candidates.size(0), device=candidates.device)
@@ -74,14 +74,14 @@ class Shortlister:
 
 
 def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
-    """Pointers to the sources of every target, and these."""
+    """Returns bounds of each target's sources, and sources sorted by target."""
     source, target = edge_index
     order = target.argsort(stable=True)
     return index2ptr(target[order], num_targets), source[order]
 
 
 def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """The sources of some targets, each with the index of its target."""
+    """Returns, for all sources of the given targets, index of the target and source."""
     begin, count = ptr[target], ptr[target + 1] - ptr[target]
     index = torch.repeat_interleave(count)
     within = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]

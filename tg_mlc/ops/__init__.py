@@ -1,4 +1,4 @@
-"""Attention patterns and the operator over them: the hot path."""
+"""Attention patterns, and the graph attention operator."""
 
 from tg_mlc._memory import keep_heap
 from tg_mlc.ops.attention.api import (

@@ -1,4 +1,4 @@
-"""Dropout on a CPU by hashes on all threads; PyTorch draws its numbers on one thread."""
+"""Dropout on a CPU by hashes, on all threads. PyTorch draws random numbers on one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tg_mlc.ops.runtime import is_functorch_wrapped_tensor, numba_problem
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Zeroes entries with a probability, and scales the others so that the mean stays."""
+    """Zeroes entries with probability ``p``, and scales other entries to keep the mean."""
     check_share("p", p)
     if not training or p == 0.0:
         return x
@@ -29,7 +29,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 @torch.library.custom_op("tg_mlc::hashed_dropout", mutates_args=(), device_types="cpu")
 def hashed_dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    """An operator, so that PyTorch can vectorise several gradients."""
+    """Dropout as a custom operator, which PyTorch can vectorise over several gradients."""
     out: Tensor = import_module("tg_mlc.ops.kernels.dropout_numba").drop(x.detach(), p, seed)
     return out
 
@@ -40,7 +40,7 @@ def _(x: Tensor, p: float, seed: int) -> Tensor:
 
 
 class _Hashed(torch.autograd.Function):
-    """The kept entries, scaled; which they are is recomputed in the backward pass."""
+    """Dropout that recomputes its mask in the backward pass."""
 
     @staticmethod
     def forward(x: Tensor, p: float, seed: int) -> Tensor:

@@ -1,7 +1,7 @@
-"""Patterns of attention: which queries attend to which keys, as values that say what can be fast:
-complete blocks are matrix products, and a label graph that samples share need not be repeated.
+"""Attention patterns, which say which queries attend to which keys. Their types allow fast
+implementations: complete blocks are matrix products, and shared label graphs are not repeated.
 
-Attention weights, edge biases and compressed forms have the order of :meth:`Pattern.to_edge_index`.
+Attention weights, edge biases and compressed formats follow :meth:`Pattern.to_edge_index`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Form = TypeVar("Form")
 
 
 class CSR(NamedTuple):
-    """Edges grouped by query: the edges of query ``i`` are ``ptr[i]:ptr[i + 1]``."""
+    """Edges grouped by query: edges of query ``i`` have indices ``ptr[i]:ptr[i + 1]``."""
 
     ptr: Tensor  #: ``[num_queries + 1]``
     key: Tensor  #: ``[num_edges]``, the key of every edge
-    perm: Tensor | None  #: ``[num_edges]``, its index in the canonical order, if that is another
+    perm: Tensor | None  #: ``[num_edges]``, canonical index of every edge, if different
 
 
 class CSC(NamedTuple):
-    """Edges grouped by key: those of key ``j`` stand at ``ptr[j]:ptr[j + 1]``."""
+    """Edges grouped by key: edges of key ``j`` have indices ``ptr[j]:ptr[j + 1]``."""
 
     ptr: Tensor  #: ``[num_keys + 1]``
     query: Tensor  #: ``[num_edges]``, the query of every edge
-    order: Tensor  #: ``[num_edges]``, its place among the edges grouped by query
+    order: Tensor  #: ``[num_edges]``, index of every edge in the order by query
 
 
 class LongRows(NamedTuple):
@@ -50,7 +50,7 @@ class LongRows(NamedTuple):
 
 
 class Pattern(ABC):
-    """Base of the patterns."""
+    """Base class of attention patterns."""
 
     num_queries: int
     num_keys: int
@@ -75,7 +75,7 @@ class Pattern(ABC):
 
     @property
     def density(self) -> float:
-        """The share of all (query, key) pairs that attend."""
+        """The fraction of (query, key) pairs that are edges."""
         return self.num_edges / max(self.num_queries * self.num_keys, 1)
 
     @property
@@ -102,7 +102,7 @@ class Pattern(ABC):
 
 
 def _kept(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
-    """Derives a form once, outside of inference mode, so that training can use it afterwards."""
+    """Caches a derived format. It is computed outside of inference mode, for use in training."""
 
     @wraps(derive)
     def get(edges: Edges) -> Form:
@@ -117,11 +117,11 @@ def _kept(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
 
 
 class Edges(Pattern):
-    r"""An explicit list of edges, which caches the forms that it has been converted to.
+    r"""An explicit list of edges, with cached conversions to other formats.
 
     Args:
         edge_index (torch.Tensor or SparseTensor): Keys in row 0 and queries in row 1, or an
-            adjacency with the queries in its rows.
+            adjacency with queries as rows.
         num_queries (int): The number of queries.
         num_keys (int): The number of keys.
         validate (bool, optional): Whether to check the arguments. (default: :obj:`True`)
@@ -147,7 +147,7 @@ class Edges(Pattern):
 
     @classmethod
     def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
-        """Takes edges that are grouped by query already; queries beyond the pointer have none."""
+        """Makes edges from a format grouped by query. Queries beyond the pointer have no edges."""
         edge_index = torch.stack([key, ptr2index(ptr, output_size=key.numel())])
         edges = cls(edge_index, num_queries, num_keys)
         if ptr.numel() <= num_queries:
@@ -162,7 +162,7 @@ class Edges(Pattern):
     @property
     @_kept
     def is_multigraph(self) -> bool:
-        """:obj:`True` if a pair occurs more than once; it takes part in the softmax as often."""
+        """:obj:`True` if a pair is repeated. Each repetition counts in the softmax."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
         return bool(torch.unique(pair).numel() < self.num_edges)
 
@@ -173,7 +173,7 @@ class Edges(Pattern):
 
     @_kept
     def mask(self) -> Tensor:
-        """The dense form ``[num_queries, num_keys]``."""
+        """The dense mask ``[num_queries, num_keys]``."""
         mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
         mask[self.edge_index[1], self.edge_index[0]] = True
         return mask
@@ -219,11 +219,11 @@ class Edges(Pattern):
         return CSC(_pointers(key, self.num_keys), query[order], order)
 
     def prepare(self) -> Edges:
-        """Derives all forms that calls need, so that calls neither wait nor trace."""
+        """Computes all formats that calls need, so that no call has to."""
         _ = self.is_multigraph
         self.csc()
         self.long_rows()
-        # No backend takes the dense forms of larger graphs.
+        # No backend uses dense masks of larger graphs.
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
             finite = self.finite_mask() if bool(self.isolated().any()) else self.mask()
             self._kept["finite_mask"] = finite
@@ -252,13 +252,13 @@ class Blocks(Pattern):
     r"""Complete within each sample: all queries of a sample attend to all of its keys.
 
     Args:
-        query_ptr (torch.Tensor): Where the queries of every sample begin and end.
-        key_ptr (torch.Tensor): Where the keys of every sample begin and end.
+        query_ptr (torch.Tensor): The bounds of queries of every sample.
+        key_ptr (torch.Tensor): The bounds of keys of every sample.
         num_queries (int, optional): The number of queries. Without it, or the arguments below,
             values are read from the device, which cannot be traced. (default: :obj:`None`)
         num_keys (int, optional): The number of keys. (default: :obj:`None`)
-        max_queries (int, optional): The most queries of a sample. (default: :obj:`None`)
-        max_keys (int, optional): The most keys of a sample. (default: :obj:`None`)
+        max_queries (int, optional): Largest number of queries per sample. (default: :obj:`None`)
+        max_keys (int, optional): Largest number of keys per sample. (default: :obj:`None`)
         validate (bool, optional): Whether to check the arguments. (default: :obj:`True`)
 
     Shapes:
@@ -299,26 +299,26 @@ class Blocks(Pattern):
 
     @property
     def is_bounded(self) -> bool:
-        """Tells whether the sizes of the largest sample are known without asking the device."""
+        """Tells whether the largest sizes are known without a transfer from the device."""
         return self._max_queries is not None and self._max_keys is not None
 
     @property
     def max_queries(self) -> int:
-        """The most queries of a sample."""
+        """The largest number of queries per sample."""
         if self._max_queries is None:
             self._max_queries = longest(self.query_ptr)
         return self._max_queries
 
     @property
     def max_keys(self) -> int:
-        """The most keys of a sample."""
+        """The largest number of keys per sample."""
         if self._max_keys is None:
             self._max_keys = longest(self.key_ptr)
         return self._max_keys
 
     @property
     def num_edges(self) -> int:
-        # Values are read from the device only if known sizes do not give the number.
+        # Read values from the device only if known sizes do not determine the number.
         if self._num_edges is None:
             most = self._max_queries
             if most is not None and most * self.num_samples == self.num_queries:
@@ -399,7 +399,7 @@ class Shared(Pattern):
 
     @property
     def density(self) -> float:
-        """The share of the graph's pairs that attend; pairs across samples do not count."""
+        """The fraction of pairs in the graph that are edges, without pairs across samples."""
         return self.graph.density
 
     @property
@@ -409,7 +409,7 @@ class Shared(Pattern):
 
     @property
     def bias_size(self) -> int:
-        """The number of edges of the graph, whose bias all samples share."""
+        """The number of edges of the graph. All samples share the bias."""
         return self.graph.num_edges
 
     def expand_bias(self, edge_bias: Tensor) -> Tensor:
@@ -469,7 +469,7 @@ def adjacency_of(graph: Data) -> Adj:
 
 
 def most_edges(num_rows: int, num_edges: int) -> int:
-    """Returns how many edges a row may have before several warps of a GPU share it."""
+    """Returns the largest number of edges of a row that does not get extra GPU warps."""
     return max(256, 4 * num_edges // max(1, num_rows))
 
 
@@ -484,7 +484,7 @@ class Segments(NamedTuple):
 
 
 def segments(ptr: Tensor) -> Segments:
-    """Reads all properties of a pointer at once, which waits for the device, and caches them."""
+    """Reads all properties of a pointer in one transfer from the device, and caches them."""
     version = None if ptr.is_inference() else ptr._version
     cached: Any = _SEGMENTS.get(ptr)  # type: ignore[no-untyped-call]
     if cached is None or version is None or cached[0] != version:
@@ -499,13 +499,13 @@ _SEGMENTS = WeakTensorKeyDictionary()
 
 def longest(ptr: Tensor) -> int:
     """Returns the size of the largest segment of a pointer."""
-    if torch.compiler.is_compiling():  # not by int(), which torch.export would take for a constant
+    if torch.compiler.is_compiling():  # torch.export would treat int() as a constant
         return ptr.diff().max().item() if ptr.numel() > 1 else 0  # type: ignore[return-value]
     return segments(ptr).largest
 
 
 def _pointers(index: Tensor, size: int) -> Tensor:
-    """Finds where each value begins in an ascending index."""
+    """Returns the first position of each value in an ascending index."""
     if torch.compiler.is_compiling():
         return torch.searchsorted(index, torch.arange(size + 1, device=index.device))
     pointers: Tensor = index2ptr(index, size)
@@ -513,7 +513,7 @@ def _pointers(index: Tensor, size: int) -> Tensor:
 
 
 def shape_error(name: str, expected: Any, x: Tensor, cure: str = "") -> ValueError:
-    """The error for a tensor of another shape than expected."""
+    """Returns the error for a tensor with an unexpected shape."""
     return ValueError(f"Expected {name} of shape {expected} (got {list(x.shape)}){cure}")
 
 

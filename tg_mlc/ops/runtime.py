@@ -21,10 +21,10 @@ from torch.nn.modules import module as modules
 
 from tg_mlc._optional import how_to_install
 
-# PyTorch's own; all other names are defined here.
+# Names that are imported from PyTorch.
 __all__ = ["is_functorch_wrapped_tensor", "is_legacy_batchedtensor", "statically_known_true"]
 
-#: Multiplications above which oneDNN is faster: those of 512 x 64 by 64 x 64.
+#: Number of multiplications above which oneDNN is faster: 512 x 64 by 64 x 64.
 LEAST = 2**21
 # The hooks of all modules; PyTorch 2.6 has no function that tells whether there are any.
 _ALL_HOOKS = (
@@ -41,7 +41,7 @@ def in_forward_mode() -> bool:
 
 
 def is_recorded() -> bool:
-    """Tells whether a compiler or a CUDA graph records calls, so that values are unknown."""
+    """Tells whether a compiler or a CUDA graph records calls. Values are then unknown."""
     if torch.compiler.is_compiling():
         return True
     cuda: Any = torch.cuda
@@ -54,14 +54,14 @@ def in_transform() -> bool:
 
 
 def is_exporting() -> bool:
-    """Tells whether torch.export runs. PyTorch 2.11 says so of torch.compile, too."""
+    """Tells whether torch.export runs. PyTorch 2.11 reports torch.compile as an export, too."""
     if torch.compiler.is_dynamo_compiling():
         return False
     return hasattr(torch.compiler, "is_exporting") and torch.compiler.is_exporting()
 
 
 def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Tells whether a module is exactly of that type, and has no hooks."""
+    """Tells whether a module has exactly this type and no hooks."""
     if type(module) is not kind or "forward" in vars(module):
         return False
     forward = module._forward_pre_hooks or module._forward_hooks
@@ -72,7 +72,7 @@ def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
     """Registers hooks that raise, with a message, when gradients are differentiated."""
 
     def refuse(grad: Tensor) -> Tensor | None:
-        if not torch.is_grad_enabled():  # nothing will be differentiated once more
+        if not torch.is_grad_enabled():  # No second derivative is computed.
             return None
         refused: Tensor = torch._C._functions.DelayedError(message, 1)(grad)
         return refused
@@ -94,9 +94,9 @@ def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
 
 
 def prefers_onednn(num_rows: int, weight: Tensor) -> bool:
-    """Tells whether oneDNN multiplies so many rows in less time than MKL, and is switched on.
+    """Tells whether oneDNN is enabled, and faster than MKL for this number of rows.
 
-    PyTorch leaves linear maps to MKL, which makes no use of AVX-512 on processors of AMD. There
+    PyTorch uses MKL for linear maps. MKL does not use AVX-512 on AMD processors. There,
     oneDNN takes less than half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8
     against 1.9 ms), in the same precision.
     """
@@ -110,7 +110,7 @@ def _onednn_is_faster() -> bool:
         return False
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # the system does not tell the vendor
+    except OSError:  # The vendor is unknown.
         return False
     return any(line.startswith("vendor_id") and "AuthenticAMD" in line for line in lines)
 
@@ -128,5 +128,5 @@ def _numba_problem() -> str | None:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def numba_problem() -> str | None:
-    """Says why Numba cannot be used, if so. A compiler takes the answer as a constant."""
+    """Returns why Numba is unusable, or :obj:`None`. Compilers treat the result as constant."""
     return _numba_problem()

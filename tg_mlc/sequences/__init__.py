@@ -1,4 +1,4 @@
-"""Histories of dated label sets: windows of events, and predictors of the next set."""
+"""Histories of dated label sets: windows of events, and predictors of the next label set."""
 
 from tg_mlc.sequences.baselines import (
     TIFUKNN,

@@ -24,24 +24,24 @@ class NextSetBaseline(ABC):
     frequency: np.ndarray
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
-        """Learns from training targets, some of the events of a data set."""
+        """Fits to training targets: indices of events of a data set."""
         self.frequency = np.asarray(dataset.y[np.asarray(targets)].mean(axis=0)).ravel()
         return self
 
     @abstractmethod
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        """Returns scores :math:`(N, L)` in [0, 1] of targets, also of other entities."""
+        """Returns scores :math:`(N, L)` in [0, 1] of targets, which may belong to new entities."""
 
 
 class GlobalFrequency(NextSetBaseline):
-    """The fraction of training targets that have a label, for every target."""
+    """Scores every target by the fraction of training targets with each label."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         return np.tile(self.frequency, (len(targets), 1))
 
 
 class LastSet(NextSetBaseline):
-    """The last label set of the entity first, then all other labels, both by frequency."""
+    """Ranks labels of the entity's last set above all others, each group by frequency."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         last = past_events(dataset, targets, window_size=1) @ dataset.y
@@ -50,7 +50,7 @@ class LastSet(NextSetBaseline):
 
 @dataclass(eq=False)
 class PersonalFrequency(NextSetBaseline):
-    r"""The fraction of the entity's events that have a label, backed off to that of all entities.
+    r"""The fraction of the entity's events with each label, smoothed towards the overall frequency.
 
     .. math::
         s_{t,l} = \frac{\sum_{e < t} \gamma^{t - 1 - e} y_{e,l} + \kappa f_l}
@@ -83,8 +83,8 @@ class PersonalFrequency(NextSetBaseline):
 def past_events(
     dataset: NextSetDataset, targets: Targets, window_size: int | None = None, decay: float = 1.0
 ) -> sp.csr_array:
-    r"""Returns weights :math:`(N, E)` of the :obj:`window_size` events before targets (all if
-    :obj:`None`): 1 for the last event, and :obj:`decay` times the next event's weight for others.
+    r"""Returns weights :math:`(N, E)` of the :obj:`window_size` events (all if :obj:`None`) before
+    each target: 1 for the last event; for others, :obj:`decay` times the next event's weight.
     """
     target = np.asarray(targets)
     first = dataset.ptr[dataset.entity_of[target]]
@@ -97,8 +97,8 @@ def past_events(
 
 @dataclass(eq=False)
 class TIFUKNN(NextSetBaseline):
-    r"""Frequencies of labels in groups of events, the entity's own and those of its nearest
-    neighbours, from the `"Modeling Personalized Item Frequency Information for Next-basket
+    r"""Label frequencies of the entity and of its nearest neighbours, weighted by groups of events,
+    from the `"Modeling Personalized Item Frequency Information for Next-basket
     Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper.
 
     .. math::
@@ -108,9 +108,9 @@ class TIFUKNN(NextSetBaseline):
         \frac{1 - \alpha}{k} \sum_{i \in \mathcal{N}_k} \mathbf{u}_i
 
     Groups :math:`g`, and events :math:`j` of a group, are counted backwards from the target. The
-    paper divides by the number of groups instead of the sum of weights; with the sum, scores of
-    short and long histories can share a threshold. Neighbours are the histories of entities at the
-    end of training.
+    paper divides by the number of groups. We divide by the sum of weights, which makes scores of
+    short and long histories comparable. Neighbours are the histories of entities at the end of
+    training.
 
     Args:
         num_neighbors (int, optional): The largest number :math:`k`. (default: :obj:`300`)
@@ -171,15 +171,15 @@ class LogisticHistory(NextSetBaseline):
     r"""Logistic regression of each label on the square roots of the weighted fractions of the
     entity's last :obj:`window_size` events that have each label.
 
-    All labels are fitted at once by L-BFGS, which starts from their frequencies.
+    All labels are fitted jointly by L-BFGS. The biases start from label frequencies.
 
     Args:
         window_size (int, optional): The number of events; :obj:`None` for all.
             (default: :obj:`None`)
         decay (float, optional): The weight of an event relative to the next one.
             (default: :obj:`0.95`)
-        weight_decay (float, optional): Half of it times the squared weights is added to the loss, a
-            sum over samples and labels. (default: :obj:`3.0`)
+        weight_decay (float, optional): Half of this factor times the sum of squared weights is
+            added to the loss, a sum over samples and labels. (default: :obj:`3.0`)
         max_iter (int, optional): The largest number of iterations. (default: :obj:`50`)
     """
 
@@ -220,6 +220,6 @@ class LogisticHistory(NextSetBaseline):
 
     def _features(self, dataset: NextSetDataset, targets: Targets) -> Tensor:
         past = past_events(dataset, targets, self.window_size, self.decay)
-        total = np.maximum(past.sum(axis=1), 1.0)  # Only targets without history have less.
+        total = np.maximum(past.sum(axis=1), 1.0)  # The sum is below 1 only without history.
         roots = np.sqrt((past @ dataset.y).toarray() / total[:, None])
         return torch.from_numpy(roots.astype(np.float32))

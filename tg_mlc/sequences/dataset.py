@@ -1,4 +1,4 @@
-"""The next label set of an entity, given its earlier events, and the split of events by time."""
+"""Data set of next label sets given earlier events of an entity, and splits of events by time."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tg_mlc.sequences.windows import Events, WindowOptions
 Targets = Sequence[int] | Tensor | np.ndarray  #: Indices of events.
 #: Fractions of the events of each entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)
-#: Weights of an occurrence, relative to one that is an event later.
+#: Decays: weights of an occurrence relative to an occurrence one event later.
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-RARE = 0.01  #: Smaller fractions count as nearly none.
-TREND_DAYS = (7, 28, 84)  #: Numbers of last days whose fractions are a trend.
-BACKOFF = 20.0  #: Weight of the fraction in all days so far, in events.
+RARE = 0.01  #: Fractions are divided by this scale before logarithms.
+TREND_DAYS = (7, 28, 84)  #: Lengths of the periods, in days, of the fractions in a trend.
+BACKOFF = 20.0  #: Weight, in events, of the fraction over all earlier days.
 
 
 def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns :obj:`i` and number of all numbers from ``start[i]`` up to ``stop[i] - 1``."""
+    """Concatenates ``range(start[i], stop[i])`` over ``i``. Returns ``i`` and value per element."""
     lengths = stop - start
     row = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths
@@ -41,10 +41,10 @@ def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class LabelMemory:
-    """The labels that an entity had before an event, with counts and times since.
+    """The labels that an entity had before an event, with counts and times since the last one.
 
-    Occurrences are sorted by entity, label and event, each with the counts up to itself, so that
-    one binary search for each label of the entity finds the history before an event.
+    Occurrences are sorted by entity, label and event, and store cumulative features. One binary
+    search per label of the entity then finds the features before an event.
     """
 
     def __init__(self, ptr: np.ndarray, time: np.ndarray, y: sp.csr_array) -> None:
@@ -58,9 +58,9 @@ class LabelMemory:
         self._label = pair[is_first] % y.shape[1]
         self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
         run = np.cumsum(is_first) - 1
-        # Keys ascend for the binary search.
+        # The binary search needs ascending keys.
         self._key = run * (y.shape[0] + 1) + self._event
-        # For each occurrence, the sum of "decay ** (events since)" over its pair up to itself.
+        # Per occurrence, sum of "decay ** events_since" over occurrences of its pair so far.
         self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(run)) - self._start[run]
         levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])
@@ -83,7 +83,7 @@ class LabelMemory:
         days = self.time[event - 1] - self.time[self._event[last]]
         decayed = self._decayed[last] * np.power(DECAYS, events_since[:, None])
         fractions = decayed * (1.0 - np.array(DECAYS)) / (1.0 - np.power(DECAYS, num_events)) / RARE
-        # Events between the last two occurrences, and between occurrences on average.
+        # Number of events between the last two occurrences, and mean number between occurrences.
         first = self._start[pair]
         last_gap = self._event[last] - self._event[np.maximum(last - 1, first)]
         mean_gap = (self._event[last] - self._event[first]) / np.maximum(last - first, 1)
@@ -93,8 +93,8 @@ class LabelMemory:
 
 
 class LabelTrend:
-    """The fraction of the events of the last days that had each label, backed off to that of all
-    events so far. A part of a day counts from the next day on.
+    """The fraction of events with each label over the last days, smoothed towards the fraction over
+    all earlier events. Event times are rounded up to whole days.
     """
 
     def __init__(self, time: np.ndarray, y: sp.csr_array) -> None:
@@ -104,7 +104,7 @@ class LabelTrend:
         self._events = np.append(0, np.cumsum(np.bincount(row)))[:, None]
 
     def __call__(self, now: np.ndarray) -> np.ndarray:
-        """Returns fractions :math:`(n, L, 3)` up to and including each of these days."""
+        """Returns fractions :math:`(n, L, 3)` for periods that end with each given day."""
         stop = np.searchsorted(self._days, now, side="right")
         ever = self._labels[stop] / np.maximum(self._events[stop], 1)
         recent = []
@@ -118,23 +118,23 @@ class LabelTrend:
 
 @dataclass(eq=False, repr=False)
 class NextSetDataset(Dataset[Batch]):
-    r"""Events as targets, each with the events of the same entity before it.
+    r"""A data set of target events, each with the earlier events of the same entity.
 
-    Sample :math:`t` asks for the labels of event :math:`t`. A batch is gathered from the arrays of
-    all events. The date of the target is unknown, so no time is counted up to it.
+    The labels of event :math:`t` are the target of sample :math:`t`. Batches are gathered from
+    arrays of all events. Inputs do not depend on the date of the target, which is unknown.
     :class:`EventPreprocessor` makes such data sets.
 
     Shapes:
         A batch of :math:`B` targets, with :math:`n` labels in their windows and :math:`m` different
         labels in their histories, is a :class:`~torch_geometric.data.Batch` of
 
-        - **y:** :math:`(B, L)`, 1 for the labels of the target and else 0
-        - **entity:** :math:`(B)`, the index of a training entity; their number for any other
+        - **y:** :math:`(B, L)`, 1 for labels of the target, 0 for others
+        - **entity:** :math:`(B)`, index of a training entity, or :attr:`num_entities` for others
         - **label** and **sample:** :math:`(n)`, one for each label of each event in the windows, in
           the order of sample and time
         - **position:** :math:`(n)`, 1 for the last event before the target
-        - **dt:** :math:`(n)`, days since the event before (also outside of the window), 0 for a
-          first event
+        - **dt:** :math:`(n)`, days since the previous event of the entity (even if it is outside of
+          the window), 0 for a first event
         - **bin:** :math:`(n)`, the quantile bin of the amount from 1, or 0 for a missing amount
         - **amount:** :math:`(n)`, :math:`\mathrm{asinh}(a / \bar{a}_l)` with the mean
           :math:`\bar{a}_l` of the absolute amounts of the label in training, or 0 if missing
@@ -142,25 +142,25 @@ class NextSetDataset(Dataset[Batch]):
           :math:`(m, F)`, :attr:`memory_features` of all labels in the whole history, in the order
           of sample and label
         - **trend:** :math:`(B, L, 3)`, the fraction of the events of all entities that have each
-          label, in the 7, 28 and 84 days up to the last event before the target; of training events
-          alone for a training target
+          label, in the 7, 28 and 84 days up to the last event before the target; for training
+          targets, only training events count
     """
 
-    ptr: np.ndarray  #: the first event of each entity, and the number of events
+    ptr: np.ndarray  #: index of the first event of each entity, then the number of events
     time: np.ndarray  #: the day of each event
     y: sp.csr_array  #: the labels of all events, :math:`(N, L)`
     amount: np.ndarray  #: the scaled amount of each label of each event
-    bins: np.ndarray  #: its bin
-    entity_index: np.ndarray  #: the :obj:`entity` of a batch for each entity
-    is_training: np.ndarray  #: which events are training events
+    bins: np.ndarray  #: the bin of each amount
+    entity_index: np.ndarray  #: for each entity, the value of :obj:`entity` in batches
+    is_training: np.ndarray  #: mask of training events
     _: KW_ONLY
-    label_names: list[str]  #: the labels, those of training
-    num_entities: int  #: the number of entities of training
-    num_bins: int  #: the number of bins, the one of missing amounts included
-    gaps: list[int]  #: the whole days between events of training, ascending
+    label_names: list[str]  #: the labels of training events
+    num_entities: int  #: the number of training entities
+    num_bins: int  #: the number of bins, including the bin of missing amounts
+    gaps: list[int]  #: numbers of whole days between training events, ascending
     window_size: int | None  #: the number of events in a window; :obj:`None` for whole histories
 
-    #: The features of a label that an entity had before.
+    #: Names of the features of a label in the history of an entity.
     memory_features: ClassVar[tuple[str, ...]] = (
         "log_count",
         *(f"log_share_decay_{decay:g}" for decay in DECAYS),
@@ -184,19 +184,19 @@ class NextSetDataset(Dataset[Batch]):
 
     @property
     def window(self) -> WindowOptions:
-        """Options of :class:`WindowViews` for these windows, or for the longest history."""
+        """Options of :class:`WindowViews`. Without a window size, the longest history sets it."""
         longest = max(int(np.diff(self.ptr).max()) - 1, 1)
         size = longest if self.window_size is None else self.window_size
         return {"window_size": size, "num_bins": self.num_bins, "gaps": self.gaps}
 
     @cached_property
     def memory(self) -> LabelMemory:
-        """The source of :obj:`memory` of a batch."""
+        """The lookup that computes :obj:`memory` of batches."""
         return LabelMemory(self.ptr, self.time, self.y)
 
     @cached_property
     def trends(self) -> tuple[LabelTrend, LabelTrend]:
-        """The sources of :obj:`trend` of a batch: all events, and training events."""
+        """The lookups that compute :obj:`trend` of batches, from all and from training events."""
         train = self.is_training
         return LabelTrend(self.time, self.y), LabelTrend(self.time[train], self.y[train])
 
@@ -205,7 +205,7 @@ class NextSetDataset(Dataset[Batch]):
         return Events(self.label_names, network)
 
     def batch(self, targets: Targets) -> Batch:
-        """Makes a batch of events in any order. Raises IndexError if there is no such event."""
+        """Returns a batch of targets in any order. Raises IndexError if a target is no event."""
         target = np.asarray(targets, dtype=np.int64)
         wrong = target[(target < 0) | (target >= len(self))]
         if wrong.size:
@@ -252,22 +252,22 @@ class NextSetDataset(Dataset[Batch]):
 
 
 def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Returns the days between each event and its entity's event before, 0 for a first event."""
+    """Returns days between each event and the entity's previous event, 0 for a first event."""
     days = np.diff(time, prepend=time[:1])
     days[ptr[:-1]] = 0.0
     return days
 
 
 class EventPreprocessor(Preprocessor):
-    """Makes samples of events, with labels, entities and bins of amounts of training events alone:
-    those up to the last training target of an entity. Other labels are left out of windows and of
-    targets; :meth:`left_out` counts them. Other entities share one index.
+    """Makes a :class:`NextSetDataset` of events. Labels, entities and bins of amounts come from
+    training events, up to the last training target of an entity. Labels that occur only later are
+    dropped from windows and targets; :meth:`left_out` counts them. New entities share one index.
 
     Args:
         window_size (int, optional): The number of events in a window; :obj:`None` for all.
             (default: :obj:`3`)
-        num_bins (int, optional): The number of quantile bins of amounts; fewer where these repeat.
-            (default: :obj:`10`)
+        num_bins (int, optional): The number of quantile bins of amounts; equal quantiles are
+            merged. (default: :obj:`10`)
     """
 
     def __init__(self, window_size: int | None = 3, num_bins: int = 10) -> None:
@@ -281,7 +281,7 @@ class EventPreprocessor(Preprocessor):
         self.edges = self.scale = np.empty(0)
 
     def fit(self, dataset: Any, split: Split) -> Self:
-        """Learns from the training events of :class:`EventSequences`. Raises ValueError if the
+        """Fits to the training events of :class:`EventSequences`. Raises ValueError if the
         split does not fit the events or has no training target, or an event has no date.
         """
         events: EventSequences = dataset
@@ -291,10 +291,10 @@ class EventPreprocessor(Preprocessor):
         if not events.time.isfinite().all():
             got = "(got those of 'with_next'); fit before adding the next"
             raise ValueError(f"Expected each event to have a date {got}")
-        # The last training event of each entity, or -1 without one, ends its training events.
+        # Index of the last training event of each entity, or -1 if it has none.
         entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())
         last, train = np.full(events.num_entities, -1), split.train.numpy()
-        last[entity_of[train]] = train  # The split is ascending, so that the last event stays.
+        last[entity_of[train]] = train  # Indices ascend, so the last event wins.
         in_training = np.arange(events.num_events) <= last[entity_of]
         entities = np.flatnonzero(last >= 0)
         amount = events.amount[in_training]
@@ -302,13 +302,13 @@ class EventPreprocessor(Preprocessor):
         self.label_names = [events.label_names[label] for label in labels]
         self.entities = [events.entities[entity] for entity in entities]
         self.last_days = events.time[last[entities]].tolist()
-        # The last training events are in no training window.
+        # The last training event of an entity is a target only, and in no training window.
         in_windows = in_training & ~np.isin(np.arange(events.num_events), last)
         days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
         self.gaps = [int(gap) for gap in np.unique(np.append(0, days // 1))]
         known = ~np.isnan(amount.data)
         amounts, label = amount.data[known], amount.indices[known]
-        # Edges are the least amounts of all bins but the first, so that no bin is empty.
+        # Each edge is the smallest amount of its bin, so no bin is empty. The first has no edge.
         inner = np.linspace(0, 1, self.num_bins + 1)[1:-1]
         edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else amounts
         self.edges = np.asarray(edges[edges > amounts.min(initial=np.inf)])
@@ -323,7 +323,7 @@ class EventPreprocessor(Preprocessor):
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw
-        # Amounts of training labels; zeros stay stored.
+        # Keep amounts of training labels, including explicit zeros.
         column = {name: i for i, name in enumerate(self.label_names)}
         new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
         indptr = np.concatenate([[0], np.cumsum(new >= 0)])[events.amount.indptr]
@@ -350,7 +350,7 @@ class EventPreprocessor(Preprocessor):
         )
 
     def left_out(self, events: EventSequences) -> dict[str, int]:
-        """Returns the labels that training does not have, with their numbers of events."""
+        """Returns the number of events with each label that does not occur in training."""
         known = set(self.label_names)
         counts = np.bincount(events.y.indices, minlength=events.num_labels).tolist()
         labels = zip(events.label_names, counts, strict=True)
@@ -369,21 +369,21 @@ def time_split(
     min_history: int = 0,
     cross_borders: bool = True,
 ) -> Split:
-    r"""Splits the events of every entity by time: the first ones train, the next validate, the last
-    test.
+    r"""Splits the events of every entity by time, into training, validation and test events in
+    this order.
 
-    Event :math:`r` of the :math:`n` events of an entity, counted from zero, trains if :math:`r <
-    0.7 n`, and tests if :math:`r \geq 0.87 n`. An entity of fewer than eight events has no test
-    event. The samples of the split are the targets of a :class:`NextSetDataset`.
+    By default, event :math:`r` of :math:`n` events of an entity, counted from zero, is a training
+    event if :math:`r < 0.7 n`, and a test event if :math:`r \geq 0.87 n`. Entities with fewer than
+    eight events have no test event. The split contains targets of a :class:`NextSetDataset`.
 
     Args:
         events (EventSequences): The events.
         fractions (tuple, optional): The fractions of training, validation and test.
             (default: :obj:`(0.70, 0.17, 0.13)`, as in the LANET paper)
-        min_history (int, optional): The smallest number of earlier events of a target.
+        min_history (int, optional): Targets with fewer earlier events are skipped.
             (default: :obj:`0`)
         cross_borders (bool, optional): If set to :obj:`False`, only earlier events of the same part
-            count for :obj:`min_history`, so that no window of that size crosses a border, as in the
+            count for :obj:`min_history`. Windows of that size then stay within a part, as in the
             authors' code. (default: :obj:`True`)
 
     Raises:
@@ -394,7 +394,7 @@ def time_split(
         raise ValueError(f"Expected {expected} (got {fractions})")
     lengths = events.ptr.diff().numpy()
     rank = np.arange(events.num_events) - np.repeat(events.ptr[:-1].numpy(), lengths)
-    # Rounded up: 0.7 of ten events is seven of them, whatever the last bit of the product.
+    # The tolerance keeps 0.7 of ten events at seven despite rounding errors.
     borders = np.ceil(np.outer(np.cumsum((0.0, *fractions[:2])), lengths) - 1e-9).astype(np.int64)
     starts = np.repeat(borders, lengths, axis=1)
     part = (rank >= starts[1:]).sum(axis=0)

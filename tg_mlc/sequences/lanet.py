@@ -1,4 +1,4 @@
-"""Label attention network for histories of label sets, and settings of its training."""
+"""Label attention network for histories of label sets, and settings for its training."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embeddin
 
 #: Arguments of :class:`~tg_mlc.training.MultiLabelModule`, :func:`~tg_mlc.training.fit` and
 #: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential
-#: Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper; patience and epochs are
-#: those of its released code, which starts from a learning rate of 1e-4. The paper's multi-label
-#: cross-entropy is the binary one of each label, which is the default objective here.
+#: Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Patience and
+#: epochs follow its released code, whose learning rate starts at 1e-4. The paper's multi-label
+#: cross-entropy is binary cross-entropy per label, the default objective here.
 PAPER: dict[str, dict[str, Any]] = {
     "module": {"lr": 1e-3, "lr_schedule": "plateau"},
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
     "data": {"batch_size": 32},
 }
-#: Settings for LANET with a memory, and its sizes, as arguments of :class:`LANET` and
-#: :func:`~tg_mlc.sequences.personal_memory`. Few epochs are enough.
+#: Settings for LANET with a memory: arguments of :class:`LANET`, of
+#: :func:`~tg_mlc.sequences.personal_memory`, and of training. Few epochs are enough.
 MEMORY: dict[str, dict[str, Any]] = {
     "model": {"channels": 8, "num_layers": 1, "heads": 2, "dropout": 0.1},
     "memory": {"channels": 8, "hidden_channels": 64},
@@ -59,8 +59,8 @@ class LabelTransformer(nn.Module):
     Attention Network for Sequential Multi-Label Classification"
     <https://arxiv.org/abs/2303.00280>`_ paper stacks Transformer encoder layers.
 
-    State dicts hold a summary of the label graph, and load into a model with the same one. The
-    :obj:`hub` is a further, first node that attends to itself and all labels, and all labels to it.
+    State dicts hold a summary of the label graph, and load only into a model with the same graph.
+    With :obj:`hub`, an additional first node attends to itself and all labels, and labels to it.
 
     Shapes:
         - **input:** states :math:`(B, N, d)` of :math:`N = L + 1` nodes, or :math:`L` without a hub
@@ -87,7 +87,7 @@ class LabelTransformer(nn.Module):
     def _place_edges(self, device: torch.device) -> Edges:
         edge_index = to_list(adjacency_of(self.label_graph)).to(device)
         if self.hub:
-            # Edges in both directions between node 0 and all others, and its own loop.
+            # Edges in both directions between node 0 and all labels, and a self-loop of node 0.
             labels = torch.arange(1, self.num_labels + 1, device=device)
             down = torch.stack([torch.zeros_like(labels), labels])
             hub = [down, down.flip(0), labels.new_zeros(2, 1)]
@@ -107,7 +107,7 @@ class LabelTransformer(nn.Module):
         return summary_of(self.label_graph)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Raises unless the summary is that of the label graph."""
+        """Raises unless the summary matches the label graph."""
         check_summary(state, self.get_extra_state())
 
     def forward(
@@ -118,7 +118,7 @@ class LabelTransformer(nn.Module):
             u = conv(u, pattern, return_attention_weights=return_attention_weights)
             if return_attention_weights:
                 u, (_, weights) = u
-                # Edges of the hub come last, and are left out.
+                # Edges of the hub come last; they are skipped.
                 edge_index = to_list(adjacency_of(self.label_graph)).to(weights.device)
                 edges = Edges(edge_index, self.num_labels, self.num_labels)
                 weights = weights[:, : edge_index.size(1)]
@@ -143,12 +143,12 @@ class LANET(nn.Module):
         \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
         y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
 
-    from the nodes of the labels (:class:`~tg_mlc.sequences.windows.WindowViews`) and of the entity,
-    :math:`\mathbf{e}_0`. Blocks compute what :class:`torch.nn.TransformerEncoderLayer` does, along
-    any label graph. The date of the event to predict is no input.
+    Node :math:`\mathbf{e}_0` embeds the entity, the others labels (see
+    :class:`~tg_mlc.sequences.windows.WindowViews`). Blocks compute the same function as
+    :class:`torch.nn.TransformerEncoderLayer`, along any label graph.
 
-    Our choices: the entity's embedding and the MLP of a block are as wide as all views of a label
-    together, the MLP has no dropout inside, and all labels share one linear map to logits.
+    Our choices: the entity embedding and the MLP of a block have the total width of all views. The
+    MLP has no dropout inside. All labels share one linear map to logits.
 
     Args:
         label_graph (LabelGraph): The label graph; in the paper, it is fully connected.
@@ -160,8 +160,8 @@ class LANET(nn.Module):
         tied (bool, optional): If set to :obj:`True`, the logit of a label is the product of its
             projected state and its embedding, :math:`(\mathbf{P} \mathbf{u}_k)^{\top} \mathbf{W}_k
             / \sqrt{C}`. (default: :obj:`False`)
-        memory (PersonalMemory, optional): A memory of the whole history, which adds a view and
-            logits; not in the paper. (default: :obj:`None`)
+        memory (PersonalMemory, optional): A memory of the whole history that adds a view and
+            logits (not in the paper). (default: :obj:`None`)
         window (dict, optional): Options of :class:`~tg_mlc.sequences.windows.WindowViews`.
             (default: :obj:`None`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). By
@@ -223,7 +223,7 @@ class LANET(nn.Module):
         states, attention = self.labels(states, return_attention_weights=return_attention_weights)
         if self.entity is not None:
             states = states[:, 1:]
-            # From 2.14 on, PyTorch specialises on one sample to multiply a view.
+            # Since 2.14, PyTorch specialises an export on one sample if a view is multiplied.
             if is_exporting():
                 states = states.clone(memory_format=torch.contiguous_format)
         logits = self._read(self.dropout(states))
@@ -237,7 +237,7 @@ class LANET(nn.Module):
 
 
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
-    """Builds a network with the options of a saved one, for its weights."""
+    """Builds a network from the recorded options of a saved one, before weights are loaded."""
     num_labels = int(label_graph.num_nodes or 0)
     part = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
     return LANET(label_graph, memory=part, **options)

@@ -1,4 +1,4 @@
-"""Memory of an entity's whole history: a view and a logit of each label."""
+"""Memory of an entity's whole history, which gives a view and a logit of each label."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from torch_geometric.data import Data
 from tg_mlc._options import check_count
 from tg_mlc.sequences.dataset import TREND_DAYS, NextSetDataset, Targets
 
-#: Largest number of training targets, and of their entries, from which features are scaled.
+#: Largest number of training targets, and of their entries, to compute feature scales from.
 NUM_SCALED = 512
 MAX_SCALED_ENTRIES = 2**18
-#: Inverse temperatures of similarities in the two spaces. These, and the ridges, were chosen on
+#: Inverse temperatures of similarities in the two spaces, and ridge penalties. Both were chosen on
 #: validation targets of Complete Journey, from 5 to 40 and from 30 to 30,000.
 SHARPNESS = (20.0, 40.0)
 RIDGES = (100.0, 1000.0)
-NUM_FOLDS = 5  #: of entities; the regression of a fold is fitted without it
-RAREST = 0.02  #: Square roots of smaller fractions have the unit of this one.
+NUM_FOLDS = 5  #: number of folds of entities for cross-fitted regressions
+RAREST = 0.02  #: Smallest scale: square roots of mean fractions are clipped to this value.
 
 
 class Neighbours(nn.Module):
-    r"""Four scores of labels for a history, fitted in closed form to the profiles
-    :math:`\mathbf{q}_j` of training entities, the fractions of their training events with each
-    label.
+    r"""Four scores per label from a history, fitted in closed form to the profiles
+    :math:`\mathbf{q}_j` of training entities. A profile is the fraction of an entity's training
+    events with each label.
 
     .. math::
         \mathbf{n} = \sum_{j \neq i} \textrm{softmax}_j
         \big( s \, \cos (\phi(\mathbf{p}), \phi(\mathbf{q}_j)) \big) \, \mathbf{q}_j, \qquad
         \mathbf{m} = \phi(\mathbf{p}) \, \mathbf{B}_{-i}
 
-    for the fractions :math:`\mathbf{p}` of the events so far of entity :math:`i`. The first are
-    profiles of similar entities, as in the `"Modeling Personalized Item Frequency Information for
-    Next-basket Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper (which takes the mean of
-    the nearest): once scaled, :math:`\phi(p) = (\sqrt{p} - \sqrt{\pi}) / \sqrt[4]{\pi}` with
-    :math:`\pi` their mean, and once unscaled. The last are ridge regressions of each label on all
-    others from the `"Embarrassingly Shallow Autoencoders for Sparse Data"
-    <https://arxiv.org/abs/1905.03375>`_ paper, with two ridges, fitted without the fold of the
-    entity.
+    for the label fractions :math:`\mathbf{p}` in past events of entity :math:`i`. Two scores
+    average profiles of similar entities, as in the `"Modeling Personalized Item Frequency
+    Information for Next-basket Recommendation" <https://arxiv.org/abs/2006.00556>`_ paper (which
+    averages the nearest only): one with :math:`\phi(p) = (\sqrt{p} - \sqrt{\pi}) /
+    \sqrt[4]{\pi}`, for the mean profile :math:`\pi`, one with :math:`\phi(p) = p`. Two scores are
+    ridge regressions of each label on all others, as in the `"Embarrassingly Shallow Autoencoders
+    for Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, with two penalties. Regressions are
+    fitted without the fold of the entity.
 
     Shapes:
         - **profiles:** :math:`(N, L)`
         - **input:** fractions :math:`(B, L)`, and entities :math:`(B)`, :math:`N` for a new one
-        - **output:** the logarithms of the first, and the regressions, :math:`(B, L, 4)`
+        - **output:** logarithms of the average profiles, and regressions, :math:`(B, L, 4)`
     """
 
     num_features = len(SHARPNESS) + len(RIDGES)
     profiles: Tensor
     mean: Tensor
-    keys: Tensor  #: ``[2, N, L]``, profiles of length 1, scaled and unscaled
+    keys: Tensor  #: ``[2, N, L]``, profiles with unit norm, scaled and unscaled
     between_labels: Tensor  #: ``[folds, L, ridges * L]``
 
     def __init__(self, profiles: Tensor) -> None:
@@ -86,7 +86,7 @@ class Neighbours(nn.Module):
     def _similar(self, query: Tensor, key: Tensor, sharpness: float, itself: Tensor) -> Tensor:
         similarity = F.normalize(query, dim=1) @ key.T
         weight = (sharpness * similarity).masked_fill(itself, -torch.inf).softmax(dim=1)
-        # The weights of an only entity, which has no neighbours, are NaN.
+        # Weights are NaN if the only training entity is the entity itself.
         return log_fraction(weight.nan_to_num(0.0) @ self.profiles)
 
     def _scale(self, fraction: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class Neighbours(nn.Module):
 
 
 def log_fraction(fraction: Tensor) -> Tensor:
-    """Returns the logarithm of a fraction, and of one in a thousand for zero."""
+    """Returns the logarithm of a fraction plus one in a thousand."""
     return (fraction + 1e-3).log()
 
 
@@ -111,15 +111,15 @@ class PersonalMemory(nn.Module):
     zero without occurrences), their sum over labels, scores :math:`\mathbf{n}_k` of
     :class:`Neighbours`, the recent change :math:`\mathbf{t}_k` of the label's frequency
     (:obj:`trend` of a batch), and its frequency :math:`\pi_k` in training. All labels share one
-    MLP, so that rare ones learn from frequent ones. The logits start at those of :math:`\pi_k`.
+    MLP, so rare labels learn from frequent ones. Logits start at the logits of :math:`\pi_k`.
     :func:`personal_memory` builds a memory from a data set.
 
     Args:
         frequency (torch.Tensor): The fraction of training targets that have each label.
-        num_features (int): Number :math:`F` of features; the last one is the fraction of events.
+        num_features (int): Number :math:`F` of features; the last is the fraction of events.
         channels (int): Size :math:`C` of a view.
-        profiles (torch.Tensor, optional): Profiles for :class:`Neighbours`, which take memory of
-            :math:`3 N \cdot L + 10 L^2`. (default: :obj:`None`, no neighbours)
+        profiles (torch.Tensor, optional): Profiles for :class:`Neighbours`, which stores
+            :math:`3 N \cdot L + 10 L^2` numbers. (default: :obj:`None`, no neighbours)
         hidden_channels (int, optional): Size of the two hidden layers. (default: :obj:`32`)
 
     Shapes:
@@ -166,7 +166,7 @@ class PersonalMemory(nn.Module):
 
     @classmethod
     def of_sizes(cls, num_labels: int, *, num_entities: int | None, **sizes: int) -> PersonalMemory:
-        """Makes an empty memory, for a state dict."""
+        """Makes an empty memory that a state dict can be loaded into."""
         profiles = None if num_entities is None else torch.zeros(num_entities, num_labels)
         return cls(torch.zeros(num_labels), profiles=profiles, **sizes)
 
@@ -181,14 +181,14 @@ class PersonalMemory(nn.Module):
         self.std.copy_(std.where(std > 0, 1.0))
 
     def features(self, data: Data) -> Tensor:
-        """Returns the unscaled inputs of the MLP, ``[B, L, 2 F + 4]``, with neighbours 4 more."""
+        """Returns the unscaled inputs of the MLP, ``[B, L, 2 F + 4]``; 4 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         row = data.memory_sample * size[1] + data.memory_label
         own = data.memory.new_zeros(size[0] * size[1], self.num_features)
         own = own.index_copy(0, row, data.memory).view(*size, -1)
         whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
         mean = log_fraction(self.frequency).expand(size).unsqueeze(-1)
-        # Before a first event there is no trend.
+        # There is no trend before the first event; the overall frequency replaces it.
         recent = data.trend.where(data.trend > 0, self.frequency.unsqueeze(-1))
         parts = [own, whole, mean, log_fraction(recent) - mean]
         if self.neighbours is not None:
@@ -204,13 +204,13 @@ def personal_memory(
     neighbours: bool = True,
     **options: Any,
 ) -> PersonalMemory:
-    """Makes a memory with the frequencies, the profiles and the scales of training targets.
+    """Makes a memory, with frequencies, profiles and feature scales of training targets.
 
     Args:
         dataset (NextSetDataset): The events.
-        train (torch.Tensor, numpy.ndarray or list): The training targets, some of each entity.
+        train (torch.Tensor, numpy.ndarray or list): The training targets.
         channels (int): Size of a view.
-        neighbours (bool, optional): Whether there are neighbours, whose memory grows with the
+        neighbours (bool, optional): Whether to use :class:`Neighbours`, whose size grows with the
             square of the number of labels. (default: :obj:`True`)
         **options (optional): Further arguments of :class:`PersonalMemory`.
     """
@@ -218,7 +218,7 @@ def personal_memory(
     y = dataset.y[targets]
     frequency = torch.from_numpy(np.asarray(y.mean(axis=0), dtype=np.float32).ravel())
     profiles = None
-    if neighbours:  # Profiles are the fractions of an entity's training targets with each label.
+    if neighbours:  # A profile is the fraction of an entity's training targets with each label.
         entity = dataset.entity_index[dataset.entity_of[targets]]
         shape = (dataset.num_entities, len(targets))
         of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)

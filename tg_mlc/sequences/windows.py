@@ -1,5 +1,5 @@
-"""Windows of events: embeddings of their occurrences of labels, summed by label or by event, and
-their events as components of explanations.
+"""Windows of events: embeddings of label occurrences, summed by label or by event, and events as
+components of explanations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tg_mlc.inputs.preprocessor import Preprocessor
 
 WINDOW = ("label", "sample", "position", "dt", "bin", "amount")
 MEMORY = ("memory_label", "memory_sample", "memory")
-SUMMARY = "counts of the whole history"  #: name of the component of a memory
+SUMMARY = "counts of the whole history"  #: name of the component that stands for the memory
 
 
 class WindowOptions(TypedDict, total=False):
@@ -39,27 +39,27 @@ class Occurrences(NamedTuple):
     sample: Tensor  #: ``[n]``
     label: Tensor  #: ``[n]``
     step: Tensor  #: ``[n]``, from 0 for the most recent event
-    days: Tensor  #: ``[n]``, since the event before
-    bin: Tensor  #: ``[n]``, that of the amount, 0 if it is missing
+    days: Tensor  #: ``[n]``, since the previous event
+    bin: Tensor  #: ``[n]``, bin of the amount, or 0 for a missing amount
     amount: Tensor  #: ``[n]``, scaled
 
 
 def occurrences(data: Data, window_size: int) -> Occurrences:
     """Returns the occurrences in the last :obj:`window_size` events of every sample."""
     columns = data.sample, data.label, data.position - 1, data.dt, data.bin, data.amount
-    near: Any = data.position <= window_size
-    if not torch.compiler.is_compiling() and near.all():
-        near = slice(None)
-    return Occurrences(*(column[near] for column in columns))
+    in_window: Any = data.position <= window_size
+    if not torch.compiler.is_compiling() and in_window.all():
+        in_window = slice(None)
+    return Occurrences(*(column[in_window] for column in columns))
 
 
 class TimeView(nn.Module):
     """The time view :math:`(n, C)` of occurrences from the `"Label Attention Network for Sequential
-    Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the embedding of the
-    days since the event before, plus that of the position in the window.
+    Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper: an embedding of the
+    days since the previous event, plus an embedding of the position in the window.
 
-    Every observed number of days has an embedding (:obj:`gaps` of :class:`WindowViews`); another
-    number has that of the next smaller one.
+    Every number of days in :obj:`gaps` (see :class:`WindowViews`) has an embedding. Other numbers
+    use the embedding of the next smaller number.
     """
 
     gaps: Tensor
@@ -77,7 +77,7 @@ class TimeView(nn.Module):
 
 
 def entity_embedding(num_entities: int, channels: int) -> nn.Embedding:
-    """Returns one row for each entity of training, and zeros for all others."""
+    """Returns embeddings with one row per training entity, and a row of zeros for others."""
     return nn.Embedding(num_entities + 1, channels, padding_idx=num_entities)
 
 
@@ -92,18 +92,18 @@ class WindowViews(nn.Module):
         \sum_{o: k_o = k} \mathbf{A}_{a_o} \Big]
 
     over the occurrences :math:`o` of label :math:`k` in the window, with :math:`\Delta_o` days
-    since the event before, position :math:`p_o` and amount bin :math:`a_o`. All embeddings start
-    from :math:`\mathcal{N}(0, 1)`, except that of missing amounts, which stays zero.
+    since the previous event, position :math:`p_o` and amount bin :math:`a_o`. All embeddings start
+    from :math:`\mathcal{N}(0, 1)`. The embedding of missing amounts stays zero.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
         channels (int): Size :math:`C` of each view.
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
-        num_bins (int, optional): Number of amount bins with that of missing amounts.
+        num_bins (int, optional): Number of amount bins, including the bin of missing amounts.
             (default: :obj:`11`)
         gaps (list of int, optional): The :obj:`gaps` of a
             :class:`~tg_mlc.sequences.NextSetDataset`. (default: :obj:`None`, all up to 365)
-        time, amount (bool, optional): Whether there is this view. (default: :obj:`True`)
+        time, amount (bool, optional): Whether to use this view. (default: :obj:`True`)
         absence (bool, optional): Whether a learnable vector is added to labels that are absent from
             a window. (default: :obj:`False`)
 
@@ -154,7 +154,7 @@ class WindowViews(nn.Module):
         return states + absent.index_fill(0, row, False).view(*size, 1) * self.absent
 
     def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Returns the states of all events of windows, ``[S, d]``, and pointers of samples."""
+        """Returns states of all events in windows, ``[S, d]``, and bounds of samples."""
         window = occurrences(data, self.window_size)
         views = torch.cat([self.label(window.label), self._views(window)], dim=-1)
         event, ptr = events_of(window, data.num_graphs, self.window_size)
@@ -166,7 +166,7 @@ class WindowViews(nn.Module):
 
 
 def events_of(window: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
-    """Returns the event of every occurrence, in the order of samples and time, and pointers."""
+    """Returns the index of each occurrence's event, by sample and time, and bounds of samples."""
     slot = window.sample * window_size + (window_size - 1 - window.step)
     empty = torch.zeros(num_samples * window_size, dtype=torch.long, device=slot.device)
     present = empty.index_fill(0, slot, 1)
@@ -175,8 +175,8 @@ def events_of(window: Occurrences, num_samples: int, window_size: int) -> tuple[
 
 
 class Events(Components):
-    """The events of a target's window, the last one first, and the counts of the whole history if
-    the network has a memory. A hidden event is hidden in the window alone.
+    """Components of a target: the events of its window, most recent first, and, if the network has
+    a memory, counts of the whole history. Hiding an event changes only the window.
 
     Args:
         label_names (Sequence[str]): The labels of the events.
@@ -190,7 +190,7 @@ class Events(Components):
         self.has_memory = getattr(network, "memory", None) is not None
 
     def components(self, sample: Data) -> list[str]:
-        """Returns the labels of each event of the window, and the memory."""
+        """Returns one name per event in the window, and the name of the memory if there is one."""
         events = []
         for position in sample.position.unique().tolist():
             labels = sample.label[sample.position == position].tolist()
@@ -199,7 +199,7 @@ class Events(Components):
         return [*events, SUMMARY] if self.has_memory else events
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns a target without some events of its window, or without its memory."""
+        """Returns the target without hidden events in its window, or without its memory."""
         positions = sample.position.unique()
         kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
         rows = torch.isin(sample.position, kept_positions)
@@ -217,20 +217,20 @@ class Events(Components):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Tells for each event which rows are its labels; a memory has no rows."""
+        """Returns which rows are labels of each event; NaN for the memory, which has no rows."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
         size = 0 if views is None else views.window_size
-        read = sample.position[sample.position <= size]
-        if num_rows != len(read):
+        positions = sample.position[sample.position <= size]
+        if num_rows != len(positions):
             return super().state_fractions(sample, prepared, network, num_rows)
-        fractions = (sample.position.unique().view(-1, 1) == read).double().numpy()
+        fractions = (sample.position.unique().view(-1, 1) == positions).double().numpy()
         num_others = len(self.components(sample)) - len(fractions)
         return np.concatenate([fractions, np.full((num_others, num_rows), np.nan)])
 
 
 class TargetList(Dataset[Batch]):
-    """Targets that are joined to batches, as :class:`NextSetDataset` makes them.
+    """A list of targets that are concatenated into batches like those of :class:`NextSetDataset`.
 
     Args:
         targets (Sequence[Batch]): Batches of one target each.

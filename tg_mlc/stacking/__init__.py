@@ -1,4 +1,4 @@
-"""The default: classifiers, label message passing on their held-out scores, and thresholds."""
+"""The default model: classifiers, label message passing over their scores, and thresholds."""
 
 from tg_mlc.stacking.automatic import auto
 from tg_mlc.stacking.features import StackingFeatures

@@ -1,4 +1,4 @@
-"""The default: classifiers, label message passing over their scores, and thresholds."""
+"""The default model: classifiers, label message passing over their scores, and thresholds."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
 
-#: The fraction of the time for classifiers. In hierarchies and with more than 512 labels, they
-#: learn more than messages do.
+#: Fraction of the time for classifiers, and the fraction for hierarchies or more than 512 labels,
+#: where classifiers contribute more than messages.
 CLASSIFIER_SHARE, MANY_SHARE = 0.4, 0.9
-#: Additional time for given labels, as a fraction of the time.
+#: Additional time for the given-labels stage, as a fraction of the requested time.
 GIVEN_SHARE = 0.2
-# A classifier replaces the combination if it is better on all these parts (by chance: 1 in 32).
+# A classifier replaces the combination if better on all of these parts (1 in 32 by chance).
 _PARTS = 5
 
 
@@ -52,16 +52,16 @@ def auto(
     *,
     search: Search | None = None,
 ) -> Model:
-    """Fits a model to any training samples: bags, texts, vectors, molecules or DNA.
+    """Fits a model to training samples: bags, texts, vectors, molecules or DNA.
 
     Held-out scores of training samples decide all choices:
 
-    1. Linear, kernel and tree classifiers choose settings and the scale of inputs
-       (:class:`~tg_mlc.stacking.StackingFeatures`); for a hierarchy or more than 512 labels,
-       kernels, trees and networks that fit all labels at once.
-    2. LaMP is trained on their scores and the inputs, for each of five folds (fewer in short time).
-    3. All logits are combined with weights of at least zero
-       (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one classifier does better.
+    1. Classifiers are tuned, with the scale of inputs (:class:`~tg_mlc.stacking.StackingFeatures`):
+       linear models, kernels and trees; for a hierarchy or more than 512 labels, kernels, trees and
+       networks that fit all labels at once.
+    2. LaMP is trained on scores and inputs, once for each of five folds (fewer in short time).
+    3. The logits of classifiers and LaMP are combined with weights of at least zero
+       (:class:`~tg_mlc.stacking.combination.LogitStacking`), unless one of them alone is better.
     4. For each metric, thresholds or label sets are fitted to the combined scores
        (:func:`~tg_mlc.metrics.tune_thresholds`, cross-fitted).
     5. Given labels change other labels by messages from residuals and by similar training samples
@@ -76,21 +76,21 @@ def auto(
         probabilities = model.probabilities([[61.5, 0.2]])
 
     Args:
-        dataset (MultiLabelDataset): Training samples, all of which are used.
-        seconds (float, optional): The approximate time; hundreds of labels may take more. Where it
-            cuts a search short, results depend on the speed of the machine.
+        dataset (MultiLabelDataset): The training samples.
+        seconds (float, optional): The approximate time; hundreds of labels may take longer. If time
+            runs out during a search, results depend on the speed of the machine.
             (default: :obj:`300`)
         seed (int, optional): Seed of folds, trees and weights. (default: :obj:`0`)
         given_masks (str, optional): The labels that ``predict(..., given=...)`` will get:
-            :obj:`"both"` present and absent ones, or only :obj:`"present"` ones.
+            present and absent labels (:obj:`"both"`), or only :obj:`"present"` labels.
             (default: :obj:`"both"`)
-        coverage_share (float, optional): The random fraction of samples that no fit sees, so that
-            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
-        calibrate (bool, optional): Whether to calibrate each label; without, the combination is
-            calibrated on average. (default: :obj:`False`)
-        search (callable, optional): Searches options of LaMP in further time: a function of a
-            trainer, which takes changed options and returns the held-out loss, and of the default
-            options, which returns the best changes. (default: :obj:`None`, a few trials)
+        coverage_share (float, optional): Fraction of randomly drawn samples that are held out to
+            guarantee the coverage of ``predict(..., coverage=0.9)``. (default: :obj:`0`)
+        calibrate (bool, optional): Whether to calibrate each label; otherwise, probabilities are
+            calibrated only on average over labels. (default: :obj:`False`)
+        search (callable, optional): A function that searches options of LaMP, in additional time.
+            It is called with a function ``attempt(changes)``, which returns a held-out loss, and
+            the default options, and returns the best changes. (default: :obj:`None`, a few trials)
 
     Returns:
         Model: Its :attr:`~tg_mlc.inference.Model.report` holds the choices, their scores, and the
@@ -98,14 +98,14 @@ def auto(
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
-        ValueError: If the samples are of no kind above, or too few for two folds.
+        ValueError: If samples are of another kind, or too few for two folds.
     """
     from lightning.pytorch.utilities.seed import isolate_rng  # Loading a model needs no Lightning.
 
     check_number("seconds", seconds)
     check_number("coverage_share", coverage_share, below=1.0)
     check_choice("given_masks", given_masks, get_args(GivenMasks))
-    # A stratified split would make samples depend on each other.
+    # Coverage guarantees need exchangeable samples, so the split is not stratified.
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
     with isolate_rng():
@@ -121,7 +121,7 @@ class AutoTraining(NamedTuple):
 
 
 class _Fit:
-    """Fits the stages of a model in turn, each to held-out logits of the one before."""
+    """Fits the stages of a model in turn, each to held-out logits of the previous stage."""
 
     def __init__(
         self, dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None
@@ -170,7 +170,7 @@ class _Fit:
         return features, self.preprocessor.fit_transform(self.dataset, everything)
 
     def networks(self, samples: MultiLabelDataset) -> Networks | None:
-        """Returns LaMP of every fold; :obj:`None` in too short time, or if training diverges."""
+        """Returns one LaMP per fold; :obj:`None` if time is too short or training diverges."""
         from tg_mlc.stacking.folds import train_folds
 
         seconds = self.seconds - (time.monotonic() - self.start)
@@ -186,7 +186,7 @@ class _Fit:
     def combination(
         self, features: StackingFeatures, samples: MultiLabelDataset
     ) -> tuple[Combination, dict[str, float]]:
-        """Returns the weights of all logits, and the value of each part."""
+        """Returns the combination of all logits, and the validation value of each candidate."""
         logits = samples.rows("base_scores").double().numpy()
         titles = [classifier.title for classifier in features.classifiers.values()]
         if self.folds is not None:
@@ -200,7 +200,7 @@ class _Fit:
         return Combination(stacking.weight, stacking.bias, titles), values
 
     def given(self, masks: GivenMasks) -> GivenLabels | None:
-        """Returns the stage for given labels; :obj:`None` for one label."""
+        """Returns the stage for given labels; :obj:`None` for a single label or sample."""
         if self.y.shape[1] == 1 or len(self.y) == 1:
             return None
         engine = GivenLabelStacking(masks)
@@ -230,7 +230,7 @@ class _Fit:
         return Decision(tuners)
 
     def report(self, features: StackingFeatures, values: dict[str, float]) -> dict[str, Any]:
-        """Returns the choices, and the scores that decided them."""
+        """Returns the chosen settings, and the scores that decided them."""
         folds, lamp = self.folds, None
         if folds is not None:
             lamp = {"folds": len(folds.models), "epochs": folds.epochs, **folds.options}
@@ -250,14 +250,14 @@ class _Fit:
 class ClassifierScore(NamedTuple):
     """Probabilities :math:`(N, L)` by one classifier."""
 
-    held_out: np.ndarray  #: of training samples, by fits without them
-    scores: np.ndarray  #: of the samples of the request
+    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
+    scores: np.ndarray  #: of the raw inputs
     seconds: float  #: of tuning and fitting
 
 
 def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
-    """Returns the probabilities of raw inputs by the title of each classifier, for a result of
-    :func:`auto`. Raises :obj:`RuntimeError` for a loaded model, which has no held-out scores.
+    """Returns the probabilities that each classifier of a result of :func:`auto` gives raw inputs,
+    by title. Raises :obj:`RuntimeError` for a loaded model, which has no held-out scores.
     """
     stage = model.stage(Classifiers)
     if stage is None or model.training is None:
@@ -275,21 +275,21 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """Returns the weights of all parts, or of one that is better everywhere, and all values."""
+    """Returns the stacking of all inputs, or of one that is better everywhere, and all values."""
     stackings = {"all": LogitStacking().fit(logits, y)}
     for index, name in zip(range(logits.shape[-1]), names, strict=False):
-        stackings[name] = alone = LogitStacking().fit(logits[..., [index]], y)
+        stackings[name] = single = LogitStacking().fit(logits[..., [index]], y)
         weight = np.zeros(logits.shape[1:])
-        weight[:, [index]] = alone.weight
-        alone.weight = weight
-    values = {name: _values(y, each.predict_proba(logits)) for name, each in stackings.items()}
+        weight[:, [index]] = single.weight
+        single.weight = weight
+    values = {name: _values(y, value.predict_proba(logits)) for name, value in stackings.items()}
     better = [name for name in stackings if (values[name] > values["all"]).all()]
     best = max(better, key=lambda name: values[name].sum(), default="all")
-    return stackings[best], {name: float(each.mean()) for name, each in values.items()}
+    return stackings[best], {name: float(value.mean()) for name, value in values.items()}
 
 
 def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Returns how well scores rank and decide, on each of a few parts of the samples."""
+    """Returns :func:`ranks_and_decides` of each of at most five parts of the samples."""
     labelled = np.flatnonzero(~np.isnan(y).all(axis=1))
     parts = [labelled[i::_PARTS] for i in range(min(_PARTS, len(labelled)))]
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])

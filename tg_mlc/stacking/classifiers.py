@@ -1,4 +1,4 @@
-"""Stacked classifiers: baselines, the choice of their settings, and their base scores."""
+"""Stacked classifiers: baselines, the search for their settings, and their base scores."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from tg_mlc.stacking.combination import learnable_labels
 #: for rare and frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
-# With so many rows settings differ by more than chance; a kernel takes a tenth of a second.
+# Number of rows to compare settings on: enough to tell settings apart, and few enough for speed.
 TUNED_ROWS = 1500
-#: With more labels than this, or a hierarchy, the default's classifiers fit all labels at once.
+#: Above this number of labels, or for a hierarchy, classifiers fit all labels at once.
 MANY_LABELS = 512
-# Trees while forests are tuned, and limits for the final forest.
+# Number of trees while forests are tuned; smallest and largest number in the final forest.
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
-MAX_KERNEL_ROWS = 12_000  # Two or three matrices of 1.2 GB.
-NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # If there is time.
-_FOLDS = (3, 5)  # Of linear classifiers while they are tuned, and afterwards.
-# Largest logit, and scale of probabilities near 0 and 1, which regressions overstep.
+MAX_KERNEL_ROWS = 12_000  # A fit takes two or three matrices of 1.2 GB.
+NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # Fewer if time is short.
+_FOLDS = (3, 5)  # Number of folds during tuning, and for the final scores.
+# Largest logit, and scale that smooths probabilities near 0 and 1. Regressions exceed [0, 1].
 LARGEST, CLOSEST = 8.0, 0.01
-#: Scales logits to the range where the steps of a ScoreEncoder lie.
+#: Factor that scales logits to the range of the steps of a ScoreEncoder.
 SCORE_SCALE = 1 / 3
 
 _BASELINES: dict[str, type[Any]] = {
@@ -53,22 +53,22 @@ _BASELINES: dict[str, type[Any]] = {
 
 @dataclass(frozen=True)
 class ClassifierSearch:
-    """The candidate settings of a classifier, the choice among them, and the reading of its scores.
+    """A search over settings of a classifier: candidates, criterion, and conversion of scores.
 
     Args:
         title (str): The name in tables of results.
         baseline (str): :obj:`"linear"`, :obj:`"kernel_ridge"`, :obj:`"forest"` or :obj:`"network"`.
         settings (tuple): The settings, the most likely first: ``(loss, C)`` of linear classifiers;
-            ``(gamma, alpha, correlated)`` of kernels; of forests the least number of samples in a
-            leaf, and the number of features per node in square roots of all; of networks, which
-            take the first setting, ``(hidden, dropout)``.
-        reading (str): The reading of scores, one of :obj:`Reading`.
+            ``(gamma, alpha, correlated)`` of kernels; ``(leaf, roots)`` of forests, with at least
+            ``leaf`` samples per leaf and ``roots`` times the square root of the number of features
+            per node; ``(hidden, dropout)`` of networks, which use only the first setting.
+        reading (str): The conversion of decision values to scores, one of :obj:`Reading`.
         view (str, optional): The registered name of the view of samples. (default: :obj:`None`, the
             best view; the last one for forests)
         metric (str, optional): The metric that chooses: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
             scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
-        growth (float, optional): The exponent of a fit's time by its samples. (default: :obj:`1.0`)
+        growth (float, optional): Exponent of time in the number of samples. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -82,7 +82,7 @@ class ClassifierSearch:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, setting: Sequence[Any], num_features: int, seed: int) -> Any:
-        """Returns the baseline with a setting, not fitted yet."""
+        """Returns an unfitted baseline with a setting."""
         options = dict(self.options)
         if self.baseline in ("forest", "network"):
             options.setdefault("random_state", seed)
@@ -104,14 +104,14 @@ class ClassifierSearch:
 _HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
 _SVM, _REGRESSION = tuple(product(["hinge"], _HINGE)), tuple(product(["logistic"], _LOGISTIC))
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
-# Many labels multiply the time of a kernel.
+# With many labels, each kernel setting takes long; only a few are tried.
 _FEW_KERNELS = ((0.5, 1.0), (1.0, 1.0), (0.5, 0.3), (1.0, 3.0))
-# With hundreds of labels, correlations stand out from chance, and each label learns from more
-# samples: kernels may be narrower and regularisation stronger.
+# With hundreds of labels, correlations are reliable, and each label learns from more samples.
+# Kernels may then be narrower and regularisation stronger.
 _CORRELATED = ((3.0, 20.0, True), (1.0, 20.0, True), (3.0, 60.0, True), (1.0, 3.0, False))
 _RIDGE = "kernel ridge regression"
 _TREES = ((1, 1), (3, 1), (1, 3))
-#: The classifiers of the default, which are tuned within a time.
+#: The default classifiers, which are tuned within a time limit.
 AUTOMATIC: dict[str, ClassifierSearch] = {
     "svm": ClassifierSearch("linear SVM", "linear", _SVM, "margin", growth=1.3),
     "logistic": ClassifierSearch("logistic regression", "linear", _REGRESSION, "logit", growth=1.3),
@@ -121,7 +121,7 @@ AUTOMATIC: dict[str, ClassifierSearch] = {
 
 
 def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
-    """Returns the default's classifiers for a hierarchy or many labels, which fit all at once."""
+    """Returns the default classifiers for a hierarchy or many labels. They fit labels jointly."""
     kernels = _CORRELATED if label_graph is None else _FEW_KERNELS
     title, options = "extremely randomised trees", {"extra_trees": True, "max_outputs": MANY_LABELS}
     trees = replace(AUTOMATIC["forest"], title=title, settings=((5, 9), (2, 9)), options=options)
@@ -133,7 +133,7 @@ def many_labels(label_graph: Any = None) -> dict[str, ClassifierSearch]:
 
 @dataclass
 class StackedClassifier:
-    """A fitted baseline, the view of samples that it takes, and the reading of its scores."""
+    """A fitted baseline, its view of the samples, and the conversion of its scores."""
 
     title: str  #: the name in tables of results
     baseline: str
@@ -142,7 +142,7 @@ class StackedClassifier:
     setting: list[Any]
     classifier: Any  #: a :class:`~tg_mlc.baselines.Baseline` that can be saved
     tried: list[list[Any]] = field(default_factory=list)  #: views, settings and values
-    frequency: FloatArray | None = None  #: of the labels :math:`(L)`, for relative scores
+    frequency: FloatArray | None = None  #: label frequencies :math:`(L)`, for relative scores
     held_out: FloatArray | None = None  #: scores :math:`(N, L)` of the samples of the search
     seconds: float = 0.0
 
@@ -156,7 +156,7 @@ class StackedClassifier:
         return 1.0 if self.reading in ("raw", "relative") else SCORE_SCALE
 
     def module(self) -> nn.Module:
-        """Returns the scaled :meth:`scores` as a module of tensor operators, if there is one."""
+        """Returns the scaled :meth:`scores` as a module of tensor operators, or raises."""
         try:
             baseline: nn.Module = self.classifier.module()
         except ValueError as error:
@@ -165,14 +165,14 @@ class StackedClassifier:
         return nn.Sequential(baseline, _BaseScores(self.reading, self.scale, self.frequency))
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns all that :meth:`scores` needs as arrays and plain data."""
+        """Returns arrays and plain data from which :meth:`from_state` restores the classifier."""
         skipped = {"classifier", "held_out", "seconds"}
         entries = {name: value for name, value in vars(self).items() if name not in skipped}
         return {**entries, "state": self.classifier.state_dict()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Makes a classifier of its state."""
+        """Restores a classifier from its :meth:`state_dict`."""
         check_choice("reading", state["reading"], get_args(Reading))
         classifier = _BASELINES[state["baseline"]]().load_state_dict(state["state"])
         entries = {name: value for name, value in state.items() if name != "state"}
@@ -184,22 +184,22 @@ class StackedClassifier:
 def read_decisions(
     reading: Reading, decisions: FloatArray, frequency: FloatArray | None = None
 ) -> FloatArray:
-    """Returns the scores :math:`(N, L)` of decision values."""
+    """Converts decision values to scores :math:`(N, L)`."""
     if reading == "raw":
         return decisions
     if reading in ("margin", "logit"):
-        # As in LinearBaseline.predict_proba.
+        # LinearBaseline.predict_proba uses the same factors.
         return np.clip(decisions * (2.0 if reading == "margin" else 1.0), -LARGEST, LARGEST)
     p = (decisions + 1) / 2
     if frequency is not None:
         spread = np.sqrt(frequency * (1 - frequency))
         return np.where(spread > 0, (p - frequency) / np.where(spread > 0, spread, 1), 0)
-    # Close to the logit, and increasing below 0 and above 1.
+    # This is close to the logit, but also defined and increasing below 0 and above 1.
     return np.asarray(np.arcsinh(p / (2 * CLOSEST)) - np.arcsinh((1 - p) / (2 * CLOSEST)))
 
 
 class _BaseScores(nn.Module):
-    """Base scores of decision values: :func:`read_decisions` with tensors, scaled."""
+    """Converts decision values to base scores: :func:`read_decisions` with tensors, scaled."""
 
     frequency: Tensor | None
 
@@ -226,8 +226,8 @@ class _BaseScores(nn.Module):
 
 
 def ranks_and_decides(y: FloatArray, scores: FloatArray) -> float:
-    """Returns macro ROC-AUC, macro average precision and the best micro-F1 together."""
-    # Labels with few positives mislead: without one of three, a fold hardly expects the label.
+    """Returns the sum of macro ROC-AUC, macro average precision and the best micro-F1."""
+    # Labels with few positives mislead: a fold that lacks one of three positives underrates them.
     learnable = learnable_labels(y)
     y, scores = y[:, learnable], scores[:, learnable]
     best_f1 = ThresholdTuner("f1_micro").fit(y, scores).best_value or 0.0
@@ -240,14 +240,14 @@ class SearchData(NamedTuple):
 
     matrices: Mapping[str, Any]  #: features :math:`(N, F)` by view
     y: FloatArray  #: targets :math:`(N, L)`
-    train: np.ndarray  #: rows
-    val: np.ndarray  #: rows
+    train: np.ndarray  #: indices of training rows
+    val: np.ndarray  #: indices of validation rows
 
 
 def find_classifier(
     search: ClassifierSearch, samples: SearchData, seconds: float, seed: int
 ) -> StackedClassifier:
-    """Returns the best classifier of a search, in a time or by a metric, with all scores."""
+    """Returns the best classifier of a search, with its scores of all samples."""
     start, (matrices, y, train, _) = time.monotonic(), samples
     if search.baseline == "network":
         stacked, rows, decisions = _train_in_time(search, samples, seconds, seed)
@@ -255,7 +255,7 @@ def find_classifier(
         stacked, rows, decisions = _find_in_time(search, samples, seconds, seed)
     else:
         stacked, rows, decisions = _find_by_metric(search, samples, seed)
-    # A saved classifier has the precision of its state, and so has this one.
+    # Rounding to the precision of saved states gives the same scores before and after saving.
     stacked.classifier.load_state_dict(stacked.classifier.state_dict())
     if search.reading == "relative":
         stacked.frequency = baselines.LabelFrequency().fit(y[train], y[train]).frequency
@@ -267,7 +267,7 @@ def find_classifier(
     return stacked
 
 
-# A fitted classifier, the rows that it was fitted to, and their held-out decisions.
+# A fitted classifier, the indices of its training rows, and their held-out decision values.
 _Fit = tuple[StackedClassifier, np.ndarray, FloatArray]
 
 
@@ -291,7 +291,7 @@ def _find_in_time(search: ClassifierSearch, samples: SearchData, seconds: float,
     view, setting, _ = tried[best]
     x = matrices[view]
     classifier = search.make(setting, x.shape[1], seed)
-    # The time that is left, in multiples of the time on a few samples.
+    # Remaining time, in multiples of the time of the best setting on the subsample.
     times = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
     if search.baseline == "linear" or "extra_trees" in search.options or setting[2:] == (True,):
         times *= _FOLDS[0] / (_FOLDS[1] + 1)
@@ -310,21 +310,21 @@ def _find_in_time(search: ClassifierSearch, samples: SearchData, seconds: float,
 def _train_in_time(
     search: ClassifierSearch, samples: SearchData, seconds: float, seed: int
 ) -> _Fit:
-    """Trains a network for each of a few folds, with as many epochs as the time allows."""
+    """Trains one network per fold, with as many epochs as the time allows."""
     view, setting, train = next(iter(samples.matrices)), search.settings[0], samples.train
     x, y = samples.matrices[view][train], samples.y[train]
     network = search.make(setting, x.shape[1], seed)
     affordable = seconds / network.seconds_per_epoch(x, y)
-    wanted = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
-    num_folds = next((number for number in (5, 3) if affordable >= (number - 1) * wanted), 2)
-    epochs = int(np.clip(affordable / (num_folds - 1), 1, wanted))
+    target_epochs = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
+    num_folds = next((number for number in (5, 3) if affordable >= (number - 1) * target_epochs), 2)
+    epochs = int(np.clip(affordable / (num_folds - 1), 1, target_epochs))
     network.set_params(epochs=epochs)
     decisions = network.held_out_scores(x, y, cv=_folds(y, num_folds))
     return search.result(view, setting, network, [[view, setting, epochs]]), train, decisions
 
 
 def _find_by_metric(search: ClassifierSearch, samples: SearchData, seed: int) -> _Fit:
-    """Finds the best setting by a metric of validation samples, or of held-out training scores."""
+    """Finds the best setting by a metric on validation samples or on held-out training scores."""
     matrices, y, train, val = samples
     view, metric = str(search.view), str(search.metric)
     x, best, tried = matrices[view], None, list[list[Any]]()
@@ -349,7 +349,7 @@ def _find_by_metric(search: ClassifierSearch, samples: SearchData, seed: int) ->
 
 
 def _folds(y: FloatArray, num_folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yields the rows to fit to, and those to score, of each fold."""
+    """Yields the training rows and the held-out rows of each fold."""
     fold = stratified_folds(y, min(num_folds, len(y)))
     for part in range(fold.max() + 1):
         yield np.flatnonzero(fold != part), np.flatnonzero(fold == part)

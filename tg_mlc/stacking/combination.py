@@ -1,4 +1,4 @@
-"""Weights of the logits of classifiers, fitted to held-out samples."""
+"""Combination of the logits of classifiers, with weights fitted to held-out samples."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
-#: Labels with fewer positives or negatives do not fit weights, unless all labels have fewer.
+#: Weights are fitted to labels with at least so many positives and negatives, if there are any.
 MIN_CLASS = 5
-#: Largest number of entries (pairs of sample and label) that fit weights.
+#: Largest number of entries (pairs of sample and label) that weights are fitted to.
 MAX_PAIRS = 2**20
-#: Candidates of :math:`r`, from weights of rare labels to those of frequent ones.
+#: Candidates of :math:`r`, the weight of :math:`v` for the rarest labels.
 STRENGTHS = (1.0, 0.5, 0.0)
 
-_SPREAD = 0.5  # Standard deviation, a priori, of the bias of a label around the mean bias.
-_SHRINKAGE = 3.0  # Strength per sample of shrinking weights of rare labels to their mean.
-_LEAST = 1e-6  # Spread of logits.
+_SPREAD = 0.5  # Prior standard deviation of label biases around their mean.
+_SHRINKAGE = 3.0  # Strength, per sample, of the shrinkage of rare-label weights to their mean.
+_LEAST = 1e-6  # Smaller standard deviations of logits count as zero.
 
 
 class LogitStacking:
-    r"""Combines the logits of classifiers by weights that labels share.
+    r"""Combines the logits of classifiers with weights that labels share.
 
     .. math::
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
         w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad
         w_c, v_c \ge 0
 
-    goes from weights :math:`w` for frequent labels to weights :math:`v` for rare ones. The rarity
-    :math:`r_l` rises, with the logarithm of the number of positives, from 0 where half of the
-    samples are positive to :math:`r` at :obj:`MIN_CLASS` positives; of 1, 0.5 and 0, :math:`r` is
-    the first with the best macro average precision.
+    interpolates between weights :math:`w` for frequent and weights :math:`v` for rare labels. The
+    rarity :math:`r_l` is 0 if half of the samples are positive. As the logarithm of the number of
+    positives falls, it rises linearly to :math:`r` at :obj:`MIN_CLASS` positives. The value
+    :math:`r` is 1, 0.5 or 0, whichever gives the best macro average precision.
 
-    Weights :math:`w` have the maximum likelihood, with biases near their mean where a label has few
-    samples (:math:`b_l \sim \mathcal{N}(b, 0.5^2)`). Entries of a label count in inverse proportion
-    to the spread :math:`\sqrt{\pi_l (1 - \pi_l)}` of its values.
+    Weights :math:`w` maximise the likelihood, with a prior :math:`\mathcal{N}(b, 0.5^2)` on biases
+    :math:`b_l`. Entries of a label with frequency :math:`\pi_l` have weights in inverse proportion
+    to the standard deviation :math:`\sqrt{\pi_l (1 - \pi_l)}`.
 
-    A likelihood tells little of classifiers of rare labels, which have few positives. Weights
-    :math:`v` are those of logits with unit spread (:math:`\sigma_{lc}` before) that are most likely
-    if positives of a label count as much as its negatives, with shrinkage to their mean.
-    :math:`\gamma_l` gives a label the spread that it has by :math:`w`, and its bias the same mean.
-    A label with one value in all samples has this mean as a constant.
+    Rare labels have few positives and hardly affect this likelihood. Weights :math:`v` are fitted
+    to logits divided by their standard deviation :math:`\sigma_{lc}`. Positives and negatives of a
+    label then have the same total weight, and :math:`v` shrinks to its mean. The factor
+    :math:`\gamma_l`, and the bias, keep the spread and mean of a label's logits under :math:`w`. A
+    label with one value in all samples gets this mean as a constant logit.
 
-    Weights of at least zero cannot play classifiers that err alike off against each other (Breiman
-    1996, *Stacked Regressions*, doi:10.1007/BF00117832).
+    With weights of at least zero, similar errors of classifiers cannot cancel by opposite signs
+    (Breiman 1996, *Stacked Regressions*, doi:10.1007/BF00117832).
 
     .. code-block:: python
 
@@ -61,7 +61,7 @@ class LogitStacking:
         bias (numpy.ndarray): The biases :math:`(L)`, after :meth:`fit`.
 
     Raises:
-        RuntimeError: On use, if :meth:`fit` has not been called.
+        RuntimeError: In predictions, if :meth:`fit` has not been called.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class LogitStacking:
             y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
 
         Raises:
-            ValueError: If the shapes disagree, or a value is not allowed.
+            ValueError: If shapes disagree, or targets contain other values.
         """
         positive, known = read_targets(y, "y")
         if logits.shape[:2] != known.shape:
@@ -89,13 +89,13 @@ class LogitStacking:
         mean, spread = _moments(logits, known)
         standard = np.ones(1) / spread
         if entries.x.shape[1] > 1:
-            # Positives of a label count as much as its negatives, times the root of its frequency.
+            # Positives and negatives of a label have equal total weight, the root of its frequency.
             importance = np.where(entries.y == 1, 1 / frequency, 1 / (1 - frequency))
             importance *= np.sqrt(frequency)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
             x = (entries.x - mean[label]) / spread[label]
             standard = _minimise(entries, x, importance, shrinkage)[0] / spread
-        # The mean and the spread of each label are those of the weights for frequent labels.
+        # Rescale each label to the mean and the spread under the weights for frequent labels.
         target_mean, target_spread = _moments((logits * weight).sum(axis=-1), known)
         standard_spread = _moments((logits * standard).sum(axis=-1), known)[1]
         standard *= (target_spread / standard_spread)[:, None]
@@ -116,7 +116,7 @@ class LogitStacking:
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
-        """Returns combined logits :math:`(N, L)` for those of all classifiers :math:`(N, L, C)`."""
+        """Returns combined logits :math:`(N, L)` of classifiers' logits :math:`(N, L, C)`."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
         return np.asarray(np.einsum("nlc,lc->nl", logits, self.weight) + self.bias)
@@ -136,7 +136,7 @@ class LogitStacking:
         return {"weight": self.weight, "bias": self.bias}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes weights and biases from :meth:`state_dict`."""
+        """Loads weights and biases from :meth:`state_dict`."""
         self.bias = read_array(state, "bias", None)
         self.weight = read_array(state, "weight", len(self.bias), None)
         return self
@@ -160,14 +160,14 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Returns the mask :math:`(L)` of labels with enough positives and negatives, or of all."""
+    """Returns the mask :math:`(L)` of labels with enough positives and negatives, else all."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
 
 
 class _Entries:
-    """Known entries of learnable labels, at most :obj:`MAX_PAIRS` of them."""
+    """At most :obj:`MAX_PAIRS` known entries of learnable labels."""
 
     def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
         sample, label = np.nonzero(known & learnable_labels(np.where(known, positive, np.nan)))
@@ -181,7 +181,7 @@ class _Entries:
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Returns mean and standard deviation of each label's known entries; 0 and 1 for none."""
+    """Returns mean and deviation of each label's known entries, or 0 and 1 without entries."""
     mask = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
     count = np.maximum(mask.sum(axis=0), 1)
     mean = np.where(mask, values, 0).sum(axis=0) / count
@@ -190,7 +190,7 @@ def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArr
 
 
 def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
-    """Returns 0 for labels with as many positives as negatives, 1 for :obj:`MIN_CLASS` or less."""
+    """Returns rarities from 0 (half of samples positive) to 1 (:obj:`MIN_CLASS` or fewer)."""
     fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
     most = np.maximum(known / 2, MIN_CLASS + 1)
     return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)
@@ -204,12 +204,12 @@ def _minimise(
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = np.split(parameters, [num_inputs])
-        z, apart, differing = x @ weight + bias[label], bias - bias.mean(), weight - weight.mean()
+        z, offset, excess = x @ weight + bias[label], bias - bias.mean(), weight - weight.mean()
         value = importance @ (np.logaddexp(0, z) - y * z)
-        value += (apart**2).sum() / (2 * _SPREAD**2) + shrinkage * (differing**2).sum() / 2
-        slope = importance * (expit(z) - y)
-        of_bias = np.bincount(label, slope, minlength=entries.num_labels) + apart / _SPREAD**2
-        return float(value), np.append(slope @ x + shrinkage * differing, of_bias)
+        value += (offset**2).sum() / (2 * _SPREAD**2) + shrinkage * (excess**2).sum() / 2
+        grad = importance * (expit(z) - y)
+        bias_grad = np.bincount(label, grad, minlength=entries.num_labels) + offset / _SPREAD**2
+        return float(value), np.append(grad @ x + shrinkage * excess, bias_grad)
 
     start = np.append(np.full(num_inputs, 1 / num_inputs), np.zeros(entries.num_labels))
     bounds = [(0, None)] * num_inputs + [(None, None)] * entries.num_labels

@@ -1,4 +1,4 @@
-"""Comparison of label graphs, and of classifiers, on the same splits of a data set."""
+"""Comparison of label graphs and classifiers on the same splits of a data set."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ SINGLE, STACK = "best classifier", "stack without messages"
 SHARES = (0.7, 0.1, 0.2)  #: fractions of samples to train, to validate and to test
 METRICS = ("average_precision_macro", "roc_auc_macro", "f1_micro", "f1_macro", "subset_accuracy")
 ALPHA = 0.05
-MIN_EPOCHS = 8  #: with fewer, models still predict their base scores
+MIN_EPOCHS = 8  #: after fewer epochs, models still predict their base scores
 _SPLITS = {"random": random_split, "stratified": stratified_split}
-# Fractions of the time of a seed for classifiers and for training along graphs.
+# Fractions of the time per seed for fitting classifiers and for training LaMP.
 _CLASSIFIERS, _TRAININGS = 0.25, 0.5
 
 
 class GraphTest(NamedTuple):
-    """A test of a label graph against another row, in the metric that decides."""
+    """A test of a label graph against another row, by the deciding metric."""
 
     graph: str
     against: str
     difference: Difference
-    p: float  #: after Holm's correction for all tests
+    p: float  #: p-value after Holm's correction for all tests
 
     @property
     def outcome(self) -> Literal["better", "worse", "no difference"]:
@@ -78,14 +78,14 @@ class GraphTest(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of :func:`compare`, which prints as table, tests and conclusion."""
+    """The result of :func:`compare`. It prints as table, tests and conclusion."""
 
     values: dict[str, dict[str, list[float]]]  #: values of all seeds, by row and metric
     metric: str  #: the metric that decides
-    seeds: list[int]  #: the seeds that are done for all rows
+    seeds: list[int]  #: the seeds that were completed
     wanted: int  #: the requested number of seeds
     sizes: tuple[int, int, int]  #: numbers of samples to train, to validate and to test
-    epochs: list[int]  #: the limit of epochs per graph, by seed
+    epochs: list[int]  #: the largest number of epochs per graph, for each seed
 
     @property
     def graphs(self) -> list[str]:
@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def tests(self) -> list[GraphTest]:
-        """Tests of each different label graph against the edgeless one and without messages."""
+        """Tests of each distinct label graph against the edgeless one and rows without messages."""
         values = [self.values[row] for row in self.graphs]
         graphs = [row for i, row in enumerate(self.graphs) if values[i] not in values[:i]]
         others = [row for row in ("edgeless", SINGLE, STACK) if row in self.values]
@@ -103,13 +103,13 @@ class Comparison:
         for pair in pairs:
             ours, theirs = (np.asarray(self.values[row][self.metric]) for row in pair)
             differences.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
-        p = holm([1.0 if each.p is None else each.p for each in differences])
+        p = holm([1.0 if result.p is None else result.p for result in differences])
         rows = zip(pairs, differences, p, strict=True)
         return [GraphTest(*pair, difference, corrected) for pair, difference, corrected in rows]
 
     @property
     def conclusion(self) -> str:
-        """The outcome of the tests in words, with the interval of differences."""
+        """The outcome of the tests in words, with intervals of the differences."""
         num_seeds, tests = len(self.seeds), self.tests
         if num_seeds < 2:
             got = f"{num_seeds} of {self.wanted} seeds is done, and a test takes two or more"
@@ -174,7 +174,7 @@ class Comparison:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with replace_when_done(folder / "comparison.json") as path:
-            # JSON has no infinity.
+            # JSON cannot represent infinity; null replaces it.
             finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda _: None)
             path.write_text(json.dumps(finite, indent=1))
         rows = []
@@ -212,7 +212,7 @@ def compare(
     split: str = "random",
     first_seed: int = 0,
 ) -> Comparison:
-    """Compares label graphs: trains LaMP along each of them, and classifiers, on the same splits.
+    """Compares label graphs: trains classifiers, and LaMP with each graph, on the same splits.
 
     .. code-block:: python
 
@@ -228,7 +228,7 @@ def compare(
         seeds (int, optional): The number of splits. (default: :obj:`5`)
         seconds (float, optional): The approximate time of all seeds; a seed that would not end in
             time does not start. (default: :obj:`600`)
-        metric (str, optional): The metric that decides, one of :obj:`METRICS`.
+        metric (str, optional): The metric to test differences in, one of :obj:`METRICS`.
             (default: :obj:`"average_precision_macro"`)
         split (str, optional): :obj:`"random"` or :obj:`"stratified"`. (default: :obj:`"random"`)
         first_seed (int, optional): The seed of the first split. (default: :obj:`0`)
@@ -242,17 +242,17 @@ def compare(
     check_choice("metric", metric, METRICS)
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
-    start = begun = time.monotonic()
+    start = seed_start = time.monotonic()
     done, epochs = list[int](), list[int]()
     values: dict[str, dict[str, list[float]]] = {
         row: {name: [] for name in METRICS} for row in (SINGLE, STACK, *rows)
     }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
-        # The next seed may take as long as the last one.
-        if done and now - start + now - begun > seconds:
+        # The next seed is assumed to take as long as the previous one.
+        if done and now - start + now - seed_start > seconds:
             break
-        begun = now
+        seed_start = now
         samples = len(dataset) if split == "random" else dataset.y
         parts = _SPLITS[split](samples, SHARES, seed)  # type: ignore[operator]
         trial = _Seed(dataset, parts, seed, seeds, seconds)
@@ -265,7 +265,7 @@ def compare(
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
-    """Returns label graphs by row; :obj:`None` if each split has another."""
+    """Returns label graphs by row; :obj:`None` for graphs that depend on the split."""
     names, rows = dataset.label_names, dict[str, LabelGraph | None]()
     fixed = {"edgeless": edgeless(names), "complete": fully_connected(names)}
     for graph in graphs:
@@ -311,14 +311,14 @@ class _Seed:
             self.samples = preprocessor.fit_transform(self.dataset, self.split)
             train, y = self.split.train.numpy(), self.dataset.y.numpy()
             logits = self.samples.rows("base_scores").double().numpy()
-            # Probabilities differ from these held-out ones by a scale; ranks do not.
+            # Base scores are scaled logits, which does not change ranks.
             held_out = expit(logits[train])
             num_classifiers = logits.shape[-1]
             single = [ranks_and_decides(y[train], held_out[..., i]) for i in range(num_classifiers)]
             metrics = {}
-            for row, some in ((SINGLE, logits[..., [int(np.argmax(single))]]), (STACK, logits)):
-                stacking = LogitStacking().fit(some[train], y[train])
-                metrics[row] = self._evaluate(stacking.predict_proba(some))
+            for row, chosen in ((SINGLE, logits[..., [int(np.argmax(single))]]), (STACK, logits)):
+                stacking = LogitStacking().fit(chosen[train], y[train])
+                metrics[row] = self._evaluate(stacking.predict_proba(chosen))
             self.settings = settings_of(self.samples)
             number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
             self.epochs = self._epochs(number)
@@ -327,15 +327,15 @@ class _Seed:
         return metrics
 
     def _epochs(self, number: int) -> int:
-        """Returns the epochs per training that the time allows."""
+        """Returns the number of epochs per training that the time allows."""
         train = self.samples[self.split.train]
         graph = fully_connected(self.dataset.label_names)
         model = self.settings.build(train, graph, **self.settings.model)
         affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
-        wanted = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
-        # Two seeds with enough epochs tell more than many seeds with too few.
+        target = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
+        # Two seeds with enough epochs are more informative than many seeds with too few.
         least = min(MIN_EPOCHS, affordable * self.num_seeds / 2)
-        return max(1, int(min(wanted, max(affordable, least))))
+        return max(1, int(min(target, max(affordable, least))))
 
     def _run(self, row: str, graph: LabelGraph | None) -> dict[str, float]:
         names = self.dataset.label_names

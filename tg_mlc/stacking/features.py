@@ -1,4 +1,4 @@
-"""Scores of classifiers as a preprocessor, fitted before a model and saved with it."""
+"""Preprocessor that adds scores of classifiers; fitted before a model and saved with it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class StackingFeatures(Preprocessor):
     :meth:`fit_transform` gives training samples held-out scores. By default, classifiers choose
     their settings and the scale of their inputs by the sum of macro ROC-AUC, macro average
     precision and the best micro-F1 of held-out scores, on at most 1,500 samples. The best setting
-    is fitted to as many samples as the time allows; networks get vectors on the most frequent
-    scale. Searches with a view and a metric take that view, and choose by that metric.
+    is fitted to as many samples as the time allows. LaMP gets vectors on the scale that most
+    classifiers chose. A search with a view and a metric uses that view and that metric.
 
     Args:
-        kinds (Sequence[str], optional): Some of :obj:`searches`. (default: :obj:`None`, all)
+        kinds (Sequence[str], optional): Names of :obj:`searches`. (default: :obj:`None`, all)
         searches (dict, optional): The :class:`ClassifierSearch` by name. (default: of
             :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"` and :obj:`"forest"`)
         seconds (float, optional): The time for all searches, divided equally; the smallest fits may
@@ -50,7 +50,7 @@ class StackingFeatures(Preprocessor):
         classifiers (dict[str, StackedClassifier]): The classifiers by name, after :meth:`fit`.
 
     Raises:
-        ImportError: On use, if scikit-learn is not installed (extra ``data``).
+        ImportError: In :meth:`fit`, if scikit-learn is not installed (extra ``data``).
         ValueError: If a classifier is not known, or :obj:`seconds` is negative.
     """
 
@@ -92,23 +92,23 @@ class StackingFeatures(Preprocessor):
             some = matrices if search.view is None else {search.view: matrices[search.view]}
             samples = SearchData(some, y, split.train.numpy(), split.val.numpy())
             self.classifiers[name] = find_classifier(search, samples, seconds, self.seed)
-        return self._samples(dataset, [each.held_out for each in self.classifiers.values()])
+        return self._samples(dataset, [clf.held_out for clf in self.classifiers.values()])
 
     @property
     def unknown(self) -> float:
-        """NaN, which all views of vectors take."""
+        """The placeholder for unknown values: NaN, which all views of vectors support."""
         return math.nan
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Returns samples with the scores of all classifiers."""
         classifiers = self.classifiers.values()
-        matrices = {each.view: self.views[each.view].matrix(raw) for each in classifiers}
-        return self._samples(raw, [each.scores(matrices[each.view]) for each in classifiers])
+        matrices = {clf.view: self.views[clf.view].matrix(raw) for clf in classifiers}
+        return self._samples(raw, [clf.scores(matrices[clf.view]) for clf in classifiers])
 
     def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
-        scales = [each.scale for each in self.classifiers.values()]
+        scales = [clf.scale for clf in self.classifiers.values()]
         base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
-        # Data sets of large files cannot change all attributes.
+        # Data sets that read samples from large files cannot replace attributes; copy to memory.
         if type(raw).get is not MultiLabelDataset.get:
             collated = Samples.collate(list(raw), raw.label_names, None)
             raw = ArrayDataset(collated._replace(kind=raw.kind, feature_names=raw.feature_names))
@@ -119,27 +119,27 @@ class StackingFeatures(Preprocessor):
 
     @property
     def scaling(self) -> str:
-        """The view that most classifiers chose, except forests, which depend on no scale."""
+        """The view that most classifiers chose, except forests, which do not depend on scale."""
         classifiers = self.classifiers.values()
-        views = [each.view for each in classifiers if each.baseline != "forest"] or [*self.views]
+        views = [clf.view for clf in classifiers if clf.baseline != "forest"] or [*self.views]
         return max(dict.fromkeys(views), key=views.count)
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the classifiers and their views."""
-        names = {self.scaling, *(each.view for each in self.classifiers.values())}
+        names = {self.scaling, *(clf.view for clf in self.classifiers.values())}
         views = {name: view.state_dict() for name, view in self.views.items() if name in names}
-        classifiers = {name: each.state_dict() for name, each in self.classifiers.items()}
+        classifiers = {name: clf.state_dict() for name, clf in self.classifiers.items()}
         return {"views": views, "classifiers": classifiers}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes over classifiers and views from :meth:`state_dict`."""
+        """Loads classifiers and views from :meth:`state_dict`."""
         views, classifiers = state["views"].items(), state["classifiers"].items()
-        self.views = {name: find("view", name)().load_state_dict(each) for name, each in views}
-        self.classifiers = {name: StackedClassifier.from_state(each) for name, each in classifiers}
-        if unknown := {each.view for each in self.classifiers.values()} - {*self.views}:
+        self.views = {name: find("view", name)().load_state_dict(item) for name, item in views}
+        self.classifiers = {name: StackedClassifier.from_state(item) for name, item in classifiers}
+        if unknown := {item.view for item in self.classifiers.values()} - {*self.views}:
             expected = f"Expected the views of classifiers among {list(self.views)}"
             raise ValueError(f"{expected} (got {[*unknown]})")
-        sizes = {name: len(each.classifier.classes_) for name, each in self.classifiers.items()}
+        sizes = {name: len(item.classifier.classes_) for name, item in self.classifiers.items()}
         if len({*sizes.values()}) > 1:
             raise ValueError(f"Expected classifiers of the same labels (got numbers {sizes})")
         return self

@@ -1,4 +1,4 @@
-"""Cross-fitting of LaMP: one model per fold, which scores the fold."""
+"""Cross-fitting of LaMP: each fold is scored by a model that was trained without it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
-#: With more labels, each attends to the ten most correlated labels, not to all.
+#: With more labels than the first, each label attends only to the ten most correlated labels.
 MAX_COMPLETE, TOP_K = 64, 10
-NUM_FOLDS = (5, 3, 2)  #: the first number with time for :obj:`MIN_EPOCHS`
+NUM_FOLDS = (5, 3, 2)  #: candidates; the first with time for :obj:`MIN_EPOCHS` is used
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
-NUM_STEPS = 1500  #: enough for messages that start from base scores
+NUM_STEPS = 1500  #: training steps; enough if training starts from base scores
 BATCH_SIZE = 32
-PATIENCE = 5  #: epochs without a better one
-_TIMED = 4  # Batches.
+PATIENCE = 5  #: epochs without improvement before training stops
+_TIMED = 4  # Number of batches to measure time on.
 
-#: Trains on the first fold with changed options and Lightning callbacks; returns the least loss.
+#: Trains on the first fold with changed options and Lightning callbacks; returns the lowest loss.
 Attempt = Callable[..., float]
-#: Finds the best changes by attempts, given the default options.
+#: Returns the best changes of the default options, found by calls of an attempt.
 Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 
@@ -47,11 +47,11 @@ class LaMPSettings:
     build: Callable[..., nn.Module]
     model: Mapping[str, Any]
     train: TrainSettings
-    #: Changes of :attr:`model` to compare on the first fold, while there is time.
+    #: Changes of :attr:`model` that are compared on the first fold as long as time allows.
     trials: tuple[Mapping[str, Any], ...] = ({},)
 
 
-#: LaMP's default options, of its model and of its training; kinds of input change some below.
+#: Default options of LaMP and its training; some kinds of input override options below.
 MODEL: dict[str, Any] = {"channels": 64, "dropout": 0.2, "attention_dropout": 0.0}
 MODEL["score_skip"] = True  # Training starts from the base scores.
 MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
@@ -66,11 +66,11 @@ _FIT = {**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False}
 _TRAIN = TrainSettings(MODULE, OBJECTIVE, _FIT, BATCH_SIZE)
 _SLOW = {**MODULE, "lr": 3e-4, "weight_decay": 0.1}
 _TRAIN_MOLECULES = replace(_TRAIN, module=_SLOW, objective=BinaryObjective())
-# Changes if time is too short for an epoch of two folds.
+# Changes of options if time is too short to train the default model on two folds.
 _LIGHT: dict[str, Any] = {"num_steps": 1, "channels": 32}
 _WIDE: dict[str, Any] = {"channels": 128, "num_steps": 1}
 _TRIALS: tuple[dict[str, Any], ...] = ({}, _WIDE, {"input_dropout": 0.1})
-#: By the attribute :obj:`settings` of kinds of input.
+#: LaMP settings by the attribute :obj:`settings` of a kind of input.
 SETTINGS: dict[str, LaMPSettings] = {
     "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TRIALS),
     "molecules": LaMPSettings(molecule_lamp, _MOLECULES, _TRAIN_MOLECULES),
@@ -85,8 +85,8 @@ class Folds:
     models: list[nn.Module]
     options: dict[str, Any]
     held_out: np.ndarray  #: logits :math:`(N, L)`
-    epochs: int  #: the best number for the first fold
-    fold: np.ndarray  #: for each sample the index :math:`(N)` of the model without it
+    epochs: int  #: number of epochs, the best for the first fold
+    fold: np.ndarray  #: for each sample, index :math:`(N)` of the model trained without it
 
 
 def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
@@ -95,7 +95,7 @@ def settings_of(dataset: MultiLabelDataset) -> LaMPSettings:
 
 
 def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
-    """Returns the complete label graph, or the largest correlations of many labels."""
+    """Returns the complete label graph, or, for many labels, a graph of largest correlations."""
     names = dataset.label_names
     if dataset.num_labels <= MAX_COMPLETE:
         return fully_connected(names)
@@ -105,7 +105,7 @@ def label_graph_of(dataset: MultiLabelDataset) -> LabelGraph:
 def train_folds(
     dataset: MultiLabelDataset, seconds: float, seed: int, search: Search | None = None
 ) -> Folds | None:
-    """Trains a model without each fold; returns :obj:`None` if the time is too short."""
+    """Trains one model per left-out fold; returns :obj:`None` if the time is too short."""
     end, settings = time.monotonic() + seconds, settings_of(dataset)
     plan = _plan(settings, dataset, seconds)
     if plan is None:
@@ -118,7 +118,7 @@ def train_folds(
         end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
     for part, split in enumerate(splits):
-        # The machine may have become slower.
+        # The machine may have slowed down since the first fold.
         affordable = int((end - time.monotonic()) / (plan.num_folds - part) / cost)
         num_epochs = max(1, min(epochs, affordable))
         model = _train(settings, (dataset, split), options, num_epochs, seed).model
@@ -137,15 +137,15 @@ def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) ->
     if seconds <= 0:
         return None
     label_graph, num_samples = label_graph_of(dataset), len(dataset)
-    wanted = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
+    target_epochs = int(np.clip(NUM_STEPS * BATCH_SIZE / num_samples, 8, MAX_EPOCHS))
     for changes in (dict[str, Any](), _LIGHT):
         model = settings.build(dataset, label_graph, **{**settings.model, **changes})
-        # The remaining time is for trials, and for a machine that becomes slower.
+        # Reserve 30 % of the time for trials and slowdowns of the machine.
         affordable = 0.7 * seconds / seconds_per_epoch(model, dataset)
         for num_folds in (number for number in NUM_FOLDS if number <= num_samples):
             epochs = int(affordable / (1 + num_folds))
             if epochs >= MIN_EPOCHS or (num_folds == NUM_FOLDS[-1] and epochs > 0):
-                return _Plan(changes, num_folds, min(wanted, epochs))
+                return _Plan(changes, num_folds, min(target_epochs, epochs))
     return None
 
 
@@ -156,7 +156,7 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
         before = time.monotonic()
         model(batch).sum().backward()
         times.append(time.monotonic() - before)
-    # The first batches may compile kernels. Collating, optimiser and validation take half as long.
+    # The minimum excludes compilation. Collating, optimiser and validation add half of the time.
     return 1.5 * min(times) * len(loader)
 
 
@@ -167,9 +167,9 @@ def _split(fold: np.ndarray, part: int) -> Split:
 
 class _Trained(NamedTuple):
     model: nn.Module  #: after the last epoch
-    least: float  #: held-out loss
+    least: float  #: lowest held-out loss
     best_epoch: int
-    seconds: float  #: of an epoch
+    seconds: float  #: per epoch
 
 
 def _choose(
@@ -180,8 +180,8 @@ def _choose(
     seed: int,
     search: Search | None,
 ) -> tuple[dict[str, Any], int, float]:
-    """Returns the best options and number of epochs for a fold, and the seconds of an epoch. One
-    choice serves all folds, because a choice by the samples that a model scores is biased.
+    """Returns the best options and number of epochs for the first fold, and seconds per epoch. All
+    folds share this choice: a choice per fold would bias the held-out scores of the fold.
     """
     default, tried = {**settings.model, **plan.changes}, list[tuple[dict[str, Any], _Trained]]()
 
@@ -196,7 +196,7 @@ def _choose(
         start = time.monotonic()
         for count, trial in enumerate(settings.trials):
             elapsed = time.monotonic() - start
-            # Leave time for all folds.
+            # Stop if another trial would leave too little time to train all folds.
             if count and elapsed + elapsed / count * (1 + plan.num_folds) > seconds:
                 break
             attempt({**trial, **plan.changes})

@@ -1,6 +1,6 @@
 """Training with Lightning: module, objective, data module, and :func:`fit`, which resumes exactly.
 
-Objectives need no Lightning; everything else is imported on first use.
+Objectives do not need Lightning. All other names are imported on first use.
 """
 
 from __future__ import annotations

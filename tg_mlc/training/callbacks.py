@@ -34,19 +34,19 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import shorten
 from tg_mlc.inference.checkpoint import check_whole, load_file
 
-# Lightning's warnings that tell nothing new.
+# Warnings of Lightning that do not apply here.
 _EXPECTED_WARNINGS = (
     ".*does not have many workers.*",  # Small data is loaded fastest in the same process.
     ".*exists and is not empty.*",  # Files of an earlier run are meant to be replaced.
     ".*smaller than the logging interval.*",  # Metrics are logged once per epoch.
     ".*could not find the monitored key.*",  # Not every epoch is validated.
     ".*sync_dist=True.*",  # All processes log the same.
-    ".*requested to overfit.*",  # Overfitting takes the same batches in every epoch.
-    ".*LeafSpec.*",  # Lightning's own use of PyTorch.
+    ".*requested to overfit.*",  # Overfitting on purpose uses the same batches in every epoch.
+    ".*LeafSpec.*",  # Lightning itself uses a deprecated PyTorch class.
 )
 
-# A summary and a sanity check take as long as some epochs of small models. Our samplers already
-# divide the samples among processes.
+# A summary and a sanity check take as long as several epochs of a small model. The samplers of this
+# package already divide samples among processes.
 _TRAINER_OPTIONS: dict[str, Any] = {
     "devices": 1,
     "enable_model_summary": False,
@@ -67,7 +67,7 @@ class RandomState(Callback):
         self._num_processes = trainer.world_size
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state of this process; with several, also those of the others."""
+        """Returns the random state of this process, and of all others if there are several."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002
         own = {
             "python": random.getstate(),
@@ -82,11 +82,11 @@ class RandomState(Callback):
         return {**states[0], "others": states[1:]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes a state for the start of the next epoch."""
+        """Stores a state that is restored at the start of the next epoch."""
         self._restored = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restores a state, or makes processes differ, after Lightning's set-up drew numbers."""
+        """Restores a loaded state. In a new training, gives each process its own random state."""
         rank = trainer.global_rank
         if self._restored is not None:
             state = self._restored["others"][rank - 1] if rank else self._restored
@@ -102,10 +102,10 @@ class RandomState(Callback):
 
 
 class ExponentialMovingAverage(WeightAveraging):
-    r"""Validates and stores a running average of the weights, with the latest buffers.
+    r"""Validates and stores a running average of the weights, and the current buffers.
 
     After step :math:`n` the average moves by :math:`1 - \min(d, (1 + n) / (10 + n))` towards the
-    weights, so that a short training is not held back by its first steps.
+    weights. In a short training, the first steps therefore do not dominate the average.
 
     Args:
         decay (float, optional): The decay :math:`d`. (default: :obj:`0.999`)
@@ -124,27 +124,27 @@ class ExponentialMovingAverage(WeightAveraging):
             step = get_ema_multi_avg_fn(rate)  # type: ignore[no-untyped-call]
             step(averaged, current, n)
 
-        # Averages of integer buffers, such as the offsets of a look-up, mean nothing.
+        # Integer buffers, such as offsets of a look-up, cannot be averaged.
         super().__init__(use_buffers=False, multi_avg_fn=average)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Puts the average on the model's device, which saves copies per step."""
+        """Puts the average on the model's device, to avoid a copy in every step."""
         self._device = trainer.strategy.root_device
         super().setup(trainer, pl_module, stage)
 
 
 class PatientStopping(EarlyStopping):
-    """Early stopping that trains no further epoch when a stopped training is resumed."""
+    """Early stopping that does not train another epoch if a stopped training is resumed."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Stops if patience had run out before."""
+        """Stops if patience was exhausted before the training was resumed."""
         trainer.should_stop = trainer.should_stop or self.wait_count >= self.patience
 
 
 def resuming_callbacks(
     monitor: str, mode: str, patience: int | None, ema_decay: float | None
 ) -> list[Callback]:
-    """Returns the callbacks that make resuming exact, with early stopping and averaging if set."""
+    """Returns callbacks for exact resuming, and for early stopping and averaging if requested."""
     callbacks: list[Callback] = [RandomState()]
     if ema_decay is not None:
         callbacks.append(ExponentialMovingAverage(ema_decay))
@@ -154,7 +154,7 @@ def resuming_callbacks(
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best epoch (the last one without a metric) in a folder that may move."""
+    """Checkpoint of the best epoch, or of the last one without a metric. The folder may move."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}
@@ -170,7 +170,7 @@ class FileCheckpoint(ModelCheckpoint):
         super().on_train_epoch_end(trainer, pl_module)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads a state, with the path in the present folder."""
+        """Loads a state, with paths changed to the current folder."""
         if not state_dict["best_model_path"]:
             return
         path = str(Path(str(self.dirpath)) / f"{self.filename}{self.FILE_EXTENSION}")
@@ -191,12 +191,12 @@ class FileCheckpoint(ModelCheckpoint):
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes checkpoints as a whole, even if the training is killed, and reads only plain data."""
+    """Writes checkpoints atomically, and reads only tensors and plain data by default."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | os.PathLike[str], storage_options: Any = None
     ) -> None:
-        """Writes a checkpoint. An error names the free space of the disk."""
+        """Writes a checkpoint. Errors report the free space on the disk."""
         if storage_options is not None:
             got = shorten(repr(storage_options))
             raise TypeError(f"Expected no 'storage_options' of a local file (got {got})")
@@ -204,7 +204,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         try:
             with replace_when_done(path) as unfinished:
                 torch.save(checkpoint, unfinished)
-        except (OSError, RuntimeError) as error:  # PyTorch's writer raises the latter.
+        except (OSError, RuntimeError) as error:  # PyTorch's writer raises RuntimeError.
             free = f"{shutil.disk_usage(path.parent).free:,} bytes free on that disk"
             got = f"{str(error).splitlines()[0]!r}, with {free}"
             hint = "make room there, and resume from the last complete epoch"
@@ -222,7 +222,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class RunProgressBar(ProgressBar):
-    """One bar for the whole training, on terminals; Lightning has one per epoch."""
+    """One progress bar for the whole training, on terminals. Lightning shows one bar per epoch."""
 
     def __init__(self, monitor: str) -> None:
         super().__init__()
@@ -265,7 +265,7 @@ class RunProgressBar(ProgressBar):
 def make_trainer(
     folder: Path, monitor: str, callbacks: list[Callback], options: dict[str, Any]
 ) -> Trainer:
-    """Returns a trainer with options of Lightning, which logs to a folder."""
+    """Returns a trainer with Lightning's options that logs to a folder."""
     options = {**_TRAINER_OPTIONS, "default_root_dir": folder, **options}
     logger, plugins = options.pop("logger", True), options.pop("plugins", None) or []
     if logger is True:

@@ -1,4 +1,4 @@
-"""Batches of the three parts of a split, in an order that depends on seed and epoch alone."""
+"""Batches of the parts of a split, in an order that depends only on seed and epoch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tg_mlc.inference.batches import make_loader, makes_batches
 
 
 class EpochSampler(Sampler[int]):
-    """Draws every sample once, in an order that depends on seed and epoch alone, so that training
-    resumes exactly.
+    """Draws every sample once, in an order that depends only on seed and epoch. Training can thus
+    resume exactly.
 
-    Several processes take turns in that order: their batches make up those of one process with
-    larger batches. A process with a batch less than others repeats a sample as its last batch.
+    Several processes take turns in that order: together, their batches equal larger batches of a
+    single process. A process with one batch fewer than others repeats a sample as its last batch.
 
     Args:
         num_samples (int): Number of samples.
@@ -62,7 +62,7 @@ class EpochSampler(Sampler[int]):
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Chooses the epoch; Lightning calls this before each."""
+        """Sets the epoch. Lightning calls this method before each epoch."""
         self.epoch = epoch
         self.generator.manual_seed(int(self._random().integers(2**63)))
 
@@ -82,7 +82,7 @@ class EpochSampler(Sampler[int]):
 
 
 class _Samples(Dataset):
-    """A list, or any data set, as a data set of PyG with targets :math:`(1, L)`."""
+    """A PyG data set over a list or another data set, with targets of shape :math:`(1, L)`."""
 
     def __init__(self, samples: Any) -> None:
         checked = samples if isinstance(samples, (list, tuple)) else []
@@ -133,7 +133,7 @@ def _target_of(sample: BaseData, index: int) -> Tensor:
 
 
 def as_samples(dataset: Any) -> Any:
-    """Returns samples as a data set of PyG with targets :math:`(1, L)`, or as one that batches."""
+    """Returns a PyG data set with targets :math:`(1, L)`, or a data set that makes batches."""
     if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
         return dataset
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
@@ -145,12 +145,12 @@ def as_samples(dataset: Any) -> Any:
 
 
 class MultiLabelDataModule(LightningDataModule):
-    """Loads the parts of a split. A training resumes only with the same split, seed and batch size.
+    """Loads the parts of a split. Resuming needs the same split, seed and batch size.
 
     Args:
         dataset (Dataset or list of Data): Samples with :obj:`y` of shape :math:`(L)` or
-            :math:`(1, L)`: 0, 1, or NaN for unknown. The method ``__getitems__`` of a data set, if
-            any, makes batches, as that of :class:`~tg_mlc.sequences.NextSetDataset`.
+            :math:`(1, L)`: 0, 1, or NaN for unknown. If a data set has a method
+            ``__getitems__``, it makes the batches (see :class:`~tg_mlc.sequences.NextSetDataset`).
         split (Split): The samples to train, validate and test with.
         batch_size (int, optional): Number of samples per batch. (default: :obj:`32`)
         num_workers (int, optional): Number of processes that load batches; zero is fastest for
@@ -158,8 +158,8 @@ class MultiLabelDataModule(LightningDataModule):
         seed (int, optional): Seed of the order of training samples. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`dataset` is something else, the split does not fit or lacks samples to
-            train or validate with, or a size is less than 1.
+        ValueError: If :obj:`dataset` has another type, the split does not fit or has no training or
+            validation samples, or :obj:`batch_size` is less than 1.
     """
 
     def __init__(
@@ -185,10 +185,10 @@ class MultiLabelDataModule(LightningDataModule):
         self.batch_size, self.num_workers = batch_size, num_workers
 
     def train_dataloader(self) -> DataLoader:
-        """Returns the training samples, in the order of the epoch that a training has reached."""
+        """Returns the training samples, in the order of the current epoch of the training."""
         sampler = self._sampler(self.split.train)
         if self.trainer is not None:
-            # Workers fetch the first batches of a resumed training before Lightning sets the epoch.
+            # In a resumed training, workers load batches before Lightning sets the epoch.
             progress = self.trainer.fit_loop.epoch_progress.current
             sampler.set_epoch(progress.processed)  # type: ignore[attr-defined]
         return self._loader(self.split.train, sampler)
@@ -212,24 +212,24 @@ class MultiLabelDataModule(LightningDataModule):
         return EpochSampler(part.numel(), self.seed, **options)
 
     def _loader(self, part: Tensor, sampler: EpochSampler | None = None) -> Any:
-        # Without a generator, validation would draw from the global one and change training.
+        # Without this generator, validation would change the global random state.
         generator = Generator() if sampler is None else sampler.generator
         sizes = {"batch_size": self.batch_size, "num_workers": self.num_workers}
         return make_loader(self.part(part), sampler=sampler, generator=generator, **sizes)
 
     def part(self, indices: Tensor) -> Any:
-        """Returns some of the samples; a data set that makes batches keeps this ability."""
+        """Returns the samples with these indices, as a data set."""
         is_dataset = isinstance(self.dataset, Dataset)
         return self.dataset[indices] if is_dataset else Subset(self.dataset, indices.tolist())
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns everything that the order of the training samples depends on."""
+        """Returns all settings that determine the order of training samples."""
         num_processes = 1 if self.trainer is None else self.trainer.world_size
         state = {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
         return {**state, "num_processes": num_processes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Raises for data with another split, seed or batch size than the training began with."""
+        """Raises if split, seed or batch size differ from the checkpoint."""
         present = self.state_dict()
         if changed := [key for key, value in state_dict.items() if present[key] != value]:
             stored, got = ({key: state[key] for key in changed} for state in (state_dict, present))
@@ -244,7 +244,7 @@ def _are_loaders(data: Any) -> bool:
 
 
 def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Returns the samples for the split, and a random fraction that no fit sees, if any."""
+    """Splits off a random fraction for conformal prediction; :obj:`None` if the fraction is 0."""
     check_number("coverage_share", fraction, below=1.0)
     if not fraction:
         return data, None
@@ -261,7 +261,7 @@ def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[A
 
 
 def data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
-    """Returns the data module of samples or loaders, split by fractions unless a split is given."""
+    """Returns a data module of samples or loaders. Without a split, fractions determine one."""
     if isinstance(data, MultiLabelDataModule):
         if options:
             expected = f"Expected {sorted(options)} to be options of the MultiLabelDataModule"
@@ -298,7 +298,7 @@ def data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
 
 
 def _check_loader(loader: Any) -> None:
-    """Raises for a loader with batches that another loader of its samples would not make."""
+    """Raises if a new loader of the same samples would not make the same batches."""
     is_loader = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
     extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
     plain = RandomSampler, SequentialSampler

@@ -1,4 +1,4 @@
-"""Training in one call, which keeps the best weights and can be resumed."""
+"""Training in one call that keeps the best weights and can be resumed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, data_module
 from tg_mlc.training.module import MultiLabelModule, check_processes, gathered
 from tg_mlc.training.objectives import BinaryObjective, Objective
 
-#: Metrics that can choose the best epoch, and whether less or more is better.
+#: Metrics that can select the best epoch, and whether lower or higher values are better.
 MONITORS = {
     "val/loss": "min",
     "val/macro_roc_auc": "max",
@@ -51,7 +51,7 @@ MONITORS = {
 
 
 def _is_unlimited(value: Any) -> bool:
-    """Tells whether there is no limit: to Lightning, 1.0 is a fraction of all, and 1 a number."""
+    """Tells whether there is no limit. Lightning reads 1.0 as a fraction, but 1 as a number."""
     return value is None or (isinstance(value, float) and value == 1.0)
 
 
@@ -60,7 +60,7 @@ def _is_not_zero(value: Any) -> bool:
 
 
 _END = "thresholds belong to the weights at the end of an epoch; see check_val_every_n_epoch"
-# Checks of Lightning's options, some values of which would change what the best epoch means.
+# Checks of Lightning's options, because some values would change the meaning of the best epoch.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "enable_checkpointing": ((None, True).__contains__, "the best weights are in a checkpoint"),
     "barebones": (not_, "it skips the checkpoint of the best weights"),
@@ -77,26 +77,26 @@ _MODULE_OPTIONS = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
 
 @dataclass(frozen=True)
 class Training:
-    """The results of :func:`fit` beside its model, as the model's attribute :obj:`training`."""
+    """Further results of :func:`fit`, which the attribute :obj:`training` of its model holds."""
 
     model: Model
-    #: with the best weights, and :obj:`tuners` fitted on their validation scores
+    #: module with the best weights, and with thresholds for their validation scores
     module: MultiLabelModule
     checkpoint: Path  #: checkpoint of the best epoch
     last_checkpoint: Path  #: checkpoint of the last epoch, to resume from
     best_value: float  #: best value of the monitored metric
-    num_epochs: int  #: trained in all, those before resuming included
+    num_epochs: int  #: total number of epochs, including epochs before resuming
     trainer: Trainer
-    data: MultiLabelDataModule  #: the batches of the three parts
-    folder: Path | None = None  #: folder for :func:`tg_mlc.load`, if the model can be made again
+    data: MultiLabelDataModule  #: training, validation and test batches
+    folder: Path | None = None  #: folder for :func:`tg_mlc.load`, if the model could be saved
 
     def __repr__(self) -> str:
         value = f"best_value={self.best_value:.4f}, num_epochs={self.num_epochs}"
         return f"Training('{self.checkpoint}', {value})"
 
     def scores(self, samples: DataLoader | Any) -> Tensor:
-        """Returns the scores :math:`(N, L)`, before calibration, of a loader, a list or a data set,
-        in its order. All processes of the training compute them.
+        """Returns scores :math:`(N, L)`, before calibration, in the order of a loader, a list or a
+        data set. All processes of the training compute scores, and must call this method.
         """
         trainer, size, loader, sampler = self.trainer, self.data.batch_size, samples, None
         if not isinstance(samples, TorchDataLoader):
@@ -119,12 +119,12 @@ class Training:
         return self.data.part(indices)
 
     def evaluate(self, part: Literal["train", "val", "test"] = "test") -> Evaluation:
-        """Returns all metrics of a part of the split, at the thresholds of the validation part."""
+        """Returns all metrics of a part of the split, at thresholds from the validation part."""
         return self.prepared.evaluate(self.part(part))
 
     @property
     def prepared(self) -> Model:
-        """The model of preprocessed samples."""
+        """The model for samples that are already preprocessed."""
         return self.model.of_samples()
 
 
@@ -151,10 +151,10 @@ def fit(
     """Trains a network and returns it, as a model, with the weights of its best epoch.
 
     The folder gets ``best.ckpt``, ``last.ckpt``, the metrics of every epoch under ``logs`` (as CSV
-    and for TensorBoard), the folder ``model`` for :func:`tg_mlc.load` if the model can be made
-    again, and ``.lock``, which keeps a second training out. A training that was stopped at any
-    moment resumes from its last complete epoch. With the same arguments and number of threads on a
-    CPU, it gives bit for bit the weights of an uninterrupted training.
+    and for TensorBoard), the folder ``model`` for :func:`tg_mlc.load` if the model can be
+    saved, and ``.lock``, which prevents a second training there. An interrupted training resumes
+    from its last complete epoch. On a CPU, with the same arguments and number of threads, the
+    weights are then bit for bit those of an uninterrupted training.
 
     .. code-block:: python
 
@@ -164,33 +164,33 @@ def fit(
         tg_mlc.load("model", Net).predict(new_samples)
 
     Args:
-        module (torch.nn.Module or MultiLabelModule): A network that returns logits :math:`(B, L)`
-            of a batch, or a module with an objective of its own.
+        module (torch.nn.Module or MultiLabelModule): A network that maps a batch to logits
+            :math:`(B, L)`, or a module with its own objective.
         data (list of Data, Dataset, DataLoader or MultiLabelDataModule): Samples with :obj:`y` of
             shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader of them; three
             loaders for training, validation and test; or a module that loads the parts of a split.
         folder (str or PathLike): The folder for checkpoints and logs.
-        label_names (Sequence[str], optional): The labels. (default: those of the samples, or of the
-            label graph, or numbers)
-        max_epochs (int, optional): Number of epochs, also of schedules. (default: :obj:`50`)
+        label_names (Sequence[str], optional): Names of labels. (default: the names in the samples,
+            or in the label graph, or numbers)
+        max_epochs (int, optional): Largest number of epochs. (default: :obj:`50`)
         monitor (str, optional): The validation metric that chooses the best epoch: one of
             :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Most epochs without a better one, if any. (default: :obj:`10`)
-        ema_decay (float, optional): Decay of a running average of the weights, which is validated
-            and kept. (default: :obj:`None`)
+        patience (int, optional): Epochs without improvement until a stop. (default: :obj:`10`)
+        ema_decay (float, optional): Decay of a running average of the weights. The average is
+            validated and kept. (default: :obj:`None`, no average)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
         precision (str, optional): Lightning's name of the precision, *e.g.* :obj:`"bf16-mixed"`.
             (default: :obj:`"32-true"`)
-        accelerator (str, optional): Lightning's name of the device; one is used unless options such
-            as ``devices=2, strategy="ddp"`` request more. (default: :obj:`"auto"`)
+        accelerator (str, optional): Lightning's name of the device type. One device is used unless
+            options such as ``devices=2, strategy="ddp"`` request more. (default: :obj:`"auto"`)
         deterministic (bool or str, optional): If set to :obj:`True`, operations that are not
             deterministic raise an error; :obj:`"warn"` warns. (default: :obj:`False`)
-        resume (bool, optional): Whether to go on from ``last.ckpt``. (default: :obj:`False`)
+        resume (bool, optional): Whether to continue from ``last.ckpt``. (default: :obj:`False`)
         callbacks (Sequence[Callback], optional): Further callbacks. (default: :obj:`()`)
         calibrate (bool, optional): Whether to calibrate the probabilities of each label on the
             validation samples. (default: :obj:`False`)
-        coverage_share (float, optional): The random fraction of samples that no fit sees, so that
-            ``predict(..., coverage=0.9)`` can promise what label sets hold. (default: :obj:`0`)
+        coverage_share (float, optional): Fraction of randomly drawn samples that are held out to
+            guarantee the coverage of ``predict(..., coverage=0.9)``. (default: :obj:`0`)
         **options (optional): The fractions :obj:`val` and :obj:`test` of samples in a stratified
             split (0.1 each), or a :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and
             :obj:`seed` (of the split and of the order of samples) of :class:`MultiLabelDataModule`;
@@ -198,10 +198,10 @@ def fit(
             :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
 
     Raises:
-        ValueError: If an argument is of another type or out of range, several processes would not
-            train as one, the checkpoint to resume from is damaged, or data set and module name
-            different labels.
-        FileNotFoundError: If the checkpoint to resume from, or that of its best epoch, is missing.
+        ValueError: If an argument has another type or is out of range, several processes cannot
+            train as one, the checkpoint to resume from is damaged, or data set and module have
+            different label names.
+        FileNotFoundError: If the checkpoint of the last or of the best epoch is missing.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
         FloatingPointError: If the training diverges.
@@ -289,8 +289,8 @@ def train_model(
         training = train_model(build, dataset, split, settings, "runs/mine")
 
     Args:
-        build (Callable): Makes the model of training samples.
-        dataset (MultiLabelDataset): All samples, as the model takes them.
+        build (Callable): Builds the network from training samples.
+        dataset (MultiLabelDataset): All samples, preprocessed for the network.
         split (Split): The samples to train, validate and test with.
         settings (TrainSettings): The options of module, objective and :func:`fit`.
         folder (str or PathLike): The folder for checkpoints and logs.
@@ -309,8 +309,8 @@ def train_model(
 def _train(
     trainer: Trainer, module: MultiLabelModule, data: Any, folder: Path, resume: bool, options: Any
 ) -> None:
-    """Trains, from the last checkpoint if set to resume."""
-    # An optimiser has to know the sizes of lazy layers, which one batch determines.
+    """Trains; continues from the last checkpoint if :obj:`resume` is set."""
+    # A forward pass initialises lazy layers, whose sizes the optimiser needs.
     if any(map(is_lazy, module.parameters())):
         with torch.no_grad():
             module.eval()(next(iter(data.val_dataloader())))
@@ -331,7 +331,7 @@ def _train(
 def _module(
     module: Any, data: MultiLabelDataModule, label_names: Any, options: dict[str, Any]
 ) -> MultiLabelModule:
-    """Returns the module of a network. Its labels have the first names that are known."""
+    """Returns the module of a network, with label names from the first source that has any."""
     if isinstance(module, MultiLabelModule):
         if label_names is not None:
             options = {**options, "label_names": label_names}
@@ -360,14 +360,14 @@ def _check_options(
             raise ValueError(f"Expected '{name}' to be left out (got {got}): {reason}")
     check_choice("monitor", monitor, MONITORS)
     check_count("patience", patience, or_none=True)
-    # Lightning treats a norm of 0 as none.
+    # Lightning does not clip if the norm is 0.
     if gradient_clip is not None and not gradient_clip > 0.0:
         expected = "Expected 'gradient_clip' to be positive, or None to clip nothing"
         raise ValueError(f"{expected} (got {gradient_clip})")
 
 
 def _lock(folder: Path) -> AbstractContextManager[Any]:
-    """Returns a lock on a folder, which the system releases if the process dies."""
+    """Returns a lock on a folder. The system releases the lock if the process dies."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         return FileLock(folder / ".lock", blocking=False).acquire()
@@ -389,7 +389,7 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
 def _model(
     module: MultiLabelModule, data: MultiLabelDataModule, calibrate: bool, coverage_samples: Any
 ) -> Model:
-    """Returns the model of a trained module, whose last stages are fitted to further samples."""
+    """Returns the model of a trained module, with calibration and coverage stages if requested."""
     model = Model.of(module)
     model.network_stage.examples = next(iter(data.val_dataloader()))
     prepared = model.of_samples()
@@ -402,13 +402,13 @@ def _model(
 
 
 def _save(model: Model, module: MultiLabelModule, trainer: Trainer, folder: Path) -> Path | None:
-    """Returns the folder that the first process saves to; :obj:`None` if no folder can hold it."""
+    """Saves the model in the first process. Returns the folder, or :obj:`None` on failure."""
     saved: Path | None = None
     if trainer.is_global_zero:
         try:
             saved = model.save(folder)
         except ValueError as error:
-            # A network of one's own can still be saved, by 'save' with its arguments.
+            # Networks without a blueprint can still be saved by 'save' with arguments.
             if blueprint_of(module.model) is not None:
                 path = folder.parent / "best.ckpt"
                 reason = f"because no folder can hold it: {error}"

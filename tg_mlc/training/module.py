@@ -1,4 +1,4 @@
-"""Lightning module: objective, optimiser, validation scores and thresholds around any model."""
+"""Lightning module that adds objective, optimiser, validation and thresholds to a model."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tg_mlc.training.objectives import Objective, describe_objective, make_objec
 
 LRSchedule = Literal["none", "cosine", "linear", "plateau"]
 
-#: Factor of the learning rate, and epochs without a lower validation loss before it, as in the
-#: authors' code of LANET.
+#: Factor of the learning rate, and epochs without a lower validation loss before it applies, as in
+#: the code of LANET's authors.
 PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
 
 _DECAYS: dict[str, Callable[[float], float]] = {
@@ -57,12 +57,12 @@ _LOGGED = {
 
 
 class MultiLabelModule(LightningModule):
-    r"""Trains a model of the labels of a batch.
+    r"""Trains a model that predicts the labels of a batch.
 
     The optimiser is AdamW, with weight decay on matrices only. Every epoch logs ``val/loss``,
     ``val/macro_roc_auc``, ``val/micro_roc_auc`` and ``val/macro_average_precision``. A checkpoint
-    holds, as tensors and plain data, thresholds for its weights, label names, label graph,
-    objective, the settings of :obj:`model` that no shape tells (such as the number of heads), and
+    holds, as tensors and plain data: weights, thresholds, label names, label graph, objective,
+    settings of :obj:`model` that weight shapes do not determine (such as the number of heads), and
     :obj:`config`. It loads into a model with the same graph and settings:
 
     .. code-block:: python
@@ -75,16 +75,16 @@ class MultiLabelModule(LightningModule):
         label_names (Sequence[str]): One name per label.
         objective (Objective, optional): Loss and scores.
             (default: :class:`~tg_mlc.training.BinaryObjective`)
-        lr (float, optional): Learning rate. (default: :obj:`2e-4`, that of the LaMP paper)
+        lr (float, optional): Learning rate. (default: :obj:`2e-4`, as in the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
         betas (tuple, optional): Adam's coefficients of averages. (default: :obj:`(0.9, 0.999)`)
-        eps (float, optional): Added to Adam's denominator. (default: :obj:`1e-8`)
+        eps (float, optional): Constant in Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
-            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
+            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after over 5
             epochs without a lower validation loss), or :obj:`"none"`. (default: :obj:`"none"`)
-        warmup (float, optional): Fraction of steps in which the rate rises. (default: :obj:`0.0`)
+        warmup (float, optional): Fraction of steps with a rising rate. (default: :obj:`0.0`)
         config (dict, optional): Options to store in checkpoints. (default: :obj:`None`)
-        preprocessor (Preprocessor, optional): Makes samples of raw inputs, and is stored in
+        preprocessor (Preprocessor, optional): Converts raw inputs to samples; stored in
             checkpoints. (default: :obj:`None`)
 
     Shapes:
@@ -127,7 +127,7 @@ class MultiLabelModule(LightningModule):
         check_number("warmup", warmup, below=1.0)
         if lr_schedule == "plateau" and warmup > 0.0:
             raise ValueError(f"Expected no 'warmup' with lr_schedule='plateau' (got {warmup})")
-        # Numbers of NumPy, as in a grid of settings, are no plain data.
+        # NumPy numbers, which a grid of settings may contain, are not plain data.
         lr, weight_decay, eps, warmup = float(lr), float(weight_decay), float(eps), float(warmup)
         betas = float(betas[0]), float(betas[1])
         checkpoints.check_plain(config, "config")
@@ -146,7 +146,7 @@ class MultiLabelModule(LightningModule):
         self.model, self.preprocessor = model, preprocessor
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
-        # Forward passes may change attributes such as counters.
+        # Settings are read now, because forward passes may change attributes such as counters.
         self.settings = describe_settings(model)
         self._num_processes = 1
         self._validated: list[tuple[Tensor, ...]] = []
@@ -156,13 +156,13 @@ class MultiLabelModule(LightningModule):
 
     @property
     def tuners(self) -> dict[str, Decider]:
-        """Thresholds by metric, fitted on the validation scores of the present weights, if any."""
+        """Thresholds by metric, for the latest validation scores; empty without scores."""
         if not self._tuners and self._scored is not None:
             self._tuners = tune_thresholds(*self._scored)
         return self._tuners
 
     def setup(self, stage: str) -> None:
-        """Raises for several processes that would not train as one."""
+        """Raises if several processes cannot train as one."""
         check_processes(self.trainer, self.objective)
         self._num_processes = self.trainer.world_size
 
@@ -171,7 +171,7 @@ class MultiLabelModule(LightningModule):
         return self.model(in_type_of(self.model, batch))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Returns the loss of a batch; of several processes, its part in the mean of all."""
+        """Returns the loss of a batch, reweighted so that the mean over processes is exact."""
         batch = without_given(self.model, in_type_of(self.model, batch))
         batch = self.objective.training_batch(batch)
         loss, size = self.objective.loss(self.model, batch), batch.num_graphs
@@ -226,7 +226,7 @@ class MultiLabelModule(LightningModule):
         self.log_dict({"val/loss": loss, **metrics})
 
     def on_train_epoch_start(self) -> None:
-        """Forgets the scores, because the weights are about to change."""
+        """Deletes validation scores and thresholds, because the weights are about to change."""
         self._scored, self._tuners = None, {}
 
     def predict_step(self, batch: Batch, batch_idx: int = 0) -> Tensor:
@@ -236,7 +236,7 @@ class MultiLabelModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """Returns AdamW and the schedule of its learning rate."""
         options = self.hparams
-        # Matrices decay, biases and scales of norms do not.
+        # Weight decay applies to matrices, but not to biases and scales of norms.
         groups = []
         for is_matrix, decay in ((True, options["weight_decay"]), (False, 0.0)):
             weights = [w for w in self.model.parameters() if (w.dim() > 1) == is_matrix]
@@ -250,8 +250,8 @@ class MultiLabelModule(LightningModule):
             scheduler = {"scheduler": plateau, "monitor": "val/loss", "interval": "epoch"}
             return {"optimizer": optimizer, "lr_scheduler": scheduler}
         total = self.trainer.estimated_stepping_batches
-        # Lightning has built a loader, whose workers prefetched epoch 0; a resumed training needs
-        # another.
+        # Lightning has already built a loader, and its workers have prefetched epoch 0. A resumed
+        # training needs a new loader.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
             expected = (
@@ -266,11 +266,11 @@ class MultiLabelModule(LightningModule):
     def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: Any, map_location: Any = None, *, strict: bool = True, **options: Any
     ) -> Self:
-        """Makes a module of a checkpoint and :obj:`model`, as Lightning does.
+        """Loads a module from a checkpoint and :obj:`model`, with Lightning's arguments.
 
         Args:
             checkpoint_path, map_location, strict (optional): As in Lightning.
-            **options (optional): The model, and options that replace stored ones.
+            **options (optional): The model, and arguments that override stored values.
 
         Raises:
             ValueError: If the model differs, or the checkpoint is damaged.
@@ -284,7 +284,7 @@ class MultiLabelModule(LightningModule):
         return module
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Loads weights; those of another model are a :obj:`ValueError`."""
+        """Loads weights. Raises :obj:`ValueError` for weights of another model."""
         try:
             return super().load_state_dict(state_dict, *args, **kwargs)
         except RuntimeError as error:
@@ -323,7 +323,7 @@ class MultiLabelModule(LightningModule):
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:
-    """Returns the factor of the learning rate by the number of steps: a rise to 1, then a decay."""
+    """Returns the learning-rate factor as a function of the step: a rise to 1, then a decay."""
     warmup_steps = round(warmup * total_steps)
 
     def factor(step: int) -> float:
@@ -336,7 +336,7 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
-    """Returns the batch without the targets of given labels, which are not predicted."""
+    """Returns the batch with targets of given labels set to NaN: these are not predicted."""
     given = given_in(model, batch)
     if given is None:
         return batch
@@ -346,7 +346,7 @@ def without_given(model: nn.Module, batch: Batch) -> Batch:
 
 
 def check_processes(trainer: Trainer, objective: Objective) -> None:
-    """Raises for several processes that would not train as one with all of their samples."""
+    """Raises if several processes cannot train like one process with all samples."""
     if trainer.world_size == 1:
         return
     ends = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
@@ -364,7 +364,7 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
 
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
-    """Returns the rows of all processes, in the order of samples if a sampler drew them."""
+    """Returns concatenated rows of all processes, in the order of samples if there is a sampler."""
     own: list[Any] = [None, *(part.cpu() for part in parts)]
     if sampler is not None:
         own[0] = list(sampler)[: len(parts[0])]

@@ -1,4 +1,4 @@
-"""Objectives: the loss of a family of models, and the scores of labels by their outputs."""
+"""Objectives: the loss of a family of models, and scores of labels from model outputs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _CLASS = "class"
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(ABC):
-    """Base class of the losses and scores that :class:`~tg_mlc.training.MultiLabelModule` trains
-    and predicts with.
+    """Base class of objectives: a loss, and scores, which
+    :class:`~tg_mlc.training.MultiLabelModule` uses to train and predict.
 
-    A subclass is a dataclass whose fields are plain data, so that checkpoints store them and
-    loading makes the same objective again. One for models that give probabilities:
+    A subclass is a dataclass whose fields are plain data. Checkpoints store the fields, and loading
+    restores the same objective. An example for models that return probabilities:
 
     .. code-block:: python
 
@@ -56,18 +56,18 @@ class Objective(ABC):
 
     Args:
         max_given (float, optional): If not zero, the model is given a random fraction, up to
-            :obj:`max_given`, of each training sample's labels, and the loss is that of the others
+            :obj:`max_given`, of each training sample's labels, and the other labels give the loss
             (see :class:`~tg_mlc.nn.GivenLabels`). The `"General Multi-label Image Classification
-            with Transformers" <https://arxiv.org/abs/2011.14027>`_ paper takes 0.75. Validation
-            samples get such labels too, the same in every epoch, unless their attribute
-            :obj:`given` holds known labels. (default: :obj:`0.0`)
+            with Transformers" <https://arxiv.org/abs/2011.14027>`_ paper uses 0.75. Validation
+            samples get random given labels too, the same in every epoch, unless they have an
+            attribute :obj:`given`. (default: :obj:`0.0`)
 
     Raises:
         ValueError: If an option is out of range.
     """
 
     max_given: float = 0.0
-    is_sigmoid: ClassVar[bool] = False  #: whether scores are the sigmoid of what the model returns
+    is_sigmoid: ClassVar[bool] = False  #: whether scores are the sigmoid of the model output
 
     def __init_subclass__(cls) -> None:
         register("objective", cls)
@@ -77,7 +77,7 @@ class Objective(ABC):
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Returns what training minimises; labels that are NaN in ``batch.y`` are unknown."""
+        """Returns the training loss. NaN in ``batch.y`` means that a label is unknown."""
 
     @abstractmethod
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -88,13 +88,13 @@ class Objective(ABC):
         return self.scores(model, batch), self.loss(model, batch)
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """Returns the number of terms in the validation loss, by default of known labels."""
+        """Returns the number of terms in the validation loss: by default, known labels."""
         num_known: Tensor = (~batch.y.isnan()).sum()
         return num_known
 
     def is_mean(self) -> bool:
-        """Tells whether the training loss is a mean of :meth:`num_terms` terms, by default not.
-        Several processes then weigh their losses, and train as one.
+        """Tells whether the training loss is a mean of :meth:`num_terms` terms; by default not.
+        Only such losses can be weighted so that several processes train as one.
         """
         return False
 
@@ -109,7 +109,7 @@ class Objective(ABC):
         return reveal(batch, self.max_given, torch.Generator().manual_seed(batch_idx))
 
     def check(self, model: nn.Module) -> None:
-        """Raises :obj:`ValueError` for a model that the options cannot train."""
+        """Raises :obj:`ValueError` if the options do not fit the model."""
         if self.max_given > 0.0 and not takes_given_labels(model):
             expected = "a model that takes known labels for max_given > 0"
             hint = "build it with given_labels=True, as LaMP, or set max_given=0.0"
@@ -117,11 +117,11 @@ class Objective(ABC):
         self.check_model(model)
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Raises :obj:`ValueError` for a model that cannot be trained; by default never."""
+        """Raises :obj:`ValueError` if the model cannot be trained; by default does nothing."""
 
 
 def reveal(batch: Batch, max_fraction: float, generator: torch.Generator | None = None) -> Batch:
-    """Returns a batch with more given labels, drawn at random, whose targets become NaN."""
+    """Returns a batch with additional random given labels. Their targets become NaN."""
     given, rest = draw_given(batch.y, max_fraction, generator)
     batch = copy(batch)
     batch.given = torch.where(given.isnan(), batch.get("given", given), given)
@@ -147,9 +147,9 @@ class SigmoidScores:
 
 @dataclass(frozen=True)
 class BinaryObjective(SigmoidScores, Objective):
-    r"""Independent labels: :func:`~tg_mlc.losses.lamp_loss` on logits, and their sigmoid as scores.
+    r"""Loss :func:`~tg_mlc.losses.lamp_loss` on logits, and scores by a sigmoid for each label.
 
-    The loss of validation is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
+    The validation loss is :func:`~tg_mlc.losses.masked_bce` of the final logits alone.
 
     Args:
         intermediate_weight (float, optional): The weight :math:`\lambda` of intermediate readouts
@@ -158,7 +158,7 @@ class BinaryObjective(SigmoidScores, Objective):
         label_smoothing (float, optional): Smoothing of the training targets. (default: :obj:`0.0`)
         loss_name (str, optional): :obj:`"bce"`, :obj:`"focal"`, :obj:`"asymmetric"`,
             :obj:`"soft_f1"` or :obj:`"listwise"`, of :mod:`tg_mlc.losses`. (default: :obj:`"bce"`)
-        loss_options (dict, optional): Its options, as numbers or lists, *e.g.*
+        loss_options (dict, optional): Options of the loss, as numbers or lists, *e.g.*
             :obj:`{"pos_weight": 5.0}`. (default: :obj:`{}`)
         max_given (float, optional): As in :class:`Objective`. (default: :obj:`0.0`)
 
@@ -186,7 +186,7 @@ class BinaryObjective(SigmoidScores, Objective):
             hint = "; 'label_smoothing' is an option of the objective" if is_own else ""
             expected = f"Expected 'loss_options' of {self.loss_name!r} among {sorted(allowed)}"
             raise ValueError(f"{expected} (got {unknown}){hint}")
-        # The number of labels is not known yet, so that each weight gets a column.
+        # The number of labels is unknown, so the check uses one column per weight.
         weights = self.loss_options.get("pos_weight")
         is_list = isinstance(weights, list | tuple | Tensor)
         one = torch.zeros(1, torch.as_tensor(weights).numel() if is_list else 1)
@@ -209,11 +209,11 @@ class BinaryObjective(SigmoidScores, Objective):
         return lamp_loss(logits, batch.y, intermediate, self.intermediate_weight, **options)
 
     def is_mean(self) -> bool:
-        """Tells whether the loss is a mean over known labels; the others are of a whole batch."""
+        """Tells whether the loss is a mean over known labels, not a function of the whole batch."""
         return self.loss_name in ("bce", "focal", "asymmetric")
 
     def check_model(self, model: nn.Module) -> None:
-        """Raises for a model without the intermediate readouts that are to be trained."""
+        """Raises if intermediate readouts have a weight, but the model does not return any."""
         arguments = inspect.signature(model.forward).parameters
         if self.intermediate_weight > 0.0 and "return_intermediate" not in arguments:
             expected = "a model whose forward takes 'return_intermediate'"
@@ -227,7 +227,7 @@ def describe_objective(objective: Objective) -> dict[str, Any]:
 
 
 def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective:
-    """Makes an objective of its description, by default a :class:`BinaryObjective`."""
+    """Makes an objective from its description; by default a :class:`BinaryObjective`."""
     if objective is None or isinstance(objective, Objective):
         return objective or BinaryObjective()
     if not isinstance(objective, Mapping) or _CLASS not in objective:

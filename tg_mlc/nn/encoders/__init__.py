@@ -1,4 +1,4 @@
-"""Encoders: from a batch of inputs to components, states that labels can attend to."""
+"""Encoders: modules that map a batch of inputs to components, which labels attend to."""
 
 from tg_mlc.nn.encoders.components import GivenComponents, JointEncoder, MessageEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder

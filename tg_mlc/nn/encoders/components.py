@@ -1,4 +1,4 @@
-"""Components, which encoders return, and encoders that join or relate components."""
+"""Components, the output of encoders, and encoders that join or relate components."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tg_mlc.ops.patterns import shape_error
 
 
 class Components(NamedTuple):
-    """The components of a batch of inputs, as states that labels can attend to."""
+    """Components of a batch of inputs: states that labels can attend to."""
 
-    x: Tensor  #: ``[N, channels]``, the states of all samples one after another
-    ptr: Tensor  #: ``[B + 1]``, where those of every sample begin and end
-    edge_index: Tensor | None = None  #: the known graph among them, if there is one
-    edge_attr: Tensor | None = None  #: ``[num_edges, channels]``, the states of its edges
-    #: ``[N]``, the one label that attends to each component, all if None
+    x: Tensor  #: ``[N, channels]``, states of all samples, concatenated
+    ptr: Tensor  #: ``[B + 1]``, bounds of samples in :obj:`x`
+    edge_index: Tensor | None = None  #: edges of a known graph of components, if any
+    edge_attr: Tensor | None = None  #: ``[num_edges, channels]``, states of these edges
+    #: ``[N]``, the only label that attends to each component; all labels if None
     to_label: Tensor | None = None
 
 
 def check_columns(x: Tensor, num_columns: int, name: str) -> None:
-    """Raises unless rows of :obj:`x` have so many entries; -1 stands for any number."""
+    """Raises unless :obj:`x` has :obj:`num_columns` columns; -1 stands for any number."""
     if x.dim() != 2 or (num_columns != -1 and x.size(1) != num_columns):
         raise shape_error(name, f"[N, {'F' if num_columns == -1 else num_columns}]", x)
 
@@ -40,49 +40,49 @@ def check_columns(x: Tensor, num_columns: int, name: str) -> None:
 def read_symbols(
     data: Data, called: str, dtypes: tuple[torch.dtype, ...], highest: int, hint: str
 ) -> Tensor:
-    """The words or letters ``x`` of a batch as ``[N]`` numbers from 0 to the highest."""
+    """Returns the words or letters ``x`` of a batch as ``[N]`` numbers from 0 to ``highest``."""
     x: Tensor = data.x
     if x.dim() != 1 and (x.dim() != 2 or x.size(1) != 1):
         shape = "[N] or [N, 1], those of all samples one after another"
         cure = "; make a sample of each padded row without its padding and batch these"
         raise shape_error(f"{called} 'x'", shape, x, cure)
     if x.dtype not in dtypes:
-        wanted = " or ".join(map(str, dtypes))
-        message = f"Expected {called} 'x' to be whole numbers, {wanted} (got {x.dtype}); {hint}"
+        names = " or ".join(map(str, dtypes))
+        message = f"Expected {called} 'x' to be whole numbers, {names} (got {x.dtype}); {hint}"
         raise ValueError(message)
-    # On a GPU, a look would wait for all work before it.
+    # On a GPU, this check would wait for all queued work.
     if not torch.compiler.is_compiling() and x.device.type == "cpu" and x.numel() > 0:
-        lowest, most = (int(value) for value in x.aminmax())
-        if lowest < 0 or most > highest:
-            message = f"Expected {called} 'x' from 0 to {highest} (got {lowest} to {most}); {hint}"
+        low, high = (int(value) for value in x.aminmax())
+        if low < 0 or high > highest:
+            message = f"Expected {called} 'x' from 0 to {highest} (got {low} to {high}); {hint}"
             raise ValueError(message)
     return x.flatten().long()
 
 
 def ptr_of(data: Data) -> Tensor:
-    """Pointers to the nodes of every sample of a batch."""
+    """Returns the bounds of each sample's nodes in a batch."""
     ptr: Tensor | None = data.get("ptr")
     batch: Tensor | None = data.get("batch") if ptr is None else None
-    # Only a Batch knows how many samples it holds, the last of which may be empty.
+    # The last samples may be empty; only a Batch knows the number of samples.
     return to_ptr(data.x, batch, ptr, getattr(data, "num_graphs", None))
 
 
 class JointEncoder(nn.Module):
     r"""Joins the components of several encoders in each sample.
 
-    Edges stay among the components of their encoder; at most one may have edges. A layer
+    Edges connect only components of the same encoder; at most one encoder may have edges. A layer
     normalisation brings all components to one scale.
 
     Args:
-        encoders (list of torch.nn.Module): Encoders of the same :obj:`channels`.
+        encoders (list of torch.nn.Module): Encoders with equal :obj:`channels`.
 
     Shapes:
-        - **input:** a batch that all encoders take
+        - **input:** a batch that all encoders accept
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
           :math:`(N_1 + \ldots + N_n, d)`
 
     Raises:
-        ValueError: If channels differ, several encoders have edges, or components ``to_label``.
+        ValueError: If channels differ, several encoders have edges, or one uses ``to_label``.
     """
 
     def __init__(self, encoders: Sequence[nn.Module]) -> None:
@@ -108,7 +108,7 @@ class JointEncoder(nn.Module):
 
 
 def join(parts: list[Components]) -> Components:
-    """The components of all parts side by side in each sample, those of the first part first."""
+    """Returns the components of all parts, concatenated in each sample in the order of parts."""
     if any(part.to_label is not None for part in parts):
         expected = "components that all labels attend to"
         raise ValueError(f"Expected {expected} (got 'to_label'); encode them alone")
@@ -128,13 +128,13 @@ def join(parts: list[Components]) -> Components:
 
 
 class GivenComponents(nn.Module):
-    r"""Adds a component for each known label to those of an encoder.
+    r"""Adds a component for each known label to the components of an encoder.
 
     .. math::
         \mathbf{z} = \textrm{encoder}(\mathbf{x}) \, \Vert \, \{ \mathbf{s}_{i, k_i} : k_i \textrm{
         is known} \}
 
-    Every model of components thus takes given labels into account (see
+    Every model that uses components can thus use given labels (see
     :class:`~tg_mlc.nn.GivenLabels` for models with a state of every label).
 
     Args:
@@ -146,7 +146,7 @@ class GivenComponents(nn.Module):
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components`
 
     Raises:
-        ValueError: If :obj:`given` is of another shape.
+        ValueError: If :obj:`given` has another shape.
     """
 
     takes_given_labels = True
@@ -160,7 +160,7 @@ class GivenComponents(nn.Module):
         self.embedding = nn.Embedding(2 * num_labels, self.channels)
 
     def forward(self, data: Data) -> Components:
-        """Encodes a batch, and what is known of its labels."""
+        """Encodes a batch and its given labels."""
         components: Components = self.encoder(data)
         given: Tensor | None = data.get("given")
         if given is None:
@@ -175,7 +175,7 @@ class GivenComponents(nn.Module):
 
 
 class MessageEncoder(nn.Module):
-    r"""Another encoder with :class:`~tg_mlc.nn.FeatureMessagePassing` among its components.
+    r"""Applies :class:`~tg_mlc.nn.FeatureMessagePassing` to the components of an encoder.
 
     Args:
         encoder (torch.nn.Module): The encoder of the input, of :obj:`channels` channels.
@@ -183,11 +183,11 @@ class MessageEncoder(nn.Module):
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`).
 
     Shapes:
-        - **input:** a batch, as :obj:`encoder` takes it
+        - **input:** a batch that :obj:`encoder` accepts
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If :obj:`num_layers` is less than 1, or the blocks refuse a size or an option.
+        ValueError: If :obj:`num_layers` is less than 1, or an option of blocks is invalid.
     """
 
     def __init__(self, encoder: Any, num_layers: int = 2, **block: Unpack[BlockOptions]) -> None:
@@ -205,7 +205,7 @@ class MessageEncoder(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    r"""Another encoder with a bidirectional GRU over its components in their order.
+    r"""Applies a bidirectional GRU to the ordered components of an encoder.
 
     .. math::
         \mathbf{z}_j = [\overrightarrow{\textrm{GRU}}(\mathbf{x}_1, \ldots, \mathbf{x}_j),
@@ -239,7 +239,7 @@ class RecurrentEncoder(nn.Module):
         """Encodes a batch."""
         x, ptr, *_ = self.encoder(data)
         padded, mask = to_dense(x, ptr)
-        lengths = ptr.diff().clamp(min=1).cpu()  # A GRU refuses samples without components.
+        lengths = ptr.diff().clamp(min=1).cpu()  # PyTorch cannot pack empty sequences.
         options = {"batch_first": True}
         packed = pack_padded_sequence(padded, lengths, enforce_sorted=False, **options)
         out, _ = self.gru(packed)

@@ -1,4 +1,4 @@
-"""Encoder of DNA: one convolution over its letters."""
+"""Encoder of DNA: a convolution over letters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ NUM_LETTERS = 4
 
 
 class DNAEncoder(nn.Module):
-    r"""The convolution of DNA to components of the `"Neural Message Passing for Multi-Label
+    r"""The convolution over DNA from the `"Neural Message Passing for Multi-Label
     Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathbf{z}_k = \max_{kp \, \leq \, i \, < \, (k + 1) p} \textrm{ReLU} \Big( \mathbf{b} +
         \sum_{j=0}^{w - 1} \mathbf{W}_j \, \mathbf{e}(x_{i + j - \lfloor w / 2 \rfloor}) \Big)
 
-    with the unit vectors :math:`\mathbf{e}` of A, C, G and T. Unknown letters count as a quarter of
-    each, and zeros lie beyond the ends. The defaults are those of the authors' released code.
+    with one-hot vectors :math:`\mathbf{e}` of A, C, G and T. An unknown letter has the value 1/4 in
+    each entry. Sequences are padded with zeros. Defaults follow the authors' released code.
 
     Args:
         channels (int): Size :math:`d` of a state.
@@ -33,7 +33,7 @@ class DNAEncoder(nn.Module):
 
     Shapes:
         - **input:** a batch with letters :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`: 0 to 3
-          for A, C, G and T, 4 for one that is not known
+          for A, C, G and T, 4 for an unknown letter
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states
           :math:`(\sum_b \lceil n_b / p \rceil, d)`
 
@@ -77,19 +77,19 @@ class DNAEncoder(nn.Module):
         return Components(x, torch.arange(ptr.numel(), device=x.device) * num_components)
 
     def _ragged(self, x: Tensor, ptr: Tensor) -> Components:
-        """Convolves all samples at once, so far apart that none sees another."""
+        """Convolves all samples in one sequence, with gaps as wide as the kernel between them."""
         sizes = ptr.diff()
         widened = sizes + self.conv.kernel_size[0]
-        rooms = (torch.div(widened, self.pool, rounding_mode="floor") + 1) * self.pool
+        slots = (torch.div(widened, self.pool, rounding_mode="floor") + 1) * self.pool
         sample = ptr2index(ptr, output_size=x.size(0))
         position = torch.arange(x.size(0), device=x.device) - ptr[sample]
-        index = position + (rooms.cumsum(0) - rooms)[sample]
-        # The most rows that rooms can have: a number that is known without the device.
+        index = position + (slots.cumsum(0) - slots)[sample]
+        # Upper bound of the total number of rows, known without a transfer from the device.
         num_rows = x.size(0) + sizes.numel() * (self.conv.kernel_size[0] + self.pool)
-        apart = x.new_zeros(num_rows, NUM_LETTERS).index_copy(0, index, x)
-        inside = x.new_zeros(apart.size(0)).index_fill(0, index, 1.0)
-        x = self._convolve(apart.t().unsqueeze(0))  # [1, d, sum of rooms]
-        # In two dimensions, because torch.export would fix the length of the pooling in one.
+        spaced = x.new_zeros(num_rows, NUM_LETTERS).index_copy(0, index, x)
+        inside = x.new_zeros(spaced.size(0)).index_fill(0, index, 1.0)
+        x = self._convolve(spaced.t().unsqueeze(0))  # [1, d, sum of slots]
+        # Pool in 2D, because torch.export would fix the length of a 1D pooling.
         x = nn.functional.max_pool2d(x * inside.to(x.dtype), (1, self.pool)).squeeze(0).t()
         first = torch.div(index[position % self.pool == 0], self.pool, rounding_mode="floor")
         counts = torch.div(sizes + self.pool - 1, self.pool, rounding_mode="floor")
@@ -98,7 +98,7 @@ class DNAEncoder(nn.Module):
     def _convolve(self, x: Tensor) -> Tensor:
         before = self.conv.kernel_size[0] // 2
         padding = (before, self.conv.kernel_size[0] - 1 - before)
-        # The other strand is flipped along both axes: A pairs with T, and C with G.
+        # Flipping both axes gives the reverse complement: A pairs with T, and C with G.
         strands = [x, x.flip(1, 2)] if self.both_strands else [x]
         padded = [nn.functional.pad(strand, padding) for strand in strands]
         out = [nn.functional.relu(self.conv(strand)) for strand in padded]

@@ -1,4 +1,4 @@
-"""Encoders of graphs: molecules with their bonds, and nodes with numerical features."""
+"""Encoders of graphs: molecules with bonds, and nodes with numerical features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tg_mlc.ops.dropout import dropout
 
 
 class CategoricalEmbedding(nn.Module):
-    r"""The sum of one embedding for each of several categorical features.
+    r"""Sums embeddings of several categorical features.
 
     .. math::
         \mathbf{z}_i = \sum_f \mathbf{W}^{(f)}_{x_{if}}
@@ -41,13 +41,13 @@ class CategoricalEmbedding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters of the module, so that the sum has unit variance."""
+        r"""Resets all learnable parameters of the module. The sum then has unit variance."""
         nn.init.normal_(self.weight, std=len(self.num_categories) ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """Embeds every row of categories."""
         check_columns(x, len(self.num_categories), "categorical features")
-        # One look-up over all features, stacked; empty inputs (a molecule without bonds) are fine.
+        # A single look-up in a stacked table. Inputs may be empty (a molecule without bonds).
         index = x.long() + self.get_buffer("offset")
         return nn.functional.embedding_bag(index, self.weight, mode="sum")
 
@@ -91,9 +91,9 @@ class NodeEncoder(nn.Module):
         dropout (float, optional): Dropout on the scaled features. (default: :obj:`0.0`)
 
     Shapes:
-        - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; the edges among nodes,
-          if there are any, as :obj:`edge_index`; and the label that attends to each node, if only
-          one does, as :obj:`to_label` of shape :math:`(N)`
+        - **input:** a batch with features :obj:`x` of shape :math:`(N, F)`; optional edges
+          among nodes, :obj:`edge_index`; and, if a single label attends to each node, these labels,
+          :obj:`to_label` of shape :math:`(N)`
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BagEncoder(nn.Module):
-    r"""Embeds the words that are present in a document, without their order.
+    r"""Embeds the distinct words of a document, without order.
 
     Args:
         num_tokens (int): The size of the vocabulary.
@@ -28,17 +28,17 @@ class BagEncoder(nn.Module):
         dropout (float, optional): Dropout on whole words. (default: :obj:`0.0`)
         normalized (bool, optional): If set to :obj:`True`, the weights of a document's words are
             scaled to a mean square of one. (default: :obj:`False`)
-        kept (torch.Tensor, optional): The words of the vocabulary to attend to, a mask of shape
-            :math:`(V)`; the others are left out of every document. (default: :obj:`None`)
+        kept (torch.Tensor, optional): A mask :math:`(V)` of words in the vocabulary to use. Other
+            words are removed from every document. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch with the present words :obj:`x` of shape :math:`(N)` or :math:`(N, 1)`,
-          and, if the words carry weights such as TF-IDF, :obj:`weight` of shape :math:`(N)`; a
-          known graph among them, if there is one, as :obj:`edge_index`
+          optional weights of words such as TF-IDF, :obj:`weight` of shape :math:`(N)`; and an
+          optional graph of words, :obj:`edge_index`
         - **output:** :class:`~tg_mlc.nn.encoders.components.Components` with states :math:`(N, d)`
 
     Raises:
-        ValueError: If words are of another shape or type, or :obj:`kept` is no mask of them all.
+        ValueError: If words have another shape or type, or :obj:`kept` is not a mask :math:`(V)`.
     """
 
     edge_dim: int | None = None
@@ -73,17 +73,17 @@ class BagEncoder(nn.Module):
             \mathbf{e}_w = \frac{c}{\sqrt{i_w}} \, \frac{\mathbf{R} \mathbf{\Sigma} \mathbf{v}_w}
             {\lVert \mathbf{\Sigma} \mathbf{v}_w \rVert}, \; i_w = 1 + \log \tfrac{1 + N}{1 + N_w}
 
-        with a random rotation :math:`\mathbf{R}` and :math:`N_w` of the :math:`N` documents with
-        the word. TF-IDF's factor :math:`i_w` is half undone, because labels that attend to the
-        rarest words memorise documents. With :math:`c`, states have a mean length of
-        :math:`\sqrt{d}`. Words of no document, and words that are not :obj:`kept`, start at zero.
+        with a random rotation :math:`\mathbf{R}`, and the number :math:`N_w` of the :math:`N`
+        documents that contain the word. Dividing by :math:`\sqrt{i_w}` weakens TF-IDF, because
+        labels that attend to the rarest words memorise documents. The factor :math:`c` makes the
+        mean norm :math:`\sqrt{d}`. Words in no document, and words not :obj:`kept`, are zero.
 
         Args:
             documents (scipy.sparse.sparray): Weights of words :math:`(N, V)`, *e.g.* TF-IDF.
             seed (int, optional): Seed of the rotation. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the shape is another, or all documents are empty.
+            ValueError: If the shape differs, or all documents are empty.
         """
         num_words, channels = self.embedding.weight.shape
         if documents.ndim != 2 or documents.shape[1] != num_words or min(documents.shape) < 2:
@@ -126,7 +126,7 @@ class BagEncoder(nn.Module):
 
 
 class SequenceEncoder(nn.Module):
-    r"""Embeds the words of a document in their order, by adding the sinusoidal positions of the
+    r"""Embeds the words of a document in order, by adding the sinusoidal positions from the
     `"Attention Is All You Need" <https://arxiv.org/abs/1706.03762>`_ paper, counted from one.
 
     Args:

@@ -34,7 +34,7 @@ class VectorEncoder(nn.Module):
           :math:`(B \cdot n, d)`
 
     Raises:
-        ValueError: If the vectors are of another size, or no floating-point numbers.
+        ValueError: If vectors have another size, or are not floating-point numbers.
     """
 
     edge_dim: int | None = None
@@ -78,26 +78,26 @@ class VectorEncoder(nn.Module):
 
 
 class LinearPath(nn.Module):
-    r"""Linear logits of dense vectors, to be added to those of label message passing.
+    r"""Linear logits of dense vectors, to add to the logits of label message passing.
 
     .. math::
         y_i = \sum_v \mathbf{w}_i^{(v)} \cdot \mathbf{x}^{(v)}
 
-    Linear models are strong where inputs are long and samples few; message passing then learns only
-    the rest. The weights start from zero.
+    Linear models are strong if vectors are long and samples are few. Message passing then learns
+    what the linear model misses. The weights start from zero.
 
     Args:
-        encoders (list of VectorEncoder): The encoders whose scaled vectors are taken.
+        encoders (list of VectorEncoder): The encoders that provide scaled vectors.
         num_labels (int): The number of labels :math:`L`.
 
     Shapes:
-        - **input:** a batch that the encoders take
+        - **input:** a batch that the encoders accept
         - **output:** logits :math:`(B, L)`
     """
 
     def __init__(self, encoders: Sequence[VectorEncoder], num_labels: int) -> None:
         super().__init__()
-        self.encoders = list(encoders)  # not submodules: they belong to the model's inputs
+        self.encoders = list(encoders)  # Not submodules: the model's encoder owns them.
         sizes = [encoder.in_channels for encoder in encoders]
         self.lins = nn.ModuleList(nn.Linear(size, num_labels, bias=False) for size in sizes)
         self.reset_parameters()

@@ -1,4 +1,4 @@
-"""Graph attention, the one operator: checks a call, chooses a backend and runs it."""
+"""The graph attention operator: checks a call, chooses a backend and runs it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def graph_attention(
     return_weights: bool = False,
     backend: str = "auto",
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Multi-head attention of every query over the keys that a pattern gives it.
+    r"""Multi-head attention of every query over its neighbours in a pattern.
 
     .. math::
         \mathbf{o}_i = \sum_{j \in \mathcal{N}(i)} \alpha_{ij} \mathbf{v}_j, \qquad
         \alpha_{ij} = \textrm{softmax}_{j \in \mathcal{N}(i)} \left( s \, \mathbf{q}_i^{\top}
         \mathbf{k}_j + b_{ij} \right)
 
-    A query without neighbours gives zeros, also if all its edges have a bias of :math:`-\infty`.
+    A query without neighbours, or with a bias of :math:`-\infty` on all edges, gives zeros.
 
     Args:
         query (torch.Tensor): The queries.
@@ -84,8 +84,8 @@ def graph_attention(
             (default: :obj:`None`)
         return_weights (bool, optional): If set to :obj:`True`, returns the weights before dropout
             as well, for ``pattern.to_edge_list(weights)``. (default: :obj:`False`)
-        backend (str, optional): The backend, or :obj:`"auto"` for the one set by
-            :func:`~tg_mlc.set_backend`, else the fastest by measured crossovers.
+        backend (str, optional): The backend. :obj:`"auto"` means the backend that is set by
+            :func:`~tg_mlc.set_backend`, or else the fastest by measured crossovers.
             (default: :obj:`"auto"`)
 
     Shapes:
@@ -98,7 +98,7 @@ def graph_attention(
 
     Raises:
         TypeError: If dtypes differ or are not floating point, or :obj:`scale` is a tensor.
-        ValueError: If sizes disagree, or the backend refuses the call.
+        ValueError: If sizes disagree, or the backend does not support the call.
     """
     call = _validated(query, key, value, pattern, scale, dropout_p, edge_bias, return_weights)
     out, weights = registry.choose(call.shape, backend)[0].run(call)
@@ -114,10 +114,10 @@ def explain_choice(
     return_weights: bool = False,
     **options: Unpack[CallOptions],
 ) -> str:
-    """Says in one sentence which backend :obj:`"auto"` takes for a call, and why.
+    """Returns a sentence with the backend that :obj:`"auto"` chooses for a call, and the reason.
 
-    The arguments, their shapes and the errors are those of :func:`graph_attention`. A layer says
-    what its last call took by :meth:`AttentionConv.explain_choice()
+    Arguments, shapes and errors are those of :func:`graph_attention`. For the last call of a
+    layer, see :meth:`AttentionConv.explain_choice()
     <tg_mlc.nn.AttentionConv.explain_choice>`.
     """
     call = _validated(query, key, value, pattern, return_weights=return_weights, **options)
@@ -133,7 +133,7 @@ def available_backends() -> list[str]:
 def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
     r"""Converts attention weights to one matrix for each sample and head.
 
-    Rows are queries, columns keys. Other pairs and padding are zero; repeated pairs are summed.
+    Rows are queries, columns are keys. Pairs without an edge are zero. Repeated pairs are summed.
 
     Args:
         pattern (Pattern): The pattern; :class:`~tg_mlc.ops.Edges` count as one sample.
@@ -183,7 +183,7 @@ def _validated(
         expected = "'query', 'key' and 'value' to agree in heads, and 'query' and 'key' in channels"
         raise ValueError(f"Expected {expected} (got {got})")
     check_share("dropout_p", dropout_p)
-    if isinstance(scale, Tensor):  # Kernels take a number, and would give it no gradient.
+    if isinstance(scale, Tensor):  # Kernels take a number, which gets no gradient.
         raise TypeError(
             "Expected 'scale' to be a number (got a tensor); pass 'query * scale' and 'scale=1.0'"
         )

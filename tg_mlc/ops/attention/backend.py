@@ -1,4 +1,4 @@
-"""Calls of the operator as backends receive them, and what backends have in common."""
+"""Calls of the operator, and common parts of its backends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tg_mlc.ops.runtime import is_exporting, is_functorch_wrapped_tensor
 
 @dataclass(frozen=True)
 class CallShape:
-    """A call without its tensors: everything that the choice of a backend depends on."""
+    """Properties of a call that determine the choice of a backend."""
 
     pattern: Pattern
     device: str  #: the type of the tensors' device
@@ -27,13 +27,13 @@ class CallShape:
     dropout_p: float = 0.0
     has_bias: bool = False
     return_weights: bool = False
-    forward_mode: bool = False  #: whether forward-mode derivatives are asked for
+    forward_mode: bool = False  #: whether forward-mode derivatives are requested
     transformed: bool = False  #: whether a transform of :mod:`torch.func` runs
 
 
 @dataclass
 class AttentionCall:
-    """One validated call of :func:`~tg_mlc.ops.graph_attention`, as a backend receives it."""
+    """A validated call of :func:`~tg_mlc.ops.graph_attention`."""
 
     query: Tensor  #: ``[num_queries, heads, C]``
     key: Tensor  #: ``[num_keys, heads, C]``
@@ -52,7 +52,7 @@ class AttentionCall:
 
     @property
     def shape(self) -> CallShape:
-        """The call without its tensors."""
+        """The properties of the call, without tensors."""
         query, compiling = self.query, torch.compiler.is_compiling()
         kind = (query.device.type, query.dtype)
         sizes = (query.size(1), query.size(2), self.value.size(2))
@@ -64,7 +64,7 @@ class AttentionCall:
 
 Output = tuple[Tensor, Tensor | None]
 
-#: The reason of :attr:`Backend.prefer` to compute edges only.
+#: Reason in :attr:`Backend.prefer` of backends that compute only edges.
 SPARSE = "is sparse, so only its edges are computed"
 
 
@@ -73,26 +73,26 @@ class Backend:
     """One way to compute the operator."""
 
     name: str  #: the value of the argument :obj:`backend`
-    #: output and, if asked for, weights ``[*pattern.weights_size, heads]``
+    #: returns the output and, if requested, weights ``[*pattern.weights_size, heads]``
     run: Callable[[AttentionCall], Output]
-    refuse: Callable[[CallShape], str | None]  #: why it cannot take a call; :obj:`None` if it can
-    #: Why to take it, as the rest of a sentence after the pattern's name; :obj:`None` otherwise.
+    refuse: Callable[[CallShape], str | None]  #: why it does not support a call, or None
+    #: Why the backend is preferred, as the predicate of a sentence about the pattern, or None.
     prefer: Callable[[CallShape], str | None]
 
 
 def no_second_derivatives(name: str) -> str:
-    """The error of a backend whose gradients cannot be differentiated."""
+    """Returns the error message of a backend without second derivatives."""
     cure = "take 'reference' or 'scatter', by backend='scatter' or tg_mlc.set_backend('scatter')"
     return f"Expected a backend that has second derivatives (got '{name}'); {cure}"
 
 
 def accumulator(dtype: torch.dtype) -> torch.dtype:
-    """Returns the type to sum in, because half precision is not enough."""
+    """Returns the dtype of sums: at least single precision."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def differentiates_forward(call: AttentionCall) -> bool:
-    """Tells whether forward-mode derivatives, which opaque operators lack, are needed."""
+    """Tells whether a call needs forward-mode derivatives. Opaque operators have none."""
     if torch.compiler.is_compiling():
         return False
     unpack: Any = unpack_dual
@@ -100,14 +100,14 @@ def differentiates_forward(call: AttentionCall) -> bool:
 
 
 def draw_seed(dropout_p: float) -> Tensor:
-    """Draws the seed of dropout, for both passes."""
+    """Draws a seed of dropout that both passes use."""
     if dropout_p == 0.0:
         return torch.zeros(1, dtype=torch.long, device="cpu")
     return torch.randint(2**31, (1,), device="cpu")
 
 
 def refuse_opaque(name: str, shape: CallShape) -> str | None:
-    """Says why the backend of an operator of :func:`register` cannot take a call, if so."""
+    """Returns why an operator of :func:`register` does not support a call, or :obj:`None`."""
     reasons = {
         "an exported program is to run without tg_mlc": is_exporting(),
         "it has no forward-mode derivatives": shape.forward_mode,
@@ -128,13 +128,13 @@ def register(
     backward: Callable[..., tuple[Tensor, ...]],
     kept_size: Callable[..., Any],
 ) -> Any:
-    """Makes the operator ``tg_mlc::{name}`` of a backend for a type of device (or all), given the
-    names of tensors that say which pairs attend. It is opaque to autograd and compilers:
-    differentiable once, backwards, without weights.
+    """Registers the operator ``tg_mlc::{name}`` of a backend for one type of device, or for all.
+    ``edge_names`` are the names of tensors that describe the edges. The operator is opaque to
+    compilers, has only first derivatives in reverse mode, and returns no weights.
 
     All functions take ``query, key, value, bias, *edge_names, scale, dropout_p, seed``. ``forward``
-    returns the output and what is kept for the backward pass, of size ``kept_size``; ``backward``,
-    with the output's gradient and what was kept before these, returns four gradients.
+    returns the output and a tensor of size ``kept_size`` for the backward pass. ``backward`` takes
+    the gradient of the output and this tensor first, and returns four gradients.
     """
     listed = "".join(f"Tensor {name}, " for name in edge_names)
     tensors = f"Tensor query, Tensor key, Tensor value, Tensor? bias, {listed}"

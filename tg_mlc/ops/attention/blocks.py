@@ -1,4 +1,4 @@
-"""Blocks on a CPU: matrix products without padding, that keep only the sum of every row."""
+"""The backend ``blocks`` on a CPU: matrix products without padding or stored weights."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tg_mlc.ops.kernels import threads
 from tg_mlc.ops.patterns import Blocks, Shared
 from tg_mlc.ops.runtime import numba_problem
 
-#: Bytes of scores that a thread computes at a time, which stay in its cache.
+#: Bytes of scores that a thread computes at a time. They fit into its cache.
 TILE = 2**20
-#: The least queries at a time, because smaller products are slow.
+#: Smallest number of queries at a time, because smaller products are slow.
 MIN_ROWS = 64
 
 
 def run(call: AttentionCall) -> Output:
-    """Passes the boundaries of blocks to the operator. A complete shared graph is blocks, too."""
+    """Calls the operator with bounds of blocks. A complete shared graph also consists of blocks."""
     pattern = call.pattern
     if isinstance(pattern, Blocks):
         ptrs = pattern.query_ptr, pattern.key_ptr
@@ -49,50 +49,50 @@ def run(call: AttentionCall) -> Output:
 
 @dataclass(frozen=True)
 class _Task:
-    """Some queries of one sample that one thread takes, tile by tile, for all heads or for one."""
+    """Work of one thread: queries of one sample, for one or all heads, tile by tile."""
 
-    rows: slice  #: these queries
-    cols: slice  #: the keys of their sample
+    rows: slice  #: the queries
+    cols: slice  #: the keys of the sample
     heads: slice
-    first_pair: int  #: the pair of query 0, if it had as many keys, and the first key
-    first_score_row: int  #: the row of scores of query 0, from which dropout starts
-    step: int  #: queries of a tile
+    first_pair: int  #: index of the pair of query 0 and the first key, extrapolated
+    first_score_row: int  #: extrapolated score row of query 0, for seeds of dropout
+    step: int  #: number of queries per tile
     part: int = 0  #: the index of this part among the parts of the sample's queries
 
     @property
     def tile_scores(self) -> int:
-        """The number of scores of its largest tile."""
+        """The number of scores in the largest tile."""
         return int(self.heads.stop - self.heads.start) * self.step * self.num_keys
 
     @property
     def num_keys(self) -> int:
-        """The number of keys of its sample."""
+        """The number of keys of the sample."""
         return int(self.cols.stop - self.cols.start)
 
     def divided(self, parts: int) -> Iterator[_Task]:
-        """Divides it into at most so many parts, each of whole tiles."""
+        """Yields at most ``parts`` tasks of whole tiles."""
         size = -(-(self.rows.stop - self.rows.start) // (self.step * parts)) * self.step
         for part, rows in enumerate(_pieces(self.rows, size)):
             yield replace(self, rows=rows, part=part)
 
     def tiles(self) -> Iterator[tuple[slice, int]]:
-        """Yields the queries of its tiles, and their first rows of scores."""
+        """Yields queries and first score row of each tile."""
         for rows in _pieces(self.rows, self.step):
             yield rows, self.first_score_row + rows.start
 
     def of(self, x: Tensor, rows: slice) -> Tensor:
-        """A view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
+        """Returns a view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
         return x[rows, self.heads].transpose(0, 1)
 
     def pairs(self, x: Tensor, rows: slice) -> Tensor:
-        """A view ``[heads, queries, keys]`` of ``[num_edges, heads]``."""
+        """Returns a view ``[heads, queries, keys]`` of ``[num_edges, heads]``."""
         first, last = (self.first_pair + row * self.num_keys for row in (rows.start, rows.stop))
         pairs = x[first:last, self.heads]
         return pairs.view(-1, self.num_keys, pairs.size(1)).movedim(-1, 0)
 
 
 def _pieces(rows: slice, size: int) -> Iterator[slice]:
-    """Divides a range into pieces of so many rows, of which the last may be smaller."""
+    """Divides a range into pieces of ``size`` rows. The last piece may be smaller."""
     for start in range(rows.start, rows.stop, size):
         yield slice(start, min(start + size, rows.stop))
 
@@ -111,7 +111,7 @@ class _Call(NamedTuple):
     seed: Tensor
 
     def narrow(self) -> tuple[Any, Any] | None:
-        """Returns the kernels of narrow heads and their further inputs, if they take the call."""
+        """Returns kernels of narrow heads and their inputs, or :obj:`None` if unsupported."""
         (_, heads, channels), value_channels = self.query.shape, self.value.size(2)
         if self.bias is not None or not is_narrow(self.query.dtype, channels, value_channels):
             return None
@@ -123,7 +123,7 @@ class _Call(NamedTuple):
 
 
 def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
-    """The output, and the logarithm of the sum that every query's weights were divided by."""
+    """Returns the output, and the log-sum-exp of the scores of each query."""
     call = _Call(*inputs)
     query, key, value, bias, *_ = call
     if (narrow := call.narrow()) is not None:
@@ -152,7 +152,7 @@ def _kept_size(query: Tensor, *_: Any) -> tuple[int, int, int]:
 
 
 def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
-    """The gradients of query, key, value and bias; the last is empty if there is no bias."""
+    """Returns gradients of query, key, value and bias (empty without a bias)."""
     call = _Call(*inputs)
     query, key, value, bias, *_ = call
     if (narrow := call.narrow()) is not None:
@@ -164,7 +164,7 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     dtype = accumulator(query.dtype)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
-    # Threads that share the queries of a sample have sums of their own, added in one order.
+    # Threads that share a sample have separate sums, which are added in a fixed order.
     parts = max((task.part + 1 for task in tasks), default=1)
     sums = key.dtype if parts == 1 else dtype
     grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sums) for x in (key, value))
@@ -198,13 +198,13 @@ _block_attention = register("block_attention", "blocks", _PTRS, "cpu", *_FUNCTIO
 
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
-    """Tells whether there are kernels for heads of so few channels."""
+    """Tells whether kernels of narrow heads support these numbers of channels."""
     fits = 0 < min(channels) <= max(channels) <= crossovers.MAX_NARROW and dtype == torch.float32
     return fits and numba_problem() is None
 
 
 def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
-    """Makes tasks of all heads of a sample, or of one, or of tiles if threads would be left."""
+    """Makes tasks of whole samples, of single heads, or of tiles if threads would be idle."""
     heads, itemsize = query.size(1), accumulator(query.dtype).itemsize
     tasks: list[_Task] = []
     pair = 0
@@ -225,7 +225,7 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
 def _for_each(
     tasks: list[_Task], work: Callable[[_Task, Tensor], None], dtype: torch.dtype
 ) -> None:
-    """Has every thread take the largest task left; each has memory for two tiles of scores."""
+    """Runs tasks on threads, largest first. Each thread has memory for two tiles of scores."""
 
     def num_scores(task: _Task) -> int:
         return task.tile_scores * int(task.rows.stop - task.rows.start) // task.step
@@ -246,7 +246,7 @@ def _for_each(
 
 
 class TorchSoftmax:
-    """The kernels of :func:`softmax` by PyTorch's operators."""
+    """The kernels of :func:`softmax` in PyTorch."""
 
     @staticmethod
     def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
@@ -277,12 +277,12 @@ class TorchSoftmax:
 
 
 def softmax() -> Any:
-    """Returns the kernels that turn scores into weights, in one pass if Numba is installed."""
+    """Returns the kernels of the softmax: fused if Numba is installed, else PyTorch's."""
     return TorchSoftmax if numba_problem() else import_module("tg_mlc.ops.kernels.softmax_numba")
 
 
 def _product(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
-    """A batch of matrix products in memory that is there already."""
+    """Computes a batch of matrix products in preallocated memory."""
     shape = (a.size(0), a.size(1), b.size(2))
     return torch.bmm(a, b, out=scratch[: math.prod(shape)].view(shape))
 
@@ -292,7 +292,7 @@ def _exact(x: Tensor) -> Tensor:
 
 
 def refuse(shape: CallShape) -> str | None:
-    """Keeps no weights, and reads the boundaries of blocks, which only a CPU has at hand."""
+    """Refuses calls that return weights, other patterns, and devices other than a CPU."""
     if not isinstance(shape.pattern, Blocks) and (shape.has_bias or not _is_complete(shape)):
         return "blocks: only for Blocks, and for complete shared graphs without a bias"
     if shape.device != "cpu":

@@ -1,11 +1,11 @@
-"""Backends that compute the edges of sparse patterns alone, in compressed form: ``csr`` on a CPU,
-by kernels that Numba compiles, and ``triton`` on a GPU, by kernels that Triton compiles.
+"""Backends that compute only the edges of sparse patterns, in compressed format: ``csr`` on a CPU,
+with kernels in Numba, and ``triton`` on a GPU, with kernels in Triton.
 
-Each is a module of kernels with two functions,
+The kernels of each backend are a module with two functions:
 
-* ``forward(query, key, value, graph, options)``: the output, and what is kept for the way back,
-  the weights or the logarithm of every query's sum, in whatever shape the kernels like;
-* ``backward(grad, query, key, value, kept, graph, options)``: the four gradients.
+* ``forward(query, key, value, graph, options)`` returns the output, and weights or log-sum-exps of
+  scores for the backward pass, in any shape;
+* ``backward(grad, query, key, value, kept, graph, options)`` returns four gradients.
 """
 
 from __future__ import annotations

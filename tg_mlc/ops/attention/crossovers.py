@@ -1,15 +1,15 @@
-"""Crossover table: the densities and sizes above which one backend is faster than another.
+"""Crossovers: densities and sizes above which one backend is faster than another.
 
-``backend="auto"`` uses no other figures of speed.
+The choices of ``backend="auto"`` depend only on these measurements.
 ``python -m benchmarks.speed.attention --regimes DENSITY`` compares the backends by density, in
-single precision. The sources, in benchmarks/results/:
+single precision. Sources of the numbers, in benchmarks/results/:
 
 - ``csr``: rounded from attention_calibration-cpu.json; another processor's crossovers, in
   attention_calibration-cpu-epyc.json, are mostly higher, by up to two thirds;
 - blocks: rounded from attention_calibration-cpu-epyc.json;
-- folding: between the two;
-- ``scatter``: between those of 300 labels (2 %) and 983 labels (1 %);
-- ``triton``: 3 %, until it is measured.
+- folding: between the values of both files;
+- ``scatter``: between the crossovers of 300 labels (2 %) and of 983 labels (1 %);
+- ``triton``: 3 %, not yet measured.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
 }
 #: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
 NARROW = 64
-#: Multiplications of an average block below which starting its matrix products costs more than it
-#: saves in padding, and, with dropout, in kept weights.
+#: Multiplications in an average block above which separate matrix products pay off: by less
+#: padding, and, with dropout, by fewer stored weights.
 MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
-#: The most channels of a narrow head, and the number of scores above which the kernels of narrow
-#: heads are faster than padding (with dropout, they always are).
+#: Largest number of channels for kernels of narrow heads, and number of scores above which these
+#: kernels are faster than padding (with dropout, they are always faster).
 MAX_NARROW, MIN_NARROW = 32, 2**16
 #: Fraction of padding in a padded product above which single blocks are faster.
 MAX_WASTE = 0.1
-#: Cost of a multiplication that folds a projection, in other multiplications: these products are
-#: small, and their results are copied.
+#: Relative cost of a multiplication that folds a projection: these products are small, and their
+#: results are copied.
 FOLD_COST = 1.5
 
 _ON_CUDA = "triton" if is_installed("triton") else "scatter"
@@ -69,7 +69,7 @@ def folding_ratio(
     *,
     shared: bool = False,
 ) -> float:
-    """Multiplications of separate projections divided by those of folded ones."""
+    """Returns the ratio of multiplications with separate and with folded projections."""
     size = heads * (value_channels if shared else head_channels + value_channels)
     apart = (pattern.num_queries * channels + pattern.num_edges) * size
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys * heads * channels

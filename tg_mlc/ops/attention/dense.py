@@ -1,4 +1,4 @@
-"""Matrix products over padded or masked blocks, by PyTorch's scaled_dot_product_attention."""
+"""The backend ``dense``: PyTorch's scaled_dot_product_attention over padded or masked blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tg_mlc.ops.runtime import (
 
 
 def run(call: AttentionCall) -> Output:
-    """Brings queries, keys and values to ``[B, heads, rows, C]`` and multiplies."""
+    """Converts queries, keys and values to ``[B, heads, rows, C]`` and multiplies them."""
     if isinstance(call.pattern, Blocks):
         return _run_blocks(call, call.pattern)
     return _run_graph(call, *call.pattern.shared())
@@ -39,13 +39,13 @@ def run(call: AttentionCall) -> Output:
 
 def _run_blocks(call: AttentionCall, pattern: Blocks) -> Output:
     def indices() -> tuple[Tensor, Tensor, Tensor]:
-        """The sample of every edge, and the query and the key within it."""
+        """Returns the sample of each edge, and query and key within the sample."""
         key, query = pattern.to_edge_index()
         sample = pattern.sample_of_query()[query]
         return sample, query - pattern.query_ptr[sample], key - pattern.key_ptr[sample]
 
-    # A sample without keys attends to one padded key, whose value is zero, so that it gives zeros
-    # and never NaN. Compilers specialise sizes of 1, torch.export of both numbers.
+    # A sample without keys attends to one padding key with value zero, and thus gives zeros, not
+    # NaN. Compilers specialise sizes of 1, so both sizes are at least 2 there.
     larger: Any = torch.sym_max if is_exporting() else max
     max_queries = larger(pattern.max_queries, 2 if torch.compiler.is_compiling() else 0)
     max_keys = larger(pattern.max_keys, 2 if torch.compiler.is_compiling() else 1)
@@ -98,7 +98,7 @@ def _run_graph(call: AttentionCall, graph: Edges, num_samples: int) -> Output:
 def _attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, call: AttentionCall
 ) -> Output:
-    # PyTorch has no fused kernel that drops weights on a CPU, and draws its numbers slowly.
+    # On a CPU, PyTorch has no fused kernel with dropout, and draws random numbers slowly.
     device, compiling = query.device.type, torch.compiler.is_compiling()
     drops_on_cpu = call.dropout_p > 0.0 and device == "cpu" and not compiling
     if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):
@@ -128,9 +128,9 @@ def _attend(
 
 
 def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
-    """``[N, heads, C]`` to ``[B, heads, size, C]``, with zeros where a sample is shorter."""
+    """Converts ``[N, heads, C]`` to ``[B, heads, size, C]``, padded with zeros."""
     num_samples = ptr.numel() - 1
-    # Without a guard, so that a compiled model takes one path for ragged and regular batches.
+    # No guard: a compiled model then uses one path for ragged and regular batches.
     if not statically_known_true(num_samples * size == x.size(0)):
         sample = ptr2index(ptr, output_size=x.size(0))
         row = torch.arange(x.size(0), device=x.device) + sample * size - ptr[sample]
@@ -139,14 +139,14 @@ def pad(x: Tensor, ptr: Tensor, size: int) -> Tensor:
 
 
 def refuse(shape: CallShape) -> str | None:
-    """A mask holds each pair once."""
+    """Refuses graphs with repeated pairs, which a mask cannot express."""
     if not isinstance(shape.pattern, Blocks) and shape.pattern.shared()[0].is_multigraph:
         return "dense: 'edge_index' holds a pair more than once, which a mask cannot express"
     return None
 
 
 def prefer(shape: CallShape) -> str | None:
-    """Prefers blocks, and shared graphs that are complete, small or dense enough."""
+    """Prefers blocks, and complete, small or dense shared graphs."""
     pattern = shape.pattern
     if isinstance(pattern, Blocks):
         return "is complete within each sample, so it is one padded matrix product"

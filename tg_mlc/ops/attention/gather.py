@@ -18,7 +18,7 @@ from tg_mlc.ops.dropout import dropout
 
 
 def reference(call: AttentionCall) -> Output:
-    """Normalises the scores over each query's edges, and sums, in single precision or in double."""
+    """Computes softmax and sums over each query's edges, in at least single precision."""
     pattern = call.pattern
     source, target = pattern.to_edge_index()
     score = _scores(call, source, target)
@@ -55,7 +55,7 @@ def by_segment(call: AttentionCall) -> Output:
 
 
 def softmax_of_groups(score: Tensor, group: Tensor, summarise: Callable[..., Tensor]) -> Tensor:
-    r"""The softmax over each group of rows. A group of :math:`-\infty` alone gives zeros."""
+    r"""Returns the softmax over each group of rows; zeros if all are :math:`-\infty`."""
     highest = summarise(score.detach(), reduce="max")
     highest = highest.masked_fill(highest == -math.inf, 0.0)
     exp = (score - highest.index_select(0, group)).exp()
@@ -64,17 +64,17 @@ def softmax_of_groups(score: Tensor, group: Tensor, summarise: Callable[..., Ten
 
 
 def _scores(call: AttentionCall, source: Tensor, target: Tensor) -> Tensor:
-    """The scaled dot products ``[num_edges, heads]`` of both ends of every edge."""
+    """Returns scaled dot products ``[num_edges, heads]`` of query and key of each edge."""
     dtype = accumulator(call.query.dtype)
     query, key = call.query.to(dtype), call.key.to(dtype)
-    # Not by 'query[target]', whose gradient takes several times as long.
+    # The gradient of 'query[target]' takes several times as long.
     return (query.index_select(0, target) * key.index_select(0, source)).sum(dim=-1) * call.scale
 
 
 def _output(
     call: AttentionCall, dropped: Tensor, source: Tensor, target: Tensor, weights: Tensor
 ) -> Output:
-    """The sums of messages, and the weights before dropout if they are requested."""
+    """Returns sums of messages, and, if requested, weights before dropout."""
     pattern, dtype = call.pattern, call.value.dtype
     messages = dropped.unsqueeze(-1) * call.value.index_select(0, source)  # [num_edges, heads, C_v]
     out = scatter(messages, target, dim=0, dim_size=pattern.num_queries, reduce="sum").to(dtype)

@@ -1,4 +1,4 @@
-"""Registry of the operator's backends, and the choice among them."""
+"""Registry of the backends of the operator, and the choice of a backend for a call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tg_mlc.ops.attention.backend import Backend, CallShape
 
 _SPARSE = (compressed.TRITON, compressed.CSR, gather.SCATTER, gather.REFERENCE)
 _ORDERED = (blocks.BACKEND, dense.BACKEND, *_SPARSE)
-#: By name. Among those that prefer a call, ``"auto"`` takes the first.
+#: Backends by name. ``"auto"`` chooses the first backend that prefers and supports a call.
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in _ORDERED}
 
 
 def get(name: str) -> Backend:
-    """Returns the backend of that name."""
+    """Returns the backend with this name."""
     if name not in BACKENDS:
         message = f"Expected 'backend' to be 'auto' or one of {sorted(BACKENDS)} (got '{name}')"
         raise ValueError(message)
@@ -26,18 +26,18 @@ def get(name: str) -> Backend:
 
 
 class set_backend:  # noqa: N801 (reads as the function that it also is)
-    """Forces backends where an argument ``backend`` is ``"auto"``, for good or in a ``with`` block.
+    """Sets backends for ``backend="auto"``, permanently or in a ``with`` block.
 
     .. code-block:: python
 
         with tg_mlc.set_backend("reference"):
             out = model(batch)
 
-    Both hold for the whole process, because backward passes have threads of their own. The latest
-    setting that has not been left holds. A call takes the first backend that does not refuse it.
+    A setting applies to the whole process, because backward passes run in other threads. The latest
+    active setting applies. A call uses the first of its backends that supports the call.
 
     Args:
-        *names (str): The backends to take, or ``"auto"`` for the choice by measured crossovers.
+        *names (str): The allowed backends, or ``"auto"`` for a choice by measured crossovers.
     """
 
     def __init__(self, *names: str) -> None:
@@ -51,7 +51,7 @@ class set_backend:  # noqa: N801 (reads as the function that it also is)
 
     def __enter__(self) -> None:
         with _lock():
-            if not self._was_entered:  # what was set for good is to hold within the block alone
+            if not self._was_entered:  # A setting used in a block applies only there.
                 _SETTINGS.remove(self)
             self._was_entered = True
             _hold(self)
@@ -68,14 +68,14 @@ def _hold(setting: set_backend) -> None:
 
 
 def _lock() -> AbstractContextManager[Any]:
-    """One thread at a time; a compiler, which cannot take a lock, traces in one."""
+    """Returns a lock for settings. Compilers cannot trace locks, and get none."""
     return nullcontext() if torch.compiler.is_compiling() else _LOCK
 
 
 _LOCK = Lock()
-#: Settings that were made and have not been left, the latest first.
+#: Active settings, the latest first.
 _SETTINGS: list[set_backend] = []
-#: The names that hold: all that a compiled model has to look at.
+#: Names of the backends that are set; compiled models read only this list.
 _FORCED: list[str] = []
 
 
@@ -85,7 +85,7 @@ def forced() -> tuple[str, ...]:
 
 
 def choose(shape: CallShape, name: str = "auto") -> tuple[Backend, str]:
-    """Returns the backend for a call, and why, without the pattern's name."""
+    """Returns the backend for a call, and the reason as the predicate of a sentence."""
     if name != "auto":
         if reason := get(name).refuse(shape):
             raise ValueError(f"Backend '{name}' cannot take this call: {reason}")

@@ -1,1 +1,1 @@
-"""Kernels that backends run: loops over arrays, without choices or autograd."""
+"""Kernels of backends: loops over arrays, without autograd or choices of backends."""

@@ -1,13 +1,13 @@
 """Attention over compressed edges on a CPU: division of the kernels' work among threads.
 
-Every thread takes whole groups (a head of a sample each), so that no thread waits for another and
-what one pass has read is still in cache for the next. Groups that are left over, or so large that
-their scores would not stay in cache, are shared: every thread takes as many edges, and all wait for
-each other after each pass. A row that two threads share is put together afterwards, in their order,
-so that a call always gives the same bits on as many threads.
+A group is one head of one sample. Each thread processes whole groups: no thread waits for another,
+and data that one pass reads stay in cache for the next. Remaining groups, and groups whose scores
+do not fit into a cache, are shared: each thread gets equally many edges, and all threads wait after
+each pass. The sum of a row that two threads share is then added in the order of threads. A call
+thus always gives the same bits on the same number of threads.
 
-Between forward and backward the weights are kept if they take no more than the output does, else
-only the logarithm of every row's sum: recomputing the weights costs one more gather, of five.
+Weights are kept for the backward pass if they take no more memory than the output. Otherwise, only
+log-sum-exps are kept, and the backward pass needs a fifth gather to recompute weights.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from tg_mlc.ops.kernels.graph import Graph, Options, num_kept
 
 _Pass = Callable[..., int]
 _CPU = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-#: Bytes of rows that are read many times from one place: most of a second-level cache.
+#: Bytes of a tile of rows that are read repeatedly: most of a second-level cache.
 TILE = (int(_CPU.get("l2_cache_size", 0)) or 2**20) * 5 // 8
-#: Bytes of an output from which on it is written past the caches.
+#: Outputs with more bytes are written past the caches.
 STREAMED = 2**24
-#: Bytes of a group's scores from which on all threads share it.
+#: Groups with more bytes of scores are shared by all threads.
 LARGE = 2**22
-#: Edges of a group from which on it is worth sharing if it is left over.
+#: Smallest number of edges of a remaining group to share.
 MIN_SHARED = 2**15
-#: A thread is not worth waking for less edges.
+#: Smallest number of edges per thread.
 MIN_EDGES = 2**10
 
 
 def forward(
     query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor]:
-    """The output ``[N, heads, C_v]``, and what is kept."""
+    """Returns the output ``[N, heads, C_v]``, and weights or log-sum-exps."""
     out = on_large_pages(query.new_empty(query.size(0), query.size(1), value.size(2)))
     kept = query.new_empty(num_kept(query, value, graph))
     if 0 in (graph.num_edges, out.numel()):
@@ -64,7 +64,7 @@ def backward(
     graph: Graph,
     options: Options,
 ) -> tuple[Tensor, ...]:
-    """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
+    """Returns gradients of query, key, value and bias (``[num_edges, heads]`` or empty)."""
     grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
     biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
@@ -82,7 +82,7 @@ def backward(
 
 
 def _rows(rows: int, tensor: Tensor) -> Rows:
-    """Flattens a tensor, copied only if its rows are not contiguous."""
+    """Flattens a tensor. Copies it only if its rows are not contiguous."""
     size, heads, channels = tensor.shape
     if tensor.numel() == 0:
         return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
@@ -108,7 +108,7 @@ def _kept(kept: Tensor, graph: Graph, value: Tensor) -> Kept:
 
 
 def _side(ptr: Tensor, index: Tensor, order: Tensor, num_others: int) -> Side:
-    """Checks grouped edges, because compiled models did not."""
+    """Checks grouped edges, which compiled models do not."""
     right, ascends = csr_numba.inspect(ptr.numpy(), index.numpy(), num_others)
     if not right:
         got = "others, or pointers that decrease"
@@ -117,7 +117,7 @@ def _side(ptr: Tensor, index: Tensor, order: Tensor, num_others: int) -> Side:
 
 
 class _Work:
-    """The threads, and what each works in."""
+    """The threads, and the scratch memory of each."""
 
     def __init__(
         self,
@@ -132,17 +132,17 @@ class _Work:
         heads, size, item = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
         self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
-        #: Groups that are taken by one thread each; the others are shared.
+        #: Number of groups that a single thread processes; other groups are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
             left = self.num_groups % self.num_workers
             self.num_alone -= self.num_groups if size * item > LARGE else left
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
         tile = min(rows * channels, max(channels, TILE // item))
-        # Those who only share groups write to the same scores, and to the same gradient of a bias.
+        # Threads without own groups share scores and the gradient of the bias.
         owners = max(1, min(self.num_workers, self.num_alone))
         self.bias = query.new_zeros(owners, heads, biased)
-        # Weights that are kept are made where they stay; dropped ones are not kept.
+        # Kept weights need no scratch memory, except for weights after dropout.
         apart = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
         weights = query.new_empty(owners, size * apart)
         grads = query.new_empty(owners, size * backward)
@@ -154,7 +154,7 @@ class _Work:
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def run(self, groups: Callable[..., None], single: _Pass, call: Any, targets: Any) -> None:
-        """Runs all passes; ``targets`` holds the rows that each pass sums, if it sums any."""
+        """Runs all passes. ``targets`` holds the rows that each pass writes sums to, or None."""
 
         def alone(worker: int, first: int, last: int) -> None:
             groups(first, last, call, self.spaces[worker])
@@ -174,5 +174,5 @@ class _Work:
 
         threads.share(work, self.num_edges, self.num_workers)
         for offset, space in zip(begun, self.spaces, strict=True):
-            if target is not None and offset >= 0:  # a row that two spans share
+            if target is not None and offset >= 0:  # Two spans share this row.
                 target.data[offset : offset + target.channels] += space.partial[: target.channels]

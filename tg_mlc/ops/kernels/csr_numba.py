@@ -1,10 +1,10 @@
 """Attention over compressed edges on a CPU, compiled by Numba.
 
-A group is one head of one sample. A kernel takes any span of a group's edges, so that threads can
-share a group evenly however its edges are spread over the rows. Rows of the other side that fit a
-second-level cache, a tile, are first copied to where they are contiguous.
+A group is one head of one sample. A kernel processes any span of a group's edges, so threads can
+share a group evenly, however edges are distributed over rows. Rows of the other side are copied to
+contiguous memory in tiles that fit into a second-level cache.
 
-Offsets are unsigned, because Numba does not vectorise signed ones, which may count from the end.
+Offsets are unsigned: Numba does not vectorise signed offsets, because they may count from the end.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tg_mlc.ops.kernels.compile import (
 from tg_mlc.ops.kernels.dropout_numba import dropout_factor
 from tg_mlc.ops.kernels.softmax_numba import add_bias, exp, normalise
 
-#: A row that is read again for every tile should have this many edges in each, or tiles do not pay.
+#: Smallest mean number of edges per row and tile for which tiles pay off.
 EDGES_PER_TILE = 4
-#: How many rows before its turn a row is asked for.
+#: Number of rows that are prefetched ahead.
 AHEAD = 4
 
 
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     rows: int
     heads: int
     channels: int
-    streams: bool  #: whether it is written past the caches
+    streams: bool  #: whether writes bypass the caches
 
 
 class Side(NamedTuple):
@@ -53,7 +53,7 @@ class Side(NamedTuple):
     ptr: Array
     other: Array
     order: Array
-    #: whether the other sides of a row ascend, so that its edges of one tile follow each other
+    #: whether other ends ascend in each row, so edges of a tile are contiguous
     ascends: bool
 
 
@@ -67,7 +67,7 @@ class Span(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Rows of the other side, of which number ``i`` begins at ``origin + i * step``."""
+    """Rows of the other side. Row ``i`` starts at ``origin + i * step``."""
 
     data: Array
     origin: int
@@ -76,7 +76,7 @@ class Source(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Row to write a sum to, in place of what is there if it is new."""
+    """Row that a sum is written to (if ``new``) or added to."""
 
     data: Array
     offset: int
@@ -94,7 +94,7 @@ class Softmax(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Arrays kept between forward and backward, of which one is empty."""
+    """Arrays kept for the backward pass. One of them is empty."""
 
     weight: Array  #: the weights before dropout ``[groups, num_edges]``
     lse: Array  #: logarithm of every row's sum ``[groups, rows]``
@@ -149,7 +149,7 @@ def forward_groups(first: int, last: int, call: Forward, space: Space) -> None:
 
 @kernel
 def forward_pass(step: int, low: int, high: int, group: int, call: Forward, space: Space) -> Any:
-    """One pass over a span of edges; returns where in the output it began within a row, or -1."""
+    """Runs one pass over a span of edges. Returns the offset of a shared first row, or -1."""
     edges, softmax, keeps = call.edges, call.softmax, call.kept.weight.shape[1] > 0
     weight = call.kept.weight[group] if keeps else space.weight
     dropped = space.weight if softmax.dropout_p > 0 else weight
@@ -173,7 +173,7 @@ def backward_groups(first: int, last: int, call: Backward, space: Space) -> None
 
 @kernel
 def backward_pass(step: int, low: int, high: int, group: int, call: Backward, space: Space) -> Any:
-    """One pass over a span of edges; returns where in its gradient it began within a row, or -1."""
+    """Runs one pass over a span of edges. Returns the offset of a shared first row, or -1."""
     edges, by_key, softmax, grad = call.edges, call.by_key, call.softmax, space.grad
     keeps, scale = call.kept.weight.shape[1] > 0, softmax.scale
     weight = call.kept.weight[group] if keeps else space.weight
@@ -203,7 +203,7 @@ def backward_pass(step: int, low: int, high: int, group: int, call: Backward, sp
 def score_span(
     span: Span, edges: Side, x: Rows, y: Rows, scale: float, space: Space, out: Array
 ) -> None:
-    """The scaled dot products of both ends of the edges, ``out[num_edges]``."""
+    """Writes scaled dot products of both ends of edges to ``out[num_edges]``."""
     low, high, group, heads = span
     sample, head = divmod(group, heads)
     first = np.searchsorted(edges.ptr, low, side="right") - 1
@@ -226,10 +226,10 @@ def score_span(
 def sum_span(
     span: Span, edges: Side, weight: Array, factor: float, y: Rows, space: Space, out: Rows
 ) -> int:
-    """The weighted sums over the edges of every row, whose weights are ``weight[num_edges]``.
+    """Computes sums over the edges of every row, with weights ``weight[num_edges]``.
 
-    Where a span begins within a row, the sum over its part of that row goes to ``space.partial``,
-    and the row's offset in ``out`` is returned; else -1.
+    If a span starts within a row, the sum over this part of the row goes to ``space.partial``, and
+    the offset of the row in ``out`` is returned; else -1.
     """
     low, high, group, heads = span
     sample, head = divmod(group, heads)
@@ -294,14 +294,14 @@ def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: 
 
 @kernel
 def ask_for(array: Array, offset: int, channels: int) -> None:
-    """Asks for a row before it is needed."""
+    """Prefetches a row."""
     for c in range(uintp(0), uintp(channels), uintp(16)):
         prefetch(array, uintp(offset) + c)
 
 
 @kernel
 def advance(index: Array, edge: int, stop: int, bound: int) -> int:
-    """The first edge of a row whose other side lies behind a bound."""
+    """Returns the first edge of a row whose other end is not below a bound."""
     if edge < stop and index[stop - 1] < bound:
         return stop
     while edge < stop and index[edge] < bound:
@@ -311,7 +311,7 @@ def advance(index: Array, edge: int, stop: int, bound: int) -> int:
 
 @kernel
 def source_of(y: Rows, sample: int, head: int, tile: int, bound: int, packed: Array) -> Any:
-    """The rows of the other side up to a bound, copied to where they are contiguous if they fit."""
+    """Returns the rows of the other side up to a bound, copied contiguously if they fit."""
     if tile * y.channels <= packed.shape[0]:
         pack(y, sample, head, bound - tile, min(bound, y.rows), packed)
         return Source(packed, (tile - bound) * y.channels, y.channels, y.channels)
@@ -320,7 +320,7 @@ def source_of(y: Rows, sample: int, head: int, tile: int, bound: int, packed: Ar
 
 @kernel
 def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array) -> None:
-    """Copies rows of one head of one sample to where they are contiguous."""
+    """Copies rows of one head of one sample to contiguous memory."""
     size = uintp(source.channels)
     for row in range(uintp(first), uintp(last)):
         start = (uintp(sample * source.rows) + row) * uintp(source.stride) + uintp(head) * size
@@ -355,7 +355,7 @@ def dots(
 
 
 def _dots(lanes: int) -> Any:
-    """A kernel of :func:`dots` for vectors of so many channels; returns the channels done."""
+    """Makes a kernel of :func:`dots` for ``lanes`` channels. It returns the channels done."""
 
     def add(
         x: Array, offset: int, edges: Any, y: Source, done: Any, scale: float, out: Array
@@ -380,7 +380,7 @@ _dots_widest, _dots_32, _dots_16, _dots_8, _dots_1 = map(_dots, (WIDEST, 32, 16,
 def weighted_sum(
     edges: Side, weight: Array, factor: float, low: int, high: int, y: Source, target: Target
 ) -> None:
-    """The weighted sum of the rows of one row's edges, in place of what is there or added to it."""
+    """Writes or adds the weighted sum of the other ends of one row's edges to the target."""
     done, size, weights, span = uintp(0), uintp(y.channels), (weight, factor), (low, high)
     if done + uintp(WIDEST) <= size:
         done = _sum_widest(edges, weights, span, y, done, target)
@@ -395,7 +395,7 @@ def weighted_sum(
 
 
 def _sum(lanes: int) -> Any:
-    """A kernel of :func:`weighted_sum` for vectors of so many channels; returns those done."""
+    """Makes a kernel of :func:`weighted_sum` for ``lanes`` channels. It returns channels done."""
 
     def add(edges: Side, weights: Any, span: Any, y: Source, done: Any, target: Target) -> Any:
         (weight, factor), (low, high) = weights, span
@@ -437,7 +437,7 @@ def softmax_span(
 
 @kernel
 def weigh_span(span: Span, ptr: Array, softmax: Softmax, score: Array, lse: Array) -> None:
-    """Turns the scores of the rows that begin in a span into weights once more."""
+    """Recomputes weights from scores of the rows that begin in a span."""
     low, high, group, heads = span
     first, last = rows_that_begin(ptr, low, high)
     for row in range(first, last):
@@ -489,7 +489,7 @@ def bias_span(span: Span, grad: Array, out: Array) -> None:
 
 @kernel
 def rows_that_begin(ptr: Array, low: int, high: int) -> tuple[Any, Any]:
-    """The range of rows whose first edge lies in a span."""
+    """Returns the range of rows whose first edge lies in a span."""
     num_rows = ptr.shape[0] - 1
     first = np.searchsorted(ptr[:num_rows], low)
     last = num_rows if high == ptr[num_rows] else np.searchsorted(ptr[:num_rows], high)

@@ -1,9 +1,9 @@
 """Attention over compressed edges on a GPU, compiled by Triton.
 
-A program owns a few rows of one group (a head of a sample) and walks along their edges, some of
-each row at a time. Between the passes only the logarithm of every row's sum is kept. Results of
-queries are summed by query and those of keys by key, so that every result has one writer and one
-order of summation: there are no atomic operations, and a call always gives the same bits.
+A program owns a few rows of one group (a head of a sample), and processes a few edges of each row
+at a time. Only log-sum-exps are kept for the backward pass. Gradients of queries are summed by
+query, and gradients of keys by key. Each result thus has one writer and a fixed order of summation:
+there are no atomic operations, and a call always gives the same bits.
 
 Programs are ordered group by group, so that the keys and values of only a few groups compete for
 the cache at a time. A row is never divided. One with far more edges than others gets a program of
@@ -81,7 +81,7 @@ def backward(
 
 
 def dense_rows(x: Tensor) -> Tensor:
-    """Copies only what is not contiguous within a row; the distance between rows may be any."""
+    """Copies a tensor only if rows are not contiguous. Any stride between rows is allowed."""
     _, heads, channels = x.shape
     dense_head = channels == 1 or x.stride(2) == 1
     dense_heads = heads == 1 or x.stride(1) == channels
@@ -105,7 +105,7 @@ def long_tile(block: int) -> tuple[int, int, int]:
 
 
 class _Launch:
-    """Arguments that all kernels of a call take."""
+    """Common arguments of all kernels of a call."""
 
     def __init__(
         self, query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
@@ -208,7 +208,7 @@ def store_rows(
     C: constexpr,
     BLOCK: constexpr,
 ) -> None:
-    """Writes what :func:`load_rows` would read from a contiguous tensor."""
+    """Writes rows to a contiguous tensor; the inverse of :func:`load_rows`."""
     channel = tl.arange(0, BLOCK)
     offset = (row * heads * C + head * C)[:, None] + channel
     tl.store(x + offset, tile.to(x.dtype.element_ty), mask=mask[:, None] & (channel < C))
@@ -230,7 +230,7 @@ def weighted_sum(weight: tensor, y: tensor) -> Any:
 def add_bias(
     score: tensor, bias: tensor, edge: tensor, head: tensor, heads: tensor, valid: tensor
 ) -> Any:
-    """Adds the bias, if there is any; an edge that there is not takes no part in a softmax."""
+    """Adds the bias, if any. Scores of padding edges become minus infinity."""
     if bias is not None:
         score += tl.load(bias + edge * heads + head, mask=valid, other=0.0).to(tl.float32)
     return tl.where(valid, score, -float("inf"))
@@ -238,7 +238,7 @@ def add_bias(
 
 @kernel
 def weights_again(score: tensor, lse: tensor) -> Any:
-    """The weights of the forward pass, at most one even if scores differ in their last bits."""
+    """Recomputes weights of the forward pass. Rounding cannot make weights exceed one."""
     return tl.exp(tl.minimum(score - lse, 0.0, propagate_nan=tl.PropagateNan.ALL))
 
 
@@ -246,7 +246,7 @@ def weights_again(score: tensor, lse: tensor) -> Any:
 def dropout_factor(
     seed: tensor, group: tensor, edge: tensor, dropout_p: tensor, kept: tensor
 ) -> Any:
-    """Zero for a dropped weight, else what keeps the mean, by Philox numbers of edge and group."""
+    """Returns 0 for a dropped weight, else 1 / (1 - p), by Philox numbers of edge and group."""
     counter = edge.to(tl.uint32)
     zero = counter * 0
     random, _, _, _ = tl.philox(seed, counter, zero + group.to(tl.uint32), zero, zero)
@@ -262,7 +262,7 @@ def attend(
     DROPOUT: constexpr, C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr,
     ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
-    """The outputs of some queries; the softmax is rescaled whenever a higher score is met."""
+    """Computes outputs of some queries, with an online softmax."""
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
     )

@@ -1,4 +1,4 @@
-"""Dropout by hashes of indices, so that nothing is kept for the backward pass."""
+"""Dropout by hashes of indices. The backward pass needs no stored mask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW = 2**12
 
 
 def drop(x: Tensor, p: float, seed: int) -> Tensor:
-    """Zeroes entries, and scales the others; the same ones for the same seed."""
+    """Zeroes random entries, and scales others. The same seed gives the same mask."""
     x = x.contiguous()
     out = on_large_pages(torch.empty_like(x))
     source, target, rows = x.view(-1).numpy(), out.view(-1).numpy(), -(-x.numel() // ROW)
@@ -32,7 +32,7 @@ def drop(x: Tensor, p: float, seed: int) -> Tensor:
 
 @kernel
 def drop_rows(first: int, last: int, size: int, x: Array, p: float, seed: int, out: Array) -> None:
-    """Some rows of as many entries, which share a key."""
+    """Applies dropout to rows of ``size`` entries. Entries of a row share a key."""
     factor = kept_factor(x, p)
     for row in range(first, last):
         low, key = uintp(row) * uintp(size), row_key(seed, row)
@@ -42,13 +42,13 @@ def drop_rows(first: int, last: int, size: int, x: Array, p: float, seed: int, o
 
 @kernel
 def kept_factor(like: Array, dropout_p: float) -> Any:
-    """Factor on an entry that is not dropped."""
+    """Returns the factor of entries that are not dropped."""
     return like.dtype.type(1 / (1 - dropout_p) if dropout_p < 1 else 0)
 
 
 @kernel
 def dropped(value: float, factor: float, key: int, column: int, dropout_p: float) -> Any:
-    """An entry after dropout; without dropout, the compiler makes a loop of its own."""
+    """Returns an entry after dropout. The compiler makes a separate loop for no dropout."""
     if dropout_p > 0:
         return factor * value if is_kept(key, column, dropout_p) else type(value)(0)
     return value
@@ -62,7 +62,7 @@ def row_key(seed: int, row: int) -> Any:
 
 @kernel
 def dropout_factor(seed: int, place: int, dropout_p: float) -> float:
-    """Zero for a dropped weight, else what keeps the mean: a hash, the same in both passes."""
+    """Returns 0 for a dropped weight, else 1 / (1 - p). Both passes get the same factors."""
     uniform = np.float64(mix(seed, place) >> uint64(11)) * 2.0**-53
     return 1.0 / (1.0 - dropout_p) if uniform >= dropout_p else 0.0
 

@@ -1,4 +1,4 @@
-"""Inputs of kernels beside queries, keys and values: edges, and options of the softmax."""
+"""Inputs of kernels besides queries, keys and values: edges, and options of the softmax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Graph:
     index: Tensor  #: ``[num_edges]``, the key of every edge that is grouped by query
     col_ptr: Tensor  #: ``[num_keys + 1]``
     col_index: Tensor  #: ``[num_edges]``, the query of every edge that is grouped by key
-    col_order: Tensor  #: ``[num_edges]``, its place among those grouped by query
+    col_order: Tensor  #: ``[num_edges]``, index of this edge in the order by query
     #: the queries, and the keys, that have far more edges than others
     long_queries: Tensor | None = None
     long_keys: Tensor | None = None
@@ -36,12 +36,12 @@ class Graph:
         return self.index.numel()
 
     def keeps_weights(self, channels: int) -> bool:
-        """Tells whether a sample's weights take no more memory than its output."""
+        """Tells whether weights of a sample need at most as much memory as its output."""
         return 0 < self.num_edges <= self.num_queries * channels
 
 
 def num_kept(query: Tensor, value: Tensor, graph: Graph) -> int:
-    """Number of entries kept for the backward pass: weights, or the logarithm of every sum."""
+    """Returns the number of kept entries: weights, or log-sum-exps."""
     sums = query.size(0) * query.size(1)
     keeps_weights = graph.keeps_weights(value.size(2))
     return sums // graph.num_queries * graph.num_edges if keeps_weights else sums

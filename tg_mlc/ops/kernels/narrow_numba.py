@@ -1,8 +1,8 @@
 """Attention of narrow heads within blocks on a CPU, and its division among threads.
 
-With few channels, products are so cheap that the scores themselves decide: to write them out and to
-read them again takes longer than the products. Here the scores of a few queries with all keys of
-their block stay in the first-level cache between the product that makes and that which takes them.
+With few channels, products are so cheap that writing and reading scores takes longer than the
+products. Here, scores of a few queries with all keys of their block stay in the first-level cache
+between the product that computes scores and the product that uses weights.
 
 Keys and values of a group (a head of a block) are first copied to contiguous rows of one vector.
 """
@@ -23,7 +23,7 @@ from tg_mlc.ops.kernels.compile import Array, add_scaled, kernel, load, named, s
 from tg_mlc.ops.kernels.dropout_numba import is_kept, kept_factor, row_key
 from tg_mlc.ops.kernels.softmax_numba import differentiate_row, exp, highest_of
 
-#: Queries that are taken at a time, and keys whose scores with one of them fill a vector.
+#: Number of queries per step, and number of scores in a vector.
 ROWS, LANES = 8, 16
 
 
@@ -99,7 +99,7 @@ def backward(
 
 
 def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> None:
-    """Has every thread take groups that have about as many scores."""
+    """Divides groups among threads, with about equally many scores for each."""
     none = tensors[0].new_empty(0)
     flat = [x.contiguous().view(-1).numpy() for x in (*tensors, *[none] * (9 - len(tensors)))]
     keys = np.diff(blocks.key_ptr)
@@ -265,7 +265,7 @@ def store_each(sums: Any, none: Any, factor: float, out: Array, first: int, step
 
 @kernel
 def leave_out(score: Array, keys: int, stride: int) -> None:
-    """Scores that weigh nothing for what is no key."""
+    """Sets scores of padding to minus infinity."""
     for i in range(uintp(ROWS)):
         for j in range(uintp(keys), uintp(stride)):
             score[i * uintp(stride) + j] = -np.inf
@@ -340,7 +340,7 @@ def pack(x: Array, first: int, size: int, head: Head, padded: int, out: Array) -
 
 @kernel
 def unpack(x: Array, i: int, factor: float, head: Head, out: Array, row: int) -> None:
-    """Writes a scaled row of ``[rows, lanes]`` to where it belongs."""
+    """Writes a scaled row of ``[rows, lanes]`` to its row and head of a tensor."""
     source = uintp(i) * uintp(head.lanes)
     copy(x, source, head.channels, factor, out, start_of(uintp(row), head))
 

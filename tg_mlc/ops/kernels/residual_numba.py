@@ -1,4 +1,4 @@
-"""Residual branches on a CPU, some rows at a time, so that results stay in cache."""
+"""Residual branches on a CPU, a few rows at a time, to keep results in cache."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tg_mlc.ops.kernels.compile import Array, kernel
 from tg_mlc.ops.kernels.dropout_numba import drop_rows, dropped, kept_factor, row_key
 from tg_mlc.ops.runtime import onednn_linear, prefers_onednn
 
-#: Bytes of states to take at a time, and the least rows, as smaller products are slow.
+#: Bytes of states per step, and smallest number of rows, because small products are slow.
 TILE, MIN_ROWS = 2**19, 512
-#: A thread is not worth waking for fewer rows.
+#: Smallest number of rows per thread.
 MIN_SHARE = 256
 
 
@@ -54,7 +54,7 @@ class Norm(NamedTuple):
 
 
 def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Tensor, Activations]:
-    """The output, and what is kept, which is in vain unless asked for."""
+    """Returns the output, and activations, which are valid only if ``keep`` is set."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = 0 if branch.first is None else branch.first.size(0)
     out, kept_rows = on_large_pages(x.new_empty(rows, size)), rows if keep else 0
@@ -136,7 +136,7 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tens
 
 
 def _add_product(a: Tensor, b: Tensor, out: Tensor, keep: bool = True) -> Tensor:
-    """Adds a matrix product to a matrix, or, on request, writes it in place of it."""
+    """Adds a matrix product to a matrix, or, without ``keep``, overwrites the matrix."""
     if not prefers_onednn(a.size(0), b):
         return out.addmm_(a, b, beta=int(keep))
     product = onednn_linear(a, b.t())
@@ -222,7 +222,7 @@ def differentiate(
 
 @kernel
 def rectify_gradient(grad: Array, hidden: Array, total: Array) -> None:
-    """Zeroes gradients of what was negative, and adds up those of every column."""
+    """Zeroes gradients of inactive entries, and adds column sums to ``total``."""
     size, zero = uintp(total.shape[0]), grad.dtype.type(0)
     for low in range(uintp(0), uintp(grad.shape[0]), size):
         for c in range(size):

@@ -22,7 +22,7 @@ def forward(scores: Tensor, dropout_p: float, seed: int) -> Tensor:
 
 
 def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
-    """Turns scores into weights, and gradients of weights into those of scores."""
+    """Turns scores into weights, and gradients of weights into gradients of scores."""
     flat, grads, sums = scores.view(-1).numpy(), grad.view(-1).numpy(), lse.reshape(-1).numpy()
     scratch = scores.new_empty(scores.size(-1)).numpy()
     differentiate(sums.size, flat, grads, dropout_p, seed, sums, scratch)
@@ -32,7 +32,7 @@ def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: 
 def weigh(
     rows: int, columns: int, score: Array, no_bias: Array, dropout_p: float, seed: int, lse: Array
 ) -> None:
-    """All rows, forward."""
+    """Runs the forward pass of all rows."""
     factor = kept_factor(score, dropout_p)
     for row in range(rows):
         low = uintp(row) * uintp(columns)
@@ -47,7 +47,7 @@ def weigh(
 def differentiate(
     rows: int, score: Array, grad: Array, dropout_p: float, seed: int, lse: Array, scratch: Array
 ) -> None:
-    """All rows, backward."""
+    """Runs the backward pass of all rows."""
     size = scratch.shape[0]
     for row in range(rows):
         drawn = dropout_p, seed, row
@@ -85,7 +85,7 @@ def differentiate_row(
 
 @kernel
 def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: int) -> Any:
-    """Normalises the scores of one row in place, and returns the logarithm of their sum before."""
+    """Replaces scores of one row by weights, and returns the log-sum-exp of scores."""
     add_bias(score, bias, head, heads, low, high)
     highest = highest_of(score, low, high)
     if highest == -np.inf:  # no key is left to attend to, or all scores are NaN
@@ -105,7 +105,7 @@ def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: 
 
 @kernel
 def highest_of(score: Array, low: int, high: int) -> Any:
-    """The highest score of a row that is not NaN."""
+    """Returns the highest score of a row, ignoring NaN."""
     highest, e, stop = score.dtype.type(-np.inf), uintp(low), uintp(high)
     if e + uintp(32) <= stop:
         several = load(score, e, 32)
@@ -129,7 +129,7 @@ def add_bias(score: Array, bias: Array, head: int, heads: int, low: int, high: i
 
 
 def exp(x: float) -> float:
-    """The exponential of a number that is not positive, vectorised in single precision."""
+    """Returns the exponential of a number <= 0, vectorised in single precision."""
     return math.exp(x)
 
 

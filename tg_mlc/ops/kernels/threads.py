@@ -1,4 +1,4 @@
-"""Threads for kernels that release the interpreter's lock."""
+"""Threads for kernels that release the global interpreter lock."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import torch
 
 
 def num_workers() -> int:
-    """Number of threads that PyTorch's own operators take."""
+    """Returns the number of threads that PyTorch's operators use."""
     return int(torch.get_num_threads())
 
 
 def run(work: Callable[[int], None], workers: int) -> None:
-    """Calls ``work(0), ..., work(workers - 1)`` at the same time and waits for all."""
+    """Calls ``work(0), ..., work(workers - 1)`` concurrently, and waits for all calls."""
     if workers == 0:
         return
     others = [_pool().submit(work, worker) for worker in range(1, workers)]
     try:
         work(0)
-    finally:  # no thread may work on what its caller has taken back
+    finally:  # Arrays must outlive the work of all threads.
         wait(others)
     for other in others:
         other.result()
 
 
 def run_apart(work: Callable[[int], None], workers: int) -> None:
-    """Runs work that calls PyTorch's operators, which take no other threads; the caller waits."""
+    """Runs work that calls PyTorch's operators. Each operator then uses a single thread."""
     inference = torch.is_inference_mode_enabled()
 
     def alone(worker: int) -> None:
-        # These modes belong to a thread, and the others have their own:
+        # Autograd modes are thread-local, so they are set in each thread.
         with torch.autocast("cpu", enabled=False), torch.inference_mode(inference), torch.no_grad():
             work(worker)
 
@@ -50,7 +50,7 @@ def run_apart(work: Callable[[int], None], workers: int) -> None:
 def share(
     work: Callable[[int, int, int], None], size: int, workers: int, run: Callable[..., None] = run
 ) -> None:
-    """Calls ``work(worker, begin, end)`` for as many parts of a range, at the same time."""
+    """Divides a range among workers, and calls ``work(worker, begin, end)`` concurrently."""
     bounds = [worker * size // max(workers, 1) for worker in range(workers + 1)]
     run(lambda worker: work(worker, bounds[worker], bounds[worker + 1]), workers)
 
@@ -61,13 +61,13 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _take_one_thread() -> None:
-    """Has PyTorch's operators take no other thread than this one, which works beside others.
+    """Makes PyTorch's operators in this thread use a single thread.
 
-    PyTorch sets the number at once for a thread and for all that are yet to be born. Another thread
-    puts the latter back right away, so that only what is born in that moment may be mistaken.
+    PyTorch sets the number for the calling thread and as the default of later threads. A helper
+    thread restores the default. Only threads that start in between get a wrong default.
     """
     with _BIRTHS:
-        # asked first, or this thread would take up theirs at its first operator
+        # This call initialises the number of this thread; else its first operator would reset it.
         others = torch.get_num_threads()
         torch.set_num_threads(1)
         restore = Thread(target=torch.set_num_threads, args=(others,))
@@ -83,7 +83,7 @@ def _begin_anew() -> None:
     _BIRTHS.release()
 
 
-# A forked child inherits the pool but not its threads, and would wait for them forever.
+# A forked child inherits the pool without its threads, and would wait forever.
 if hasattr(os, "register_at_fork"):
     after = {"after_in_parent": _BIRTHS.release, "after_in_child": _begin_anew}
     os.register_at_fork(before=_BIRTHS.acquire, **after)
