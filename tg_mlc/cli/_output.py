@@ -49,7 +49,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def check_output(out: str, csv: str, model: str) -> None:
-    """Raises an error if the command also reads the output file, or cannot write it."""
+    """Raises ValueError if the command also reads the output file, or cannot write it."""
     from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
     path, folder = Path(out), Path(model)

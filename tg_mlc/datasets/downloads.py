@@ -95,7 +95,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
 
 
 def read_checked(file: RawFile, folder: Path) -> bytes:
-    """Reads a file of ``root/raw``. Renames a file with another hash, and raises."""
+    """Reads a file of ``root/raw``. Renames a file with another hash, and raises ChecksumError."""
     path = folder / file.name
     content = path.read_bytes()
     try:

@@ -32,7 +32,7 @@ class EventSource:
 
 
 def _weeks(frame: Any) -> Any:
-    """Returns transactions with the first day of the week, from times such as ``"17 10:23:26"``."""
+    """Returns transactions with the first day of their week; ``"17 10:23:26"`` is in day 17."""
     days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # NaN for missing ones
     return frame.assign(day=days // 7 * 7)
 

@@ -68,7 +68,7 @@ class Reuters21578(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         min_count (int, optional): The minimum count of a word in training stories.
             (default: :obj:`1`)
-        max_size (int, optional): The maximum number of words in the vocabulary.
+        max_size (int, optional): The maximum number of words in the vocabulary, by frequency.
             (default: :obj:`None`, all)
         max_tokens (int, optional): The maximum number of words of a story, from its beginning.
             (default: :obj:`None`, all)

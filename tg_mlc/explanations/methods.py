@@ -107,7 +107,7 @@ class NetworkView:
 
     @cached_property
     def attention(self) -> Attention | None:
-        """Attention and states; :obj:`None` if the network passes no messages."""
+        """Attention and states; :obj:`None` if labels neither pass nor get messages."""
         return self.probe.attention(self.batch)
 
 

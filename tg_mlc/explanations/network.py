@@ -52,9 +52,10 @@ class NetworkProbe:
 
     Args:
         network (torch.nn.Module): Maps a batch to logits :math:`(B, L)`.
-        at (str, optional): The module whose output is read. (default: :obj:`None`, no module)
+        at (str, optional): The module whose output is read. (default: :obj:`None`, the
+            input of label message passing)
         inputs (bool, optional): If set to :obj:`True`, the components are the columns of :obj:`x`
-            :math:`(B, F)`. (default: :obj:`False`)
+            :math:`(B, F)`, and gradients are those of the inputs. (default: :obj:`False`)
     """
 
     def __init__(self, network: nn.Module, at: str | None = None, inputs: bool = False) -> None:
@@ -255,7 +256,7 @@ class NetworkProbe:
 
     @torch.no_grad()
     def attention(self, batch: Batch) -> Attention | None:
-        """Returns attention and states; :obj:`None` if the network has no label messages."""
+        """Returns attention and states; :obj:`None` if labels neither pass nor get messages."""
         if self.labels is None and self.layers is None:
             return None
         num_rows, ptr = 0, torch.zeros(batch.num_graphs + 1, dtype=torch.long)

@@ -23,7 +23,8 @@ Markup: Any = require("markupsafe", extra="explain").Markup
 MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
 MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
 MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph or of attention.
-STEPS = 99  #: Scores are rounded to this many steps up to the largest score of a label and method.
+#: Scores are rounded to this many steps, up to the largest of a sample, label and method.
+STEPS = 99
 #: Methods whose scores have no sign, so that they do not say if a component raises a logit.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
 PACKAGES = ("tg_mlc", "torch", "rdkit")  #: Packages whose versions are shown.

@@ -102,7 +102,7 @@ def propagate(
     check: bool = True,
 ) -> Tensor:
     """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown, with labels above positive ones set
-    to 1 and labels below negative ones to 0. With :obj:`check`, contradictions raise.
+    to 1 and labels below negative ones to 0. With :obj:`check`, contradictions raise ValueError.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1

@@ -95,8 +95,8 @@ def from_csv(
             have one)
         ignore (list of str, optional): Columns to skip.
         categorical (list of str, optional): Columns whose numbers are names of categories.
-        max_lost (float, optional): The fraction of molecules or DNA that may be skipped.
-            (default: :obj:`0.1`)
+        max_lost (float, optional): The fraction of molecules or DNA that may be skipped; five may
+            always be skipped. (default: :obj:`0.1`)
         train, test (array, optional): Rows of each part, or a mask; rows are counted from 0 without
             the header.
         transform (callable, optional): Applied to a sample at every access.

@@ -34,8 +34,9 @@ _LEAST = 1e-9  # The smallest probability, chosen so that logits are finite.
 class Reliability:
     """Calibration errors of the probabilities of known entries; ``to_svg()`` draws them."""
 
-    #: The expected calibration error of each label: the mean over bins, weighted by entries, of the
-    #: distance between mean probability and share of positives; NaN if all entries are unknown.
+    #: The expected calibration error of each label: the mean over bins of equal width, weighted by
+    #: entries, of the distance between mean probability and fraction of positives; NaN if all
+    #: entries are unknown.
     ece: list[float]
     brier: list[float]  #: the mean squared error of the probabilities of each label
     #: (mean probability, share of positives, number of entries) per bin that has entries

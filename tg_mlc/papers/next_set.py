@@ -337,15 +337,15 @@ class C2AEObjective(Objective):
     Space for Multi-Label Classification" <https://arxiv.org/abs/1707.00418>`_ paper.
 
     .. math::
-        \mathcal{L} = \frac{1}{B} \Vert \mathbf{X} - \mathbf{E} \Vert^2 + \lambda \big( \Vert
-        \mathbf{X}^{\top} \mathbf{X} / B - \mathbf{I} \Vert^2 + \Vert \mathbf{E}^{\top} \mathbf{E} /
-        B - \mathbf{I} \Vert^2 \big) + \frac{\alpha}{B} \sum_b \frac{1}{|\mathcal{P}_b|
+        \mathcal{L} = \frac{1}{BC} \Vert \mathbf{X} - \mathbf{E} \Vert^2 + \frac{\lambda}{C^2} \big(
+        \Vert \mathbf{X}^{\top} \mathbf{X} / B - \mathbf{I} \Vert^2 + \Vert \mathbf{E}^{\top}
+        \mathbf{E} / B - \mathbf{I} \Vert^2 \big) + \frac{\alpha}{B} \sum_b \frac{1}{|\mathcal{P}_b|
         |\mathcal{N}_b|} \sum_{p \in \mathcal{P}_b, n \in \mathcal{N}_b} e^{y_{bn} - y_{bp}}
 
-    with the codes :math:`\mathbf{X}` of windows and :math:`\mathbf{E}` of label sets, and pairs of
-    a present and an absent label. Unknown labels are in no pair, nor are samples without both
-    kinds. All terms are divided by the number of samples or of entries of a matrix, so that the
-    weights do not depend on sizes.
+    with the codes :math:`\mathbf{X}` of windows and :math:`\mathbf{E}` of label sets, of :math:`C`
+    channels, and pairs of a present and an absent label. Unknown labels are left out, and so are
+    samples without a present or without an absent label. Unlike the paper, all terms are means, so
+    that the weights do not depend on sizes.
 
     Args:
         alpha (float, optional): The weight :math:`\alpha`, which the paper validates.

@@ -87,7 +87,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
                 a fit with :obj:`coverage_share`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If the model does not support an option, or labels are classes.
+            ValueError: If the model, or a fit to classes, does not support an option.
         """
         query = {"given": given, "coherent": coherent}
         flow = self._ask(X, **query, coverage=coverage, coverage_per=coverage_per)

@@ -87,7 +87,7 @@ class LaMPClassifier(SavedEstimator):
             :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
             (default: :obj:`"fully_connected"`)
         base_scores (Sequence[str], optional): The classifiers whose scores are inputs of labels
-            (see :class:`~tg_mlc.stacking.StackingFeatures`). Fits take about two minutes at most.
+            (see :class:`~tg_mlc.stacking.StackingFeatures`), which take about two minutes at most.
             (default: :obj:`"auto"`, all four, or none for fewer than 20 training samples)
         num_steps (int, optional): Number of label message passing steps. (default: :obj:`2`)
         model_options (dict, optional): Further options of :func:`~tg_mlc.models.table_lamp`, or

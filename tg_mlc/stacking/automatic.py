@@ -76,7 +76,7 @@ def auto(
         probabilities = model.probabilities([[61.5, 0.2]])
 
     Args:
-        dataset (MultiLabelDataset): The training samples.
+        dataset (MultiLabelDataset): The training samples. All are used, even of a test part.
         seconds (float, optional): The approximate time; hundreds of labels may take longer. If time
             runs out during a search, results depend on the speed of the machine.
             (default: :obj:`300`)

@@ -37,7 +37,7 @@ MANY_LABELS = 512
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
 MAX_KERNEL_ROWS = 12_000  # A fit takes two or three matrices of 1.2 GB.
 NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # Fewer if time is short.
-_FOLDS = (3, 5)  # Number of folds during tuning, and for the final scores.
+_FOLDS = (3, 5)  # Number of folds during tuning, and for final scores; not of networks.
 # Largest logit, and scale that smooths probabilities near 0 and 1. Regressions exceed [0, 1].
 LARGEST, CLOSEST = 8.0, 0.01
 #: Factor that scales logits to the range of the steps of a ScoreEncoder.

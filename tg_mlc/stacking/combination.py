@@ -14,7 +14,7 @@ from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
-#: Weights are fitted to labels with at least so many positives and negatives, if there are any.
+#: Least number of positives and of negatives of labels that fit weights, unless all have fewer.
 MIN_CLASS = 5
 #: Largest number of entries (pairs of sample and label) that weights are fitted to.
 MAX_PAIRS = 2**20
@@ -35,8 +35,8 @@ class LogitStacking:
         w_c, v_c \ge 0
 
     interpolates between weights :math:`w` for frequent and weights :math:`v` for rare labels. The
-    rarity :math:`r_l` is 0 if half of the samples are positive. As the logarithm of the number of
-    positives falls, it rises linearly to :math:`r` at :obj:`MIN_CLASS` positives. The value
+    rarity :math:`r_l` is 0 if half of the samples are positive. As the logarithm of the rarer
+    value's count falls, it rises linearly to :math:`r` at :obj:`MIN_CLASS` positives. The value
     :math:`r` is 1, 0.5 or 0, whichever gives the best macro average precision.
 
     Weights :math:`w` maximise the likelihood, with a prior :math:`\mathcal{N}(b, 0.5^2)` on biases

@@ -172,10 +172,12 @@ def fit(
         folder (str or PathLike): The folder for checkpoints and logs.
         label_names (Sequence[str], optional): Names of labels. (default: the names in the samples,
             or in the label graph, or numbers)
-        max_epochs (int, optional): Largest number of epochs. (default: :obj:`50`)
+        max_epochs (int, optional): Largest number of epochs; also the length of schedules.
+            (default: :obj:`50`)
         monitor (str, optional): The validation metric that chooses the best epoch: one of
             :obj:`MONITORS`. (default: :obj:`"val/macro_roc_auc"`)
-        patience (int, optional): Epochs without improvement until a stop. (default: :obj:`10`)
+        patience (int, optional): Epochs without improvement until a stop; :obj:`None` never stops.
+            (default: :obj:`10`)
         ema_decay (float, optional): Decay of a running average of the weights. The average is
             validated and kept. (default: :obj:`None`, no average)
         gradient_clip (float, optional): Largest norm of the gradient. (default: :obj:`None`)
@@ -201,7 +203,7 @@ def fit(
         ValueError: If an argument has another type or is out of range, several processes cannot
             train as one, the checkpoint to resume from is damaged, or data set and module have
             different label names.
-        FileNotFoundError: If the checkpoint of the last or of the best epoch is missing.
+        FileNotFoundError: If the checkpoint to resume from, or that of the best epoch, is missing.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
         FloatingPointError: If the training diverges.

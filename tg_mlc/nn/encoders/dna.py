@@ -77,7 +77,7 @@ class DNAEncoder(nn.Module):
         return Components(x, torch.arange(ptr.numel(), device=x.device) * num_components)
 
     def _ragged(self, x: Tensor, ptr: Tensor) -> Components:
-        """Convolves all samples in one sequence, with gaps as wide as the kernel between them."""
+        """Convolves all samples in one sequence, with gaps wider than the kernel between them."""
         sizes = ptr.diff()
         widened = sizes + self.conv.kernel_size[0]
         slots = (torch.div(widened, self.pool, rounding_mode="floor") + 1) * self.pool
