@@ -37,7 +37,7 @@ TEST = SPLIT.test.numpy()
 
 
 def samples(*, other_test=False):
-    """Bags of 12 words with 5 labels; on request with other labels and words in the test part."""
+    """Bags of 12 words with 5 labels. `other_test` changes words and labels of the test part."""
     rng = np.random.default_rng(0)
     words = (rng.random((60, 12)) < 0.4).astype(np.float32)
     y = (words @ rng.standard_normal((12, 5)) > 0.3).astype(np.float32)
@@ -49,34 +49,34 @@ def samples(*, other_test=False):
 
 
 def drugs(*, other_test):
-    """Chains of carbon; on request with other labels and molecules in the test part."""
+    """Carbon chains. `other_test` changes molecules and labels of the test part."""
     ends = [(acid, amine) for acid in (0, 1) for amine in (0, 1)] * 15
     smiles = [
         f"{'N' * amine}CC{'C' * (i // 4)}{'C(=O)O' * acid}" for i, (acid, amine) in enumerate(ends)
     ]
     y = torch.tensor(ends, dtype=torch.float)
     if other_test:
-        smiles = [f"c1ccccc1{each}" if i in TEST else each for i, each in enumerate(smiles)]
+        smiles = [f"c1ccccc1{text}" if i in TEST else text for i, text in enumerate(smiles)]
         y[SPLIT.test] = 1.0 - y[SPLIT.test]
     return MoleculeDataset.from_smiles(smiles, y, ["acid", "amine"], transform=molecule_features())
 
 
 def task_of(row, dataset="bibtex", *, other_test=False, **smaller):
-    """Small samples, and the recipe of a row."""
+    """Returns a task of few samples with the recipe of a row."""
     recipe = recipe_of(dataset, row, **smaller)
     raw = (drugs if dataset == "sider" else samples)(other_test=other_test)
     return Task(dataset, recipe.prepare(raw, SPLIT), recipe)
 
 
 def made(row, dataset="bibtex", learned=None, **options):
-    """The cell of a small model."""
+    """Trains a small model and returns its cell."""
     task = task_of(row, dataset, channels=8, epochs=1, **options)
     return run_cell(Cell(dataset, row, 10), task, SPLIT, {}, learned)
 
 
-#: Without label trees, of which two fits differ in any case.
+#: Classifiers with reproducible fits. Two fits of label trees differ.
 CLASSIFIERS = {"linear SVM", "classifier chain", "ensemble of chains", "ML-kNN"}
-#: Those that take words, along the label graphs that need no further files.
+#: Rows of word inputs whose label graphs need no further files.
 ROWS = {
     row
     for table in TABLES.values()
@@ -97,34 +97,34 @@ MOLECULE_ROWS += [Row("linear SVM"), Row("random forest")]
     + [("sider", row) for row in MOLECULE_ROWS],
     ids=lambda value: value.title if isinstance(value, Row) else value,
 )
-def test_no_test_sample_reaches_what_is_learned_or_tuned(dataset, row, monkeypatch):
+def test_training_and_tuning_see_no_test_sample(dataset, row, monkeypatch):
     def forest(seed=0):
         return ForestBaseline(30, criterion="gini", random_state=seed)
 
     monkeypatch.setattr("benchmarks.accuracy.baselines.forest", forest)
-    ours, theirs = (made(row, dataset, other_test=other) for other in (False, True))
-    assert ours["run"]["metrics"] != theirs["run"]["metrics"]  # Test samples do differ.
-    # Fingerprints of inputs, label graph, weights and validation scores.
-    assert ours.get("fingerprints") == theirs.get("fingerprints")
-    for tuned in ("thresholds", "on_validation", "validation", "density"):
-        assert ours["run"][tuned] == theirs["run"][tuned]
+    cell, other_cell = (made(row, dataset, other_test=other_test) for other_test in (False, True))
+    assert cell["run"]["metrics"] != other_cell["run"]["metrics"]  # The test samples differ.
+    # Fingerprints cover the inputs, label graph, weights and validation scores.
+    assert cell.get("fingerprints") == other_cell.get("fingerprints")
+    for key in ("thresholds", "on_validation", "validation", "density"):
+        assert cell["run"][key] == other_cell["run"][key]
 
 
 @pytest.mark.parametrize("model", ["lamp", "mped"])
-def test_what_a_model_along_all_pairs_has_learned_is_learned_once(model):
+def test_the_model_behind_a_learned_graph_is_trained_once(model):
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")
-    kept = {}
+    learned = {}
     alone = made(rows[0])
-    first, after = (made(row, learned=kept) for row in rows[::-1])
-    assert list(kept) == [Cell("bibtex", rows[1], 10)]
-    assert alone["fingerprints"] == after["fingerprints"] != first["fingerprints"]
-    assert after["run"]["metrics"] == alone["run"]["metrics"]
-    # The time that the label graph took is its own.
-    assert after["run"]["seconds"] > first["run"]["seconds"]
+    first, second = (made(row, learned=learned) for row in rows[::-1])
+    assert list(learned) == [Cell("bibtex", rows[1], 10)]
+    assert alone["fingerprints"] == second["fingerprints"] != first["fingerprints"]
+    assert second["run"]["metrics"] == alone["run"]["metrics"]
+    # Only the second cell counts the time of learning the label graph.
+    assert second["run"]["seconds"] > first["run"]["seconds"]
 
 
-def test_a_model_that_takes_given_labels_is_validated_with_none_given():
+def test_a_model_of_given_labels_is_validated_without_given_labels():
     run = made(Row("lamp-given", False, "complete"))["run"]
     expected = run["on_validation"]["average_precision_macro"]
     assert run["validation"] == pytest.approx(expected, abs=1e-6)
@@ -133,20 +133,20 @@ def test_a_model_that_takes_given_labels_is_validated_with_none_given():
 @pytest.mark.parametrize(
     ("name", "part"), [("seq2seq", RecurrentEncoder), ("gaml", FeatureMessagePassing)]
 )
-def test_rivals_have_the_encoder_of_their_papers(name, part):
+def test_compared_models_have_the_encoder_of_the_paper(name, part):
     for row in (row for table in TABLES.values() for row in table.rows if row.model == name):
         modules = untrained(row, task_of(row, channels=8), SPLIT).modules()
         assert any(isinstance(module, part) for module in modules)
 
 
-def test_no_test_document_reaches_the_vocabulary():
+def test_the_vocabulary_has_no_words_of_test_documents():
     train = [["a", "b"], ["b", "c"]]
-    encode, others = TextOptions().encode, (["d"], ["a", "e", "e", "e"])
-    ours, theirs = (encode(train, [*train, test]) for test in others)
-    assert ours[1] == theirs[1] == ["<unk>", "b", "a", "c"]
+    encode, test_parts = TextOptions().encode, (["d"], ["a", "e", "e", "e"])
+    encoded, other_encoded = (encode(train, [*train, test]) for test in test_parts)
+    assert encoded[1] == other_encoded[1] == ["<unk>", "b", "a", "c"]
 
 
-def test_a_fingerprint_tells_values_types_and_order_apart():
+def test_fingerprints_depend_on_keys_shapes_types_and_nesting():
     values = [{"a": torch.zeros(2)}, {"a": torch.zeros(2, dtype=torch.long)}]
     values += [{"a": torch.zeros(1, 2)}, {"b": torch.zeros(2)}, [1, [2]], [[1], 2], None]
     assert len({fingerprint(value) for value in values}) == len(values)
@@ -157,42 +157,42 @@ def settings(row, **smaller):
     return settings_of(Cell("bibtex", row, 10), task_of(row, **smaller), SPLIT, {"sha256": "0"})
 
 
-def test_settings_know_what_is_smaller():
-    row, three = Row("lamp", False, "complete"), Row("lamp", False, "complete", change="T=3")
-    found = settings(row, channels=8, epochs=2)
-    assert (found["model"]["channels"], found["fit"]["max_epochs"]) == (8, 2)
-    assert found != settings(row)
-    assert settings(three)["model"]["num_steps"] == 3
-    assert Cell("bibtex", three, 10).name == "cells/bibtex/lamp-complete-T=3-s10"
+def test_settings_contain_smaller_sizes_and_changes():
+    row, three_steps = Row("lamp", False, "complete"), Row("lamp", False, "complete", change="T=3")
+    changed = settings(row, channels=8, epochs=2)
+    assert (changed["model"]["channels"], changed["fit"]["max_epochs"]) == (8, 2)
+    assert changed != settings(row)
+    assert settings(three_steps)["model"]["num_steps"] == 3
+    assert Cell("bibtex", three_steps, 10).name == "cells/bibtex/lamp-complete-T=3-s10"
 
 
 TRACKED = stored(tracked=True)
 
 
 @pytest.mark.parametrize("name", sorted(TRACKED["dataset"].unique()))
-def test_tracked_cells_were_trained_as_recipes_say_today(name):
+def test_tracked_cells_have_the_settings_of_the_current_recipes(name):
     for _, cell in TRACKED[TRACKED["dataset"] == name].iterrows():
         if cell["row"].node_messages is not None:
             recipe, settings = recipe_of(name, cell["row"]), cell["content"]["settings"]
             for part in ("model", "module", "fit", "objective"):
-                said = json.loads(json.dumps(getattr(recipe, part)))
-                where = Cell(name, cell["row"], cell["seed"]).name, part
-                assert settings[part] == {**settings[part], **said}, where
+                expected = json.loads(json.dumps(getattr(recipe, part)))
+                message = Cell(name, cell["row"], cell["seed"]).name, part
+                assert settings[part] == {**settings[part], **expected}, message
             assert settings["batch_size"] == recipe.batch_size
 
 
-def test_label_dropout_is_that_of_attention_among_labels_alone():
+def test_label_dropout_applies_only_to_attention_among_labels():
     row = Row("lamp", False, "complete", change="label dropout 0.75")
     task = task_of(row, channels=8)
     modules = untrained(row, task, SPLIT).modules()
     convs = [module for module in modules if isinstance(module, AttentionConv)]
-    found = {type(conv): conv.attention_dropout for conv in convs}
-    assert found == {FeatureToLabelConv: task.recipe.model["dropout"], LabelToLabelConv: 0.75}
+    dropouts = {type(conv): conv.attention_dropout for conv in convs}
+    assert dropouts == {FeatureToLabelConv: task.recipe.model["dropout"], LabelToLabelConv: 0.75}
     assert settings(row) != settings(replace(row, change=None))
 
 
 @pytest.mark.parametrize(
-    ("row", "changed"),
+    ("row", "default"),
     [
         (Row("lamp", False, "complete"), (AttentionConv, "heads")),
         (Row("mped-ar", True), (mped_autoregressive, "heads")),
@@ -205,15 +205,15 @@ def test_label_dropout_is_that_of_attention_among_labels_alone():
     ],
     ids=lambda value: value.title if isinstance(value, Row) else value[1],
 )
-def test_settings_know_what_is_not_said(row, changed, monkeypatch):
-    before = settings(row)
-    assert before == settings(row)
-    change_default(*changed, monkeypatch)
-    assert settings(row) != before
+def test_settings_contain_defaults_of_unspecified_options(row, default, monkeypatch):
+    original = settings(row)
+    assert original == settings(row)
+    change_default(*default, monkeypatch)
+    assert settings(row) != original
 
 
 def change_default(call, name, monkeypatch):
-    """Doubles the default of an option."""
+    """Doubles the default of one parameter of `call`."""
     function = inspect.unwrap(call.__init__ if isinstance(call, type) else call)
     if name in (function.__kwdefaults__ or {}):
         monkeypatch.setitem(function.__kwdefaults__, name, 2 * function.__kwdefaults__[name])

@@ -51,7 +51,7 @@ from benchmarks.speed.regimes import (
 from tg_mlc.ops import Blocks, graph_attention
 
 
-def test_random_graph_has_distinct_columns_and_the_degrees_asked_for():
+def test_random_graph_has_distinct_columns_and_the_specified_degrees():
     degrees = spread(50, 30)
     graph = random_graph(degrees)
     assert torch.equal(graph.mask().sum(dim=1), degrees)
@@ -70,14 +70,14 @@ def test_hubs_are_few_huge_and_popular():
     assert int(popularity[:NUM_HUBS].min()) > int(popularity[NUM_HUBS:].median())
 
 
-def test_ragged_blocks():
+def test_ragged_blocks_have_the_specified_sizes():
     pattern = ragged(3, torch.tensor([2, 5]))
     assert pattern.query_ptr.tolist() == [0, 3, 6]
     assert pattern.key_ptr.tolist() == [0, 2, 7]
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_regimes_have_tiny_twins(group):
+def test_every_group_has_small_quick_regimes(group):
     tiny, full = regimes(group, quick=True), regimes(group)
     assert all(regime.make().num_edges < 10_000 for regime in tiny)
     assert {regime.baseline for regime in tiny} == {regime.baseline for regime in full}
@@ -86,7 +86,7 @@ def test_regimes_have_tiny_twins(group):
 
 @pytest.mark.parametrize("portion", [1, 500, 10**9])
 @pytest.mark.parametrize("name", ["R1", "R3", "HUB"])
-def test_the_reference_in_portions_is_the_reference(name, portion):
+def test_the_reference_is_the_same_in_portions(name, portion):
     regime = find(name, quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime, torch.float64)
@@ -96,16 +96,16 @@ def test_the_reference_in_portions_is_the_reference(name, portion):
         torch.testing.assert_close(value, exact)
 
 
-def test_relative_rms():
-    found = relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64))
-    assert found == pytest.approx(0.1)
+def test_relative_rms_of_errors_zeros_and_nan():
+    error = relative_rms(torch.tensor([1.1, 0.9]), torch.ones(2, dtype=torch.float64))
+    assert error == pytest.approx(0.1)
     assert relative_rms(torch.full((2,), 0.5), torch.zeros(2)) == pytest.approx(0.5)
     assert relative_rms(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
 
 
 @pytest.fixture
 def wrong(monkeypatch):
-    """Our candidate disagrees with the reference, and another one fails."""
+    """Replaces the candidates: ours disagrees with the reference, and `broken` fails."""
     ours = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
     candidates = [ours, Candidate(SDPA, sdpa), broken]
@@ -117,13 +117,13 @@ def test_a_candidate_that_disagrees_gets_no_ratio():
     limits = Limits(1e9, 1e9, 1e9, 1e9, {})
     regime = regimes("DENSITY", quick=True)[-1]
     row = attention.compare(regime, attention.Settings(1, "cpu", "float32", 1, quick=True), limits)
-    found = row["candidates"]
-    assert found[OURS]["state"] == "disagrees"
-    assert "forward" not in found[OURS]
-    assert found["broken"]["state"] == "failed"
-    assert found[SDPA]["forward"]["wall_ratio"] == 1.0
+    candidates = row["candidates"]
+    assert candidates[OURS]["state"] == "disagrees"
+    assert "forward" not in candidates[OURS]
+    assert candidates["broken"]["state"] == "failed"
+    assert candidates[SDPA]["forward"]["wall_ratio"] == 1.0
     assert attention.wrong({"name": row}) == [f"{OURS} on name disagrees"]
-    assert found[OURS]["errors"]["out"] == pytest.approx(1e-3, rel=0.01)
+    assert candidates[OURS]["errors"]["out"] == pytest.approx(1e-3, rel=0.01)
     settings = {"threads": 1, "repeats": 1, "seed": 0}
     result = {"settings": settings, "environment": describe_environment()}
     lines = speed.attention({**result, "limits": asdict(limits), "regimes": {"name": row}})
@@ -131,7 +131,7 @@ def test_a_candidate_that_disagrees_gets_no_ratio():
 
 
 @pytest.mark.usefixtures("wrong", "own_runs")
-def test_a_run_names_its_file_and_what_disagrees(monkeypatch, capsys):
+def test_a_run_names_its_file_and_disagreeing_candidates(monkeypatch, capsys):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert attention.main("R4", quick=True, threads=1) == 1
     *_, path, problems = capsys.readouterr().out.splitlines()
@@ -140,7 +140,7 @@ def test_a_run_names_its_file_and_what_disagrees(monkeypatch, capsys):
     assert problems == f"Wrong: {OURS} on R4 disagrees"
 
 
-def test_large_candidates_are_left_out():
+def test_too_large_and_unsuitable_candidates_are_refused():
     regime = find("R3", quick=True)
     pattern = regime.make()
     inputs = draw(pattern, regime)
@@ -161,8 +161,8 @@ def test_all_candidates_agree(name):
     expected, names = reference(inputs, pattern), set()
     for candidate in implementations.candidates():
         if candidate.refuse(inputs, pattern, memory=1e9) is None:
-            found = errors(candidate.prepare(pattern), inputs, expected)
-            assert agrees(found, torch.float32), candidate.name
+            deviations = errors(candidate.prepare(pattern), inputs, expected)
+            assert agrees(deviations, torch.float32), candidate.name
             names.add(candidate.name)
     one_by_one = {"SDPA, one by one"} if isinstance(pattern, Blocks) else set()
     assert {LITERAL, "TransformerConv", SDPA, OURS} | one_by_one <= names
@@ -172,24 +172,24 @@ def test_work_counts_products_and_tensors():
     regime = Regime("", lambda: ragged(3, torch.tensor([2, 5])), heads=2, channels=4)
     pattern = regime.make()
     inputs = draw(pattern, regime)
-    flop, size = attention.work(pattern, inputs, "forward")
+    flop, num_bytes = attention.work(pattern, inputs, "forward")
     assert flop == 2 * 2 * 21 * 8
-    assert size == 4 * 8 * (2 * 6 + 2 * 7)
-    assert attention.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * size)
+    assert num_bytes == 4 * 8 * (2 * 6 + 2 * 7)
+    assert attention.work(pattern, inputs, "forward_backward") == (3 * flop, 3 * num_bytes)
 
 
 def test_candidates_take_turns():
     order = []
     samples = interleave({name: lambda name=name: order.append(name) for name in "ab"}, repeats=3)
     assert [len(s.wall) for s in samples.values()] == [3, 3]
-    changes = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
-    # Warm-up and how long they take, then back and forth: ab ab, ab ba ab.
-    assert changes == ["a", "b"] * 4
+    turns = [x for x, y in zip(order, [None, *order], strict=False) if x != y]
+    # Warm-up and timing run as ab ab. The repeats alternate their order: ab ba ab.
+    assert turns == ["a", "b"] * 4
     summary = Samples([1.0, 3.0, 2.0], [1.0] * 3).summary()
     assert summary["wall_ms"] == {"median": 2000.0, "q1": 1500.0, "q3": 2500.0}
 
 
-def test_fractions_are_of_the_best_limits_of_a_run():
+def test_fractions_refer_to_the_best_limits_of_a_run():
     early = Limits(2.0, 30.0, 1.0, 15.0, {"highest": 2.0})
     late = Limits(4.0, 20.0, 2.0, 10.0, {"highest": 4.0})
     best = early.or_better(late)
@@ -197,13 +197,13 @@ def test_fractions_are_of_the_best_limits_of_a_run():
     median = {"wall_ms": {"median": 1000.0}, "cpu_ms": {"median": 2000.0}}
     times = {name: dict(median) for name in attention.PASSES}
     row = {"work": dict.fromkeys(attention.PASSES, (1.0, 15.0)), "candidates": {"ours": times}}
-    for limits, share in ((late, 0.75), (best, 0.5)):
+    for limits, fraction in ((late, 0.75), (best, 0.5)):
         attention.relate(row, limits)
-        assert times["forward"]["wall_share_of_limit"] == pytest.approx(share)
-        assert times["forward"]["cpu_share_of_limit"] == pytest.approx(share)
+        assert times["forward"]["wall_share_of_limit"] == pytest.approx(fraction)
+        assert times["forward"]["cpu_share_of_limit"] == pytest.approx(fraction)
 
 
-def test_limits_leave_out_products_of_fewer_digits(monkeypatch):
+def test_limits_exclude_products_of_lower_precision(monkeypatch):
     def product(*args):
         return ((9.0, 9.0), False) if "medium" in args else ((1.0, 1.0), True)
 
@@ -221,17 +221,17 @@ def test_exponent_of_a_power_law():
 
 
 def test_switches_need_no_value():
-    found = with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"])
-    assert found == ["--quick", "true", "--save", "false", "--repeats", "3"]
+    arguments = with_switches(["--quick", "--save", "false", "--repeats", "3"], ["quick", "save"])
+    assert arguments == ["--quick", "true", "--save", "false", "--repeats", "3"]
 
 
-def test_choices():
+def test_unknown_choices_are_refused():
     assert chosen("regimes", "R1, R2", GROUPS) == ["R1", "R2"]
     with pytest.raises(SystemExit, match=r"Expected 'regimes' to be some of R1.*got 'R9'"):
         chosen("regimes", "R9", GROUPS)
 
 
-def test_heap(monkeypatch):
+def test_default_heap_removes_the_settings_of_a_retained_heap(monkeypatch):
     for name, value in RETAINED_HEAP.items():
         monkeypatch.setenv(name, value)
     assert heap_is_retained()
@@ -247,10 +247,10 @@ def test_peak_memory_of_another_process():
     peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", threads=1, **arguments)
     assert not isinstance(peaks, str)
     assert set(peaks) == {"forward", "forward_backward"}
-    assert all(0 <= size < 2**27 for size in peaks.values())
+    assert all(0 <= num_bytes < 2**27 for num_bytes in peaks.values())
 
 
-def test_failed_measurement_of_memory_says_why(monkeypatch):
+def test_failed_memory_measurement_returns_the_exit_status(monkeypatch):
     monkeypatch.setattr("sys.executable", "false")
     monkeypatch.setattr("benchmarks.speed.measure.CLEAR", Path(__file__))
     assert peaks_of("benchmarks.speed.implementations:memory_jobs") == "exit status 1"
