@@ -20,7 +20,7 @@ CELL = Cell("bibtex", FC, 10)
 
 
 class NoSamples:
-    """In place of data sets."""
+    """Replaces the data sets by empty ones."""
 
     def describe(self, name):
         return {"name": name, "sha256": "0"}
@@ -51,18 +51,18 @@ def grid(**options):
     return Grid(NoSamples(), **options)
 
 
-def test_a_cell_that_is_there_is_kept(own_runs):
+def test_an_existing_cell_is_kept(own_runs):
     assert grid().make(CELL, None) == "made"
-    before = CELL.path(tracked=False).stat().st_mtime_ns
+    written_at = CELL.path(tracked=False).stat().st_mtime_ns
     assert grid().make(CELL, None) == "there"
-    assert CELL.path(tracked=False).stat().st_mtime_ns == before
+    assert CELL.path(tracked=False).stat().st_mtime_ns == written_at
     assert not CELL.path(tracked=True).exists()
     assert grid(tracked=True).make(CELL, None) == "made"
-    (there,) = stored(tracked=True)[["dataset", "row", "seed"]].to_numpy()
-    assert Cell(*there) == CELL
+    (fields,) = stored(tracked=True)[["dataset", "row", "seed"]].to_numpy()
+    assert Cell(*fields) == CELL
 
 
-def test_a_cell_with_other_settings_is_made_again_on_request_alone(own_runs):
+def test_a_cell_of_other_settings_is_replaced_only_on_request(own_runs):
     grid(epochs=1).make(CELL, None)
     assert grid().make(CELL, None) == OTHER
     assert json.loads(CELL.path(tracked=False).read_text())["settings"]["fit"]["max_epochs"] == 1
@@ -75,9 +75,9 @@ def test_a_failed_cell_leaves_no_file(own_runs):
     assert stored(tracked=False).empty
 
 
-def test_a_cell_is_begun_only_if_it_should_be_complete_in_time(own_runs):
+def test_a_cell_starts_only_if_its_estimated_time_is_left(own_runs):
     soon, later = time.perf_counter() + 30, time.perf_counter() + 90
-    assert grid().make(CELL, soon) == "made"  # It was not measured before.
+    assert grid().make(CELL, soon) == "made"  # The time of the first cell is unknown.
     other_seed = Cell("bibtex", FC, 11)
     assert grid().make(other_seed, soon) == "left out because time is up"
     assert grid().make(CELL, soon) == "there"
@@ -92,17 +92,17 @@ def test_times_are_estimated_from_the_most_similar_cells():
     assert estimate(Cell("reuters", FC, 10), seconds) == 0.0
 
 
-def test_rows_that_took_least_time_elsewhere_come_first(own_runs):
-    some = grid()
-    some.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0}
-    some.seconds[Cell("bibtex", EL, 11)] = 4.0
+def test_cells_are_sorted_by_the_time_of_their_row(own_runs):
+    example = grid()
+    example.seconds = {Cell("sider", FC, 10): 9.0, Cell("sider", SVM, 10): 1.0}
+    example.seconds[Cell("bibtex", EL, 11)] = 4.0
     cells = [Cell("bibtex", row, 10) for row in (FC, EL, SVM)]
-    assert [cell.row for cell in sorted(cells, key=some.cost)] == [SVM, FC, EL]
+    assert [cell.row for cell in sorted(cells, key=example.cost)] == [SVM, FC, EL]
 
 
 @pytest.fixture
 def said(own_runs, monkeypatch, capsys):
-    """The lines of a grid that names its cells instead of training them."""
+    """Returns the printed lines of a grid that prints cell names instead of training."""
     monkeypatch.setattr(Grid, "make", lambda self, cell, end: print(cell.name) or "made")
 
     def lines(**options):
@@ -116,13 +116,13 @@ def cells_of(lines):
     return [line.removeprefix("cells/") for line in lines if line.startswith("cells/")]
 
 
-def test_seeds_come_one_after_another_and_data_sets_in_their_order(said):
-    found = cells_of(said(datasets="sider,bibtex", models="linear SVM", seeds=2))[:4]
-    names = [f"{data}/linear-SVM-s{seed}" for seed in (10, 11) for data in ("sider", "bibtex")]
-    assert found == names
+def test_cells_are_ordered_by_seed_and_then_by_data_set(said):
+    chosen = cells_of(said(datasets="sider,bibtex", models="linear SVM", seeds=2))[:4]
+    expected = [f"{name}/linear-SVM-s{seed}" for seed in (10, 11) for name in ("sider", "bibtex")]
+    assert chosen == expected
 
 
-def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(monkeypatch, tmp_path):
+def test_the_prior_of_mped_needs_wordnet_and_meaningful_label_names(monkeypatch, tmp_path):
     row = Row("mped", True, "wordnet")
     assert paper_tables._suits("bibtex", row)
     assert not paper_tables._suits("yeast", row)
@@ -130,7 +130,7 @@ def test_the_prior_of_mped_needs_wordnet_and_names_that_mean_something(monkeypat
     assert paper_tables._can_be_made(row)
 
 
-def test_rows_that_lack_something_here_are_said(own_runs, monkeypatch, capsys):
+def test_rows_with_missing_requirements_are_reported(own_runs, monkeypatch, capsys):
     monkeypatch.setattr(import_module("tg_mlc.graphs.wordnet"), "USUAL", ())
     for variable, value in {"WNSEARCHDIR": "", "NLTK_DATA": "", "HOME": str(own_runs)}.items():
         monkeypatch.setenv(variable, value)
@@ -138,10 +138,10 @@ def test_rows_that_lack_something_here_are_said(own_runs, monkeypatch, capsys):
     options = {"datasets": "bibtex", "models": "mped,label trees", "graphs": "wordnet", "seeds": 1}
     with pytest.raises(SystemExit, match=r"to choose a cell \(got none\)"):
         main(table="mped-2", **options)
-    said = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    left_out = ["label trees: left out. ", "MPED wordnet: left out. "]
-    assert [line.split("Expected")[0] for line in said] == left_out
-    assert "tg_mlc[extreme]" in said[0]
+    lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    expected = ["label trees: left out. ", "MPED wordnet: left out. "]
+    assert [line.split("Expected")[0] for line in lines] == expected
+    assert "tg_mlc[extreme]" in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -169,17 +169,17 @@ def test_options_choose_cells(options, cells, said, own_runs, monkeypatch):
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_the_recipes_own_number_of_steps_is_no_change(name):
-    own = RECIPES[name].as_published().model["num_steps"]
-    assert without_own_steps(name, changed(FC, change=f"T={own}")) == FC
-    assert without_own_steps(name, three := changed(FC, change=f"T={own + 1}")) == three
+def test_the_number_of_steps_of_the_recipe_is_no_change(name):
+    num_steps = RECIPES[name].as_published().model["num_steps"]
+    assert without_own_steps(name, changed(FC, change=f"T={num_steps}")) == FC
+    assert without_own_steps(name, longer := changed(FC, change=f"T={num_steps + 1}")) == longer
     for model in ("mped", "graph2graph"):
         row = Row(model, True, "complete", change="T=3")
         assert without_own_steps(name, row) == Row(model, True, "complete")
-        assert without_own_steps(name, two := changed(row, change="T=2")) == two
+        assert without_own_steps(name, shorter := changed(row, change="T=2")) == shorter
 
 
-def test_rows_of_a_grid():
+def test_options_choose_rows():
     def rows(**changed):
         options = {"models": "", "node_messages": "false,true", "changes": []}
         options["graphs"] = ["edgeless", "complete"]
@@ -188,15 +188,15 @@ def test_rows_of_a_grid():
     assert {SVM, FC, EL, Row("lamp", True, "complete")} <= set(rows())
     assert rows(models="linear SVM") == [SVM]
     steps = {"node_messages": "true", "graphs": ["complete"], "changes": ["T=1", "T=2"]}
-    whole = Row("lamp", True, "complete")
-    assert rows(models="lamp", **steps) == [changed(whole, change=f"T={t}") for t in (1, 2)]
+    full_row = Row("lamp", True, "complete")
+    assert rows(models="lamp", **steps) == [changed(full_row, change=f"T={t}") for t in (1, 2)]
     message = r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"
     with pytest.raises(SystemExit, match=message):
         rows(models="nothing")
 
 
 def test_emotions_end_to_end(needs_emotions, root, own_runs, monkeypatch, capsys):
-    monkeypatch.undo()  # It trains.
+    monkeypatch.undo()  # This test trains models.
     monkeypatch.setattr("benchmarks.files.RUNS", own_runs)
     options = {"table": "lamp-1", "datasets": "emotions", "graphs": "complete"}
     options |= {"models": "lamp,label frequency,linear SVM", "node_messages": "false"}
@@ -207,10 +207,10 @@ def test_emotions_end_to_end(needs_emotions, root, own_runs, monkeypatch, capsys
     smaller = "d=16 instead of 512, learning rate 0.002 instead of 0.0002, 1 epoch"
     assert f"- {smaller}: emotions (LaMP emb fc)" in printed
     assert "3 made" in printed
-    network = stored(tracked=False).set_index("row")["content"][FC]
-    assert network["epochs"] == 1
-    assert 0 < network["seconds_per_epoch"]["test"] < network["run"]["seconds"]
-    assert np.isfinite(network["seconds_per_epoch"]["train"])
-    assert network["run"]["on_validation"]["f1_micro"] > 0
+    content = stored(tracked=False).set_index("row")["content"][FC]
+    assert content["epochs"] == 1
+    assert 0 < content["seconds_per_epoch"]["test"] < content["run"]["seconds"]
+    assert np.isfinite(content["seconds_per_epoch"]["train"])
+    assert content["run"]["on_validation"]["f1_micro"] > 0
     assert main(**options, budget=0.0) == 0
     assert "3 there" in capsys.readouterr().out

@@ -31,46 +31,46 @@ NUM_DRUGS, NUM_EFFECTS = 40, 16
 
 @pytest.fixture
 def drugs(monkeypatch):
-    """Two groups of drugs that are alike in structure and in effects."""
+    """Loads two groups of drugs with similar structures and effects in each group."""
     rng = np.random.default_rng(0)
     group, effect = np.arange(NUM_DRUGS) % 2, np.arange(NUM_EFFECTS) % 2
-    likely = np.where(group[:, None] == effect, 0.6, 0.1)
-    y = (rng.random((NUM_DRUGS, NUM_EFFECTS)) < likely).astype(float)
+    probability = np.where(group[:, None] == effect, 0.6, 0.1)
+    y = (rng.random((NUM_DRUGS, NUM_EFFECTS)) < probability).astype(float)
     kernel = np.where(group[:, None] == group, 0.8, 0.2) + 0.2 * np.eye(NUM_DRUGS)
     graph, fold = fully_connected(NUM_EFFECTS), np.arange(NUM_DRUGS) // 2 % 10
-    made = Drugs(y, fold, {MORGAN: kernel, MEAN: kernel}, cosine(np.eye(2)[effect]), graph)
-    monkeypatch.setattr(benchmark, "load", lambda root: made)
+    loaded = Drugs(y, fold, {MORGAN: kernel, MEAN: kernel}, cosine(np.eye(2)[effect]), graph)
+    monkeypatch.setattr(benchmark, "load", lambda root: loaded)
     monkeypatch.setattr(benchmark, "EXPECTED", {"present": (1, 0.5), "both": (0.5,)})
     monkeypatch.setattr(benchmark, "NUM_PARTS", 2)
-    return made
+    return loaded
 
 
 def test_structures_predict_effects_of_new_drugs(drugs):
-    found = {run["model"]: run["roc_auc"] for run in benchmark.new_drugs(Path(), fold=0)}
-    frequency = found.pop("label frequency")
-    assert all(value > frequency + 0.1 for value in found.values())
+    roc_auc = {run["model"]: run["roc_auc"] for run in benchmark.new_drugs(Path(), fold=0)}
+    frequency = roc_auc.pop("label frequency")
+    assert all(value > frequency + 0.1 for value in roc_auc.values())
 
 
-@pytest.mark.parametrize("call", ["new_drugs", "with_given"])
-def test_no_effect_of_a_test_drug_is_seen(drugs, monkeypatch, call):
-    seen = {}
+@pytest.mark.parametrize("function", ["new_drugs", "with_given"])
+def test_settings_do_not_depend_on_effects_of_test_drugs(drugs, monkeypatch, function):
+    settings = {}
     for change in (False, True):
         y = drugs.y.copy()
         y[drugs.fold == 0] = 1 - y[drugs.fold == 0] if change else y[drugs.fold == 0]
         monkeypatch.setattr(benchmark, "load", lambda root, y=y: drugs._replace(y=y))
-        runs = getattr(benchmark, call)(Path(), fold=0)
-        seen[change] = [run["settings"] for run in runs]
-    assert seen[True] == seen[False]
+        runs = getattr(benchmark, function)(Path(), fold=0)
+        settings[change] = [run["settings"] for run in runs]
+    assert settings[True] == settings[False]
 
 
-def test_known_effects_are_not_counted_and_help(drugs):
+def test_known_effects_help_and_are_excluded_from_metrics(drugs):
     runs = benchmark.with_given(Path(), fold=0)
     assert {run["given"] for run in runs} == set(AMOUNTS)
     half = {run["model"]: run["roc_auc"] for run in runs if run["given"] == "half of all"}
     assert len(half) == 7
     assert half[BASE] > 0.7
     values = benchmark._of_the_rest(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
-    assert np.isnan(values["roc_auc"])  # No effect is left to be found.
+    assert np.isnan(values["roc_auc"])  # No effect is left to predict.
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_known_effects_are_not_counted_and_help(drugs):
         ("both", 1.0, [6, 6, 6]),
     ],
 )
-def test_what_is_given(kind, amount, counts):
+def test_given_effects_have_the_specified_number(kind, amount, counts):
     y = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]], dtype=float)
     given = benchmark.draw_given(y, kind, amount, np.random.default_rng(0))
     known = ~np.isnan(given)
@@ -100,22 +100,22 @@ def test_every_pair_is_hidden_once(drugs, monkeypatch):
     assert (hidden == drugs.y).all()
 
 
-def test_settings_are_chosen_without_the_hidden_pairs(drugs, monkeypatch):
-    seen = []
+def test_settings_are_chosen_without_hidden_pairs(drugs, monkeypatch):
+    matrices = []
 
     def completed(drugs, x, best):
-        seen.append(x)
+        matrices.append(x)
         for number in (1.0, 2.0):
             yield "row", best.get("row", {"number": number}), number * x + (number == 2) * drugs.y
 
     monkeypatch.setattr(benchmark, "completed", completed)
     benchmark.hidden_pairs(Path(), 0, seed=0)
-    inner, known = seen
+    inner, known = matrices
     assert (inner <= known).all()
     assert inner.sum() < known.sum() < drugs.y.sum()
 
 
-def test_the_default_is_given_the_same_effects(drugs, monkeypatch):
+def test_the_default_and_other_rows_get_the_same_given_effects(drugs, monkeypatch):
     group = np.arange(NUM_DRUGS) % 2
     x = np.random.default_rng(1).normal(size=(NUM_DRUGS, 3)) + 3 * group[:, None]
     dataset = from_arrays(x, drugs.y)
@@ -123,29 +123,29 @@ def test_the_default_is_given_the_same_effects(drugs, monkeypatch):
     monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
     masks = []
 
-    def rest(y, scores, given):
-        masks.append(given)
+    def rest(y, scores, given_runs):
+        masks.append(given_runs)
         return {"roc_auc": 0.5}
 
     monkeypatch.setattr(benchmark, "_of_the_rest", rest)
-    new, *given = benchmark.default(Path(), fold=0, seconds=1)
-    assert new["roc_auc"] > 0.6
-    assert [run["given"] for run in given] == list(AMOUNTS)
-    of_default = [*masks]
+    new_run, *given_runs = benchmark.default(Path(), fold=0, seconds=1)
+    assert new_run["roc_auc"] > 0.6
+    assert [run["given"] for run in given_runs] == list(AMOUNTS)
+    default_masks = [*masks]
     masks.clear()
     benchmark.with_given(Path(), fold=0)
-    number = len(masks) // len(AMOUNTS)  # Rows of each amount.
-    for mine, theirs in zip(of_default, masks[::number], strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    num_rows = len(masks) // len(AMOUNTS)  # Every amount has a mask per row.
+    for default_mask, mask in zip(default_masks, masks[::num_rows], strict=True):
+        np.testing.assert_array_equal(default_mask, mask)
 
 
-def test_rows_complete_pairs(drugs):
-    found = {run["model"]: run["roc_auc"] for run in benchmark.hidden_pairs(Path(), 0, seed=0)}
-    assert found[benchmark.ALL] > 0.7
-    assert len(found) == 9
+def test_all_rows_predict_hidden_pairs(drugs):
+    roc_auc = {run["model"]: run["roc_auc"] for run in benchmark.hidden_pairs(Path(), 0, seed=0)}
+    assert roc_auc[benchmark.ALL] > 0.7
+    assert len(roc_auc) == 9
 
 
-def test_a_run_that_stopped_early_goes_on(tmp_path, monkeypatch):
+def test_an_extended_run_computes_only_missing_folds(tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     texts = {
         "drugs.csv": "drug,stitch_id,smiles,fold\na,1,CCO,0\nb,2,CCN,1\n",
@@ -158,26 +158,26 @@ def test_a_run_that_stopped_early_goes_on(tmp_path, monkeypatch):
         (tmp_path / "side-effects" / "raw" / name).write_text(text)
     monkeypatch.setattr(files, "RUNS", tmp_path)
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
-    made = []
+    calls = []
 
-    def one(part, fold, seed=0):
-        made.append((part, fold, seed))
+    def run(part, fold, seed=0):
+        calls.append((part, fold, seed))
         values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro", "seconds"), 0.5)
         values |= {"part": part, "task": part, "given": ""}
         return [{"model": "row", "fold": fold, "seed": seed, **values}]
 
-    monkeypatch.setattr(benchmark, "new_drugs", lambda root, fold: one(NEW, fold))
-    monkeypatch.setattr(benchmark, "with_given", lambda root, fold: one(GIVEN, fold))
-    monkeypatch.setattr(benchmark, "hidden_pairs", lambda root, fold, seed: one(HIDDEN, fold, seed))
+    monkeypatch.setattr(benchmark, "new_drugs", lambda root, fold: run(NEW, fold))
+    monkeypatch.setattr(benchmark, "with_given", lambda root, fold: run(GIVEN, fold))
+    monkeypatch.setattr(benchmark, "hidden_pairs", lambda root, fold, seed: run(HIDDEN, fold, seed))
     main(seeds=1, folds=2, given_folds=1, default_folds=0, root=tmp_path)
-    assert made == [(NEW, 0, 0), (NEW, 1, 0), (HIDDEN, 0, 0), (HIDDEN, 1, 0), (GIVEN, 0, 0)]
-    made.clear()
+    assert calls == [(NEW, 0, 0), (NEW, 1, 0), (HIDDEN, 0, 0), (HIDDEN, 1, 0), (GIVEN, 0, 0)]
+    calls.clear()
     main(seeds=2, folds=2, given_folds=2, default_folds=0, root=tmp_path)
-    assert made == [(GIVEN, 1, 0), (HIDDEN, 0, 1), (HIDDEN, 1, 1)]
+    assert calls == [(GIVEN, 1, 0), (HIDDEN, 0, 1), (HIDDEN, 1, 1)]
     assert len(json.loads((tmp_path / "side_effects.json").read_text())["runs"]) == 8
 
 
-def test_kernels_of_structures_are_larger_the_more_alike_molecules_are():
+def test_kernels_are_larger_for_more_similar_molecules():
     pytest.importorskip("rdkit", reason="molecules need RDKit")
     for kernel in benchmark._kernels(["CCCCO", "CCCCCO", "c1ccccc1C(=O)O"]).values():
         np.testing.assert_allclose(np.diag(kernel), 1)

@@ -40,7 +40,7 @@ LIMITS = Limits(1e9, 1e9, 1e9, 1e9, {"highest": 1e9, "high": 1e9})
 
 @pytest.fixture
 def fast(own_runs, monkeypatch):
-    """Runs without measurements of limits and memory; the folder of results."""
+    """Skips measurements of limits and memory. Returns the folder of results."""
     monkeypatch.setattr(models, "measure_limits", lambda *args, **kwargs: LIMITS)
     monkeypatch.setattr(models, "peaks_of", lambda *args, **kwargs: None)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
@@ -65,14 +65,14 @@ def test_layouts_agree_in_logits_and_gradients(sizes):
     gradients = torch.autograd.grad(compared.loss(RELEASED).double(), compared.embeddings(RELEASED))
     for name in NAMES[:-1]:
         assert relative_rms(compared.logits(name), expected) < 1e-9
-        found = torch.autograd.grad(compared.loss(name).double(), compared.embeddings(name))
-        for value, exact in zip(found, gradients, strict=True):
-            assert relative_rms(value, exact) < 1e-5  # The loss is in single precision.
+        actual = torch.autograd.grad(compared.loss(name).double(), compared.embeddings(name))
+        for value, reference in zip(actual, gradients, strict=True):
+            assert relative_rms(value, reference) < 1e-5  # The loss has single precision.
 
 
 @pytest.mark.parametrize("discard", [False, True])
 @pytest.mark.parametrize("graph", SIZES)
-def test_released_layout_is_what_its_checkpoint_becomes(graph, discard):
+def test_released_layout_equals_the_model_of_its_checkpoint(graph, discard):
     torch.manual_seed(0)
     adjacency = SIZES[graph].adjacency()
     mask = None if adjacency is None else ~adjacency
@@ -89,34 +89,34 @@ def test_released_layout_is_what_its_checkpoint_becomes(graph, discard):
     torch.testing.assert_close(ours(batch), released(tokens))
 
 
-def test_flop_are_those_of_the_dense_layout_but_for_what_it_repeats():
+def test_flop_equal_those_of_the_dense_layout_without_repeated_products():
     sizes = SIZES["complete"]
     compared = layouts(sizes, [RELEASED])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         compared.logits(RELEASED)
-    labels, d = sizes.num_samples * sizes.num_labels, sizes.channels
-    readout = 2 * labels * d * (sizes.num_labels - 1)
-    repeated = 2 * d**2 * sizes.num_labels * (sizes.num_samples - 1)
+    labels, channels = sizes.num_samples * sizes.num_labels, sizes.channels
+    readout = 2 * labels * channels * (sizes.num_labels - 1)
+    repeated = 2 * channels**2 * sizes.num_labels * (sizes.num_samples - 1)
     assert counter.get_total_flops() - readout - repeated == forward_flop(sizes)
     assert forward_flop(SIZES["prior"]) < forward_flop(sizes)
 
 
-@pytest.mark.parametrize(("mode", "times"), [(INFERENCE, 1), (TRAINING, 3)])
-def test_products_alone_are_multiplied_forward_and_backward(mode, times):
+@pytest.mark.parametrize(("mode", "factor"), [(INFERENCE, 1), (TRAINING, 3)])
+def test_the_products_job_multiplies_forward_and_backward(mode, factor):
     sizes = SIZES["complete"]
     with FlopCounterMode(display=False) as counter:
         products_job(sizes, mode, torch.float32, "cpu")()
-    assert counter.get_total_flops() == times * sum(product.flop for product in products(sizes))
+    assert counter.get_total_flops() == factor * sum(product.flop for product in products(sizes))
 
 
-def test_literal_path_is_left_out_where_it_is_too_large(monkeypatch):
+def test_too_large_literal_layouts_are_left_out(monkeypatch):
     sizes = SIZES["complete"]
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", literal_bytes(sizes, INFERENCE))
-    found = compare(sizes)["layouts"][LITERAL]
-    assert INFERENCE in found
-    assert TRAINING not in found
-    assert "training would need" in found["why"]
+    literal = compare(sizes)["layouts"][LITERAL]
+    assert INFERENCE in literal
+    assert TRAINING not in literal
+    assert "training would need" in literal["why"]
     monkeypatch.setattr(models.lamp, "MAX_LITERAL_BYTES", 0)
     row = compare(sizes)
     assert row["layouts"][LITERAL]["state"] == "left out"
@@ -137,7 +137,7 @@ def test_a_layout_that_disagrees_gets_no_ratio(monkeypatch):
     assert f"{OURS} on 12 labels, d=16 along complete: disagrees" in written(row)[-2]
 
 
-def test_the_floor_is_that_of_the_setting_in_force():
+def test_the_floor_follows_from_the_current_precision():
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
     row = compare(SIZES["complete"], limits)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
@@ -145,14 +145,14 @@ def test_the_floor_is_that_of_the_setting_in_force():
         limits.flops_under("high")
 
 
-def test_a_run_of_its_own_name(fast, monkeypatch):
-    seen = []
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", seen.append)
+def test_the_precision_and_machine_are_part_of_the_file_name(fast, monkeypatch):
+    precisions = []
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", precisions.append)
     options = {"graphs": "complete", "matmul_precision": "high", "machine": "m"}
     assert models.main(quick=True, threads=1, **options) == 0
     result = json.loads((fast / "models-cpu-high-m.json").read_text())
     assert result["settings"]["matmul_precision"] == "high"
-    assert seen == ["high"]
+    assert precisions == ["high"]
 
 
 def test_quick_run_agrees_and_writes_a_file(fast):
@@ -160,14 +160,14 @@ def test_quick_run_agrees_and_writes_a_file(fast):
     result = json.loads((fast / "models-cpu.json").read_text())
     assert [row["sizes"]["graph"] for row in result["models"]] == ["complete", "prior"]
     for row in result["models"]:
-        states = {name: found["state"] for name, found in row["layouts"].items()}
+        states = {name: layout["state"] for name, layout in row["layouts"].items()}
         assert states == {**dict.fromkeys(NAMES, "agrees"), PRODUCTS: "no model"}
-        for found in row["layouts"].values():
-            assert found[TRAINING]["samples_per_second"] > 0
-            assert found[TRAINING]["ours_is_faster"] > 0
+        for layout in row["layouts"].values():
+            assert layout[TRAINING]["samples_per_second"] > 0
+            assert layout[TRAINING]["ours_is_faster"] > 0
 
 
-def test_models_of_several_widths_get_a_file_and_rows_of_their_own(fast, monkeypatch):
+def test_models_of_several_widths_get_a_separate_file_and_rows(fast, monkeypatch):
     small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
     monkeypatch.setattr(models, "Sizes", small)
     options = {"labels": "5", "graphs": "complete", "channels": "8,16", "repeats": 1}
