@@ -19,7 +19,7 @@ def test_tracked_results_are_replaced_on_request_only(results, own_runs):
     assert json.loads((own_runs / "one.json").read_text())["a"] == 1
 
 
-def test_reduced_runs_replace_nothing():
+def test_reduced_runs_cannot_replace_tracked_results():
     with pytest.raises(SystemExit, match=r"whole run with --replace \(got --max_epochs\)"):
         files.check_replacement(True, max_epochs=3, quick=False)
     files.check_replacement(True, quick=False)
@@ -41,16 +41,16 @@ def test_a_replacement_needs_all_tracked_runs(results):
 
 def collect(seeds, make=lambda seed: [{"seed": seed}], **options):
     """Returns the seeds in the file of results, and the seeds that this call ran."""
-    made = []
+    called = []
 
     def call(seed):
-        made.append(seed)
+        called.append(seed)
         return make(seed)
 
     content = {"a": 1, "seeds": list(seeds), **options.pop("content", {})}
     calls = {seed: joblib.delayed(call)(seed) for seed in seeds}
     path = files.collect("one", content, calls, itemgetter("seed"), str, **options)
-    return [run["seed"] for run in json.loads(path.read_text())["runs"]], made
+    return [run["seed"] for run in json.loads(path.read_text())["runs"]], called
 
 
 def test_a_comparison_continues_from_existing_results(results, own_runs):

@@ -33,7 +33,7 @@ NUM_NODES = 120
 
 @pytest.fixture(scope="module")
 def network():
-    """Two communities."""
+    """Returns the adjacency matrix of two communities."""
     rng = np.random.default_rng(0)
     same = np.arange(NUM_NODES) % 2 == np.arange(NUM_NODES)[:, None] % 2
     edges = np.triu(rng.random((NUM_NODES, NUM_NODES)) < np.where(same, 0.3, 0.02), k=1)
@@ -45,8 +45,8 @@ def graph(network):
     adjacency = sp.csr_array(network)
     edge_index = torch.from_numpy(np.stack(adjacency.nonzero())).long()
     even = torch.arange(NUM_NODES) % 2 == 0
-    whole = benchmark.netmf(adjacency, 16, rank=16)
-    embeddings = {row: benchmark._scaled(whole[:, :8]) for row in SIZES}
+    embedding = benchmark.netmf(adjacency, 16, rank=16)
+    embeddings = {row: benchmark._scaled(embedding[:, :8]) for row in SIZES}
     return Graph(adjacency, edge_index, torch.stack([even, ~even], dim=1).float(), embeddings)
 
 
@@ -65,37 +65,37 @@ def test_base_classifiers_predict_labels(graph, row):
 
 
 @pytest.mark.parametrize("row", [NETMF, PROPAGATION])
-def test_scores_depend_on_no_test_label_and_on_no_label_of_the_node_itself(graph, row):
+def test_scores_do_not_depend_on_test_labels_or_labels_of_the_same_node(graph, row):
     trial = Trial.of(graph, seed=0, fraction=0.5)
     hidden = graph.y.clone()
     hidden[trial.test] = 1 - hidden[trial.test]
-    again = Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row]
-    torch.testing.assert_close(again, trial.scores[row])
-    changed, one = graph.y.clone(), trial.train[0]
-    changed[one] = 1 - changed[one]
-    again = Trial.of(graph._replace(y=changed), 0, 0.5).scores[row]
-    torch.testing.assert_close(again[one], trial.scores[row][one])
-    assert not torch.equal(again[trial.test], trial.scores[row][trial.test])
+    scores = Trial.of(graph._replace(y=hidden), 0, 0.5).scores[row]
+    torch.testing.assert_close(scores, trial.scores[row])
+    changed, node = graph.y.clone(), trial.train[0]
+    changed[node] = 1 - changed[node]
+    scores = Trial.of(graph._replace(y=changed), 0, 0.5).scores[row]
+    torch.testing.assert_close(scores[node], trial.scores[row][node])
+    assert not torch.equal(scores[trial.test], trial.scores[row][trial.test])
 
 
-def test_as_many_labels_as_a_node_has_are_predicted():
+def test_the_known_number_of_labels_is_predicted_per_node():
     y = torch.tensor([[1.0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
-    found = benchmark.measured(y, torch.tensor([[3.0, 2, 1], [0, 1, 2], [1, 2, 3], [-3, 3, -3]]))
-    assert found["known"]["f1_micro"] == pytest.approx(4 / 5)
+    metrics = benchmark.measured(y, torch.tensor([[3.0, 2, 1], [0, 1, 2], [1, 2, 3], [-3, 3, -3]]))
+    assert metrics["known"]["f1_micro"] == pytest.approx(4 / 5)
 
 
-def test_thresholds_never_see_the_nodes_they_decide_on():
+def test_thresholds_of_a_node_come_from_other_nodes():
     y = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).repeat(8, 1)
-    # Each half has a threshold that is right for it.
+    # Alternate nodes need different thresholds.
     logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
-    found = benchmark.measured(y, logits)
-    assert found["known"]["f1_micro"] == 1.0
-    # 8 of 16 are found, among 16 predictions.
-    assert found["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
+    metrics = benchmark.measured(y, logits)
+    assert metrics["known"]["f1_micro"] == 1.0
+    # Thresholds predict 16 labels, of which 8 are correct.
+    assert metrics["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
 
 
 @needs_loader
-def test_a_run_that_stopped_early_goes_on(network, tmp_path, monkeypatch):
+def test_an_extended_run_computes_only_missing_seeds(network, tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     monkeypatch.setattr(files, "RUNS", tmp_path)
@@ -112,11 +112,11 @@ def test_a_run_that_stopped_early_goes_on(network, tmp_path, monkeypatch):
 
     main(seeds=1, root=tmp_path)
     benchmark.load.cache_clear()
-    made = []
-    run_share = lambda seed, share, root: made.append((seed, share)) or []  # noqa: E731
+    calls = []
+    run_share = lambda seed, share, root: calls.append((seed, share)) or []  # noqa: E731
     monkeypatch.setattr(benchmark, "run_share", run_share)
     main(seeds=2, root=tmp_path)
-    assert made == [(1, share) for share in SHARES]
+    assert calls == [(1, share) for share in SHARES]
     runs = json.loads((tmp_path / "blogcatalog.json").read_text())["runs"]
     assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
 

@@ -20,7 +20,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(lanet_tables, "load_events", lambda *_, **__: histories(num_rows=800))
 
 
-def test_every_cell_is_a_model_that_its_objective_takes():
+def test_every_cell_has_a_finite_loss():
     events = histories()
     split = time_split(events)
     for cell in CELLS.values():
@@ -30,35 +30,35 @@ def test_every_cell_is_a_model_that_its_objective_takes():
         assert module.objective.loss(model, dataset.batch(split.train[-4:])).isfinite()
 
 
-def test_cells_are_made_once_and_compared(own_runs, capsys, monkeypatch):
+def test_cells_are_trained_once_and_compared(own_runs, capsys, monkeypatch):
     cells = "table_3.lstm,table_3.lanet_with_memory"
     options = {"cells": cells, "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 3}
     lanet_tables.main(**options)
-    place = own_runs / "lanet" / "complete_journey-max_epochs=1-limit_train_batches=2"
-    found = json.loads((place / "table_3.lstm-0.json").read_text())
-    assert found["epochs"] == 1
-    assert set(report.COLUMNS) <= set(found["metrics"])
-    assert (place / "table_3.lanet_with_memory-0.svg").exists()
+    folder = own_runs / "lanet" / "complete_journey-max_epochs=1-limit_train_batches=2"
+    cell = json.loads((folder / "table_3.lstm-0.json").read_text())
+    assert cell["epochs"] == 1
+    assert set(report.COLUMNS) <= set(cell["metrics"])
+    assert (folder / "table_3.lanet_with_memory-0.svg").exists()
     printed = capsys.readouterr().out
     assert "| table 3: LANET with memory | 1 |" in printed
     assert "Differences to TIFU-KNN" in printed
     assert "Differences to table 3: LANET with memory" in printed
     assert printed.index("| label frequency |") < printed.index("| table 3: LSTM |")
-    assert "gradient boosting, whole history (" in printed  # The library stands behind it.
-    monkeypatch.setattr(lanet_tables, "fit", None)  # Nothing is trained again.
+    assert "gradient boosting, whole history (" in printed  # The row names its library.
+    monkeypatch.setattr(lanet_tables, "fit", None)  # The second call trains nothing.
     lanet_tables.main(**options)
-    again = capsys.readouterr().out
-    assert again.splitlines() == [line for line in printed.splitlines() if ".json:" not in line]
+    reprinted = capsys.readouterr().out
+    assert reprinted.splitlines() == [line for line in printed.splitlines() if ".json:" not in line]
 
 
-def test_entities_are_drawn_with_all_of_their_rows():
+def test_resamples_contain_all_rows_of_an_entity():
     entity = np.array([0, 1, 1, 2, 2, 2, 0])
     for weight in resamples(entity, 20):
         assert all(len(set(weight[entity == i])) == 1 for i in range(3))
         assert sum(weight[[0, 1, 3]]) == 3
 
 
-def test_weights_of_rows_equal_rows_that_are_repeated():
+def test_weighted_rows_equal_repeated_rows():
     random = np.random.default_rng(0)
     y, scores = (random.random((40, 6)) < 0.3).astype(float), random.integers(5, size=(40, 6)) / 5
     y[3], y[:, 5] = 0.0, 0.0
@@ -72,15 +72,15 @@ def test_weights_of_rows_equal_rows_that_are_repeated():
         "R@10": recall_at_k,
         "NDCG@10": ndcg_at_k,
     }
-    found = weighted_metrics(y, scores, {"f1_micro": 0.4, "f1_macro": 0.6})
-    assert found.keys() == expected.keys()
-    for key, metric in found.items():
-        all_once, repeated = metric(np.stack([np.ones(40), weight], axis=1))
-        assert all_once == pytest.approx(expected[key](y, scores))
+    metrics = weighted_metrics(y, scores, {"f1_micro": 0.4, "f1_macro": 0.6})
+    assert metrics.keys() == expected.keys()
+    for key, metric in metrics.items():
+        unweighted, repeated = metric(np.stack([np.ones(40), weight], axis=1))
+        assert unweighted == pytest.approx(expected[key](y, scores))
         assert repeated == pytest.approx(expected[key](y[rows], scores[rows]))
 
 
-def test_rows_are_compared_with_one_that_is_there(own_runs):
+def test_comparisons_with_an_unknown_row_are_refused(own_runs):
     options = {"cells": "table_3.lstm", "seeds": "0", "max_epochs": 1, "batches": 1, "draws": 2}
     with pytest.raises(ValueError, match=r"'against' to be some of .* \(got \['unknown'\]\)"):
         lanet_tables.main(**options, against="unknown")
@@ -90,7 +90,7 @@ SETTINGS = CELLS["table_3.lstm"].described
 
 
 @pytest.mark.parametrize(
-    ("other", "kept"),
+    ("changes", "expected"),
     [
         ({}, True),
         ({"options": {}}, False),
@@ -100,39 +100,39 @@ SETTINGS = CELLS["table_3.lstm"].described
         ({"metrics": {"f1_micro": 0.5}}, False),
     ],
 )
-def test_cells_of_other_options_or_targets_are_not_kept(other, kept, tmp_path):
+def test_only_cells_of_the_same_options_and_targets_are_current(changes, expected, tmp_path):
     split, path = time_split(histories()), tmp_path / "table_3.lstm-0.json"
     assert not lanet_tables.is_current(path, split, {})
-    found = {
+    content = {
         "cell": "table_3.lstm",
         "split": split.hash,
         "options": {"max_epochs": 1},
         "settings": SETTINGS,
     }
-    path.write_text(json.dumps({**found, "metrics": dict.fromkeys(report.COLUMNS), **other}))
-    assert lanet_tables.is_current(path, split, {"max_epochs": 1}) is kept
+    path.write_text(json.dumps({**content, "metrics": dict.fromkeys(report.COLUMNS), **changes}))
+    assert lanet_tables.is_current(path, split, {"max_epochs": 1}) is expected
 
 
-def test_no_two_cells_are_the_same():
+def test_all_cells_have_different_descriptions():
     assert len({json.dumps(cell.described) for cell in CELLS.values()}) == len(CELLS)
 
 
-def test_cells_without_a_later_column_get_it_from_their_checkpoint(own_runs, monkeypatch):
+def test_missing_columns_are_computed_from_checkpoints(own_runs, monkeypatch):
     options = {"cells": "table_3.lstm", "seeds": "0", "max_epochs": 1, "batches": 2, "draws": 2}
     lanet_tables.main(**options)
     (path,) = own_runs.rglob("table_3.lstm-0.json")
-    made = json.loads(path.read_text())
+    cell = json.loads(path.read_text())
     path.write_text(
         json.dumps(
-            {**made, "metrics": {key: made["metrics"][key] for key in ("f1_micro", "f1_macro")}}
+            {**cell, "metrics": {key: cell["metrics"][key] for key in ("f1_micro", "f1_macro")}}
         )
     )
-    trained = []
-    monkeypatch.setattr(MultiLabelModule, "training_step", lambda *args: trained.append(args))
+    steps = []
+    monkeypatch.setattr(MultiLabelModule, "training_step", lambda *args: steps.append(args))
     lanet_tables.main(**options)
-    found = json.loads(path.read_text())
-    assert not trained
-    assert (found["metrics"], found["thresholds"]) == (made["metrics"], made["thresholds"])
+    new = json.loads(path.read_text())
+    assert not steps
+    assert (new["metrics"], new["thresholds"]) == (cell["metrics"], cell["thresholds"])
 
 
 def test_metrics_without_a_frequent_label_are_undefined():
@@ -147,7 +147,7 @@ def test_metrics_without_a_frequent_label_are_undefined():
     assert set(values) == set(report.COLUMNS)
 
 
-def test_seeds_are_no_ensemble(tmp_path):
+def test_differences_are_means_over_seeds_and_no_ensemble(tmp_path):
     events = histories(num_rows=800)
     split = time_split(events)
     dataset = EventPreprocessor().fit_transform(events, split)

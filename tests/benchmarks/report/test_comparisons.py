@@ -28,7 +28,7 @@ DECISIONS = ("per_label", "by_frequency", "by_label_set", "preferred")
 
 
 def write(folder, name, values, seeds=2, **changes):
-    """A file of results in which all metrics of a row are equal, and higher in the second seed."""
+    """Writes a result file. All metrics of a row are equal, and rise by 0.1 with every seed."""
     runs = []
     for row, value in values.items():
         fields = {key: dict.fromkeys(METRICS, value) for key in DECISIONS}
@@ -69,19 +69,19 @@ def test_best_and_published_settings_share_a_table_with_the_best_in_bold(results
     assert lines[9].startswith(f"- as published: {official}, seed 0; 9 samples, 2 labels")
 
 
-def test_what_most_rows_reach_is_not_in_bold(results):
+def test_values_shared_by_most_rows_are_not_bold(results):
     write(results, "bibtex-official", {SVM: 0.9, EDGELESS: 0.9, COMPLETE: 0.9})
     assert "**0.950**" not in "\n".join(short(Comparison.load("bibtex-official")))
 
 
-def test_what_a_seed_leaves_undefined_is_left_empty(results):
+def test_metrics_undefined_for_a_seed_are_empty(results):
     write(results, "bibtex-official", {SVM: 0.4})
     comparison = Comparison.load("bibtex-official")
     comparison.runs.loc[1, "metrics.roc_auc_macro"] = None
     assert short(comparison)[2].endswith("| **0.450** ± 0.071 |  | 3 |")
 
 
-def test_unusual_graphs_give_way_in_a_short_table(results):
+def test_short_tables_omit_unusual_graphs_first(results):
     unusual = [replace(COMPLETE, graph=f"g{i}") for i in range(MOST_ROWS)]
     write(results, "bibtex-official", dict.fromkeys([*unusual, SVM, EDGELESS, COMPLETE], 0.5))
     lines = short(Comparison.load("bibtex-official"))
@@ -91,14 +91,14 @@ def test_unusual_graphs_give_way_in_a_short_table(results):
     assert [line.split(" | ")[2] for line in lines[-4:]] == graphs
 
 
-def test_a_full_page_holds_all_that_was_measured(results):
+def test_a_full_page_contains_all_measurements(results):
     recovered = {"learned attention, prior": {"ROC-AUC": None, "average precision": 0.5}}
     rows = {SVM: 0.4, EDGELESS: 0.5, COMPLETE: 0.7}
     write(results, "bibtex-official", rows, **{"LaMP complete": {"recovery": recovered}})
     text = "\n".join(full(Comparison.load("bibtex-official")))
     assert "| *a threshold per label* |  |  | 0.400 ± 0.000 |" in text
     assert "| arXiv:1904.08049, Emb + LaMP_el |  |  |" in text
-    # Both seeds differ by the same, up to rounding.
+    # The difference is the same for both seeds up to rounding.
     test = "macro ROC-AUC | +0.2000 | 0.0000 | paired t-test | undefined"
     assert f"| LaMP complete | LaMP edgeless | {test}" in text
     ranked = "'prior' ranked by learned attention (LaMP complete)"
@@ -108,7 +108,7 @@ def test_a_full_page_holds_all_that_was_measured(results):
     assert "Other best settings" not in text
 
 
-def test_settings_that_a_recipe_has_changed_since_are_named(results):
+def test_settings_that_differ_from_the_current_recipe_are_named(results):
     write(results, "bibtex-official", {SVM: 0.5, COMPLETE: 0.5})
     (result,) = Comparison.load("bibtex-official").results
     assert list(changed_settings(result)) == []
@@ -121,7 +121,7 @@ def test_settings_that_a_recipe_has_changed_since_are_named(results):
     assert list(changed_settings(result)) == []
 
 
-def test_a_picture_says_which_numbers_it_shows(results, tmp_path):
+def test_a_picture_is_current_if_its_numbers_are_unchanged(results, tmp_path):
     write(results, "bibtex-official", {Row("label frequency"): 0.1, SVM: 0.4, COMPLETE: 0.7})
     numbers = comparisons.numbers(Comparison.load("bibtex-official"))
     assert list(numbers["rows"]) == ["linear SVM, tuned", "LaMP complete"]
@@ -137,12 +137,12 @@ def test_a_picture_says_which_numbers_it_shows(results, tmp_path):
 
 
 def test_planted_graphs_have_every_row_at_every_fraction(results):
-    found = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED}
+    values = {score: {"average precision": 0.9, "share of pairs joined": 0.13} for score in RANKED}
     for percent in (25, 75):
         runs = []
-        for place, row in enumerate(PLANTED):
-            metrics = {"subset_accuracy": 0.5 + 0.01 * place, "roc_auc_macro": percent / 100}
-            runs += [Run(row, seed, "hash", 1.0, metrics, [], recovery=found) for seed in (0, 1)]
+        for index, row in enumerate(PLANTED):
+            metrics = {"subset_accuracy": 0.5 + 0.01 * index, "roc_auc_macro": percent / 100}
+            runs += [Run(row, seed, "hash", 1.0, metrics, [], recovery=values) for seed in (0, 1)]
         path = results / f"prior_vs_learned-planted-{percent}-official.json"
         path.write_text(json.dumps({"dataset": {}, "runs": [run.to_dict() for run in runs]}))
     numbers = comparisons.planted_numbers()
@@ -150,9 +150,9 @@ def test_planted_graphs_have_every_row_at_every_fraction(results):
     assert left.get_legend_handles_labels()[1] == [row.title for row in PLANTED]
     assert [list(line.get_xdata()) for line in right.lines] == [[0.25, 0.75]] * 3
     head, _, *lines = comparisons.planted_table(numbers)
-    heads = (f"{m}, {p}%" for m in ("subset accuracy", "macro ROC-AUC") for p in (25, 75))
-    assert head == f"| model | {' | '.join(heads)} |"
+    columns = (f"{m}, {p}%" for m in ("subset accuracy", "macro ROC-AUC") for p in (25, 75))
+    assert head == f"| model | {' | '.join(columns)} |"
     assert len(lines) == len(PLANTED)
     best = "0.250** ± 0.000 | **0.750** ± 0.000 |"
     assert lines[-1] == f"| label frequency | **0.590** ± 0.000 | **0.590** ± 0.000 | **{best}"
-    assert "**" not in lines[0]  # It knows how samples were made.
+    assert "**" not in lines[0]  # The best possible row is never bold.

@@ -20,7 +20,7 @@ from benchmarks.report.given_labels import COLORS, draw, numbers, section
 
 
 def result_of(seeds):
-    """Scores that rise by a tenth of the fraction of given labels, and by the seed."""
+    """Returns scores that rise with the fraction of given labels and with the seed."""
     points = [
         {
             "model": row,
@@ -47,23 +47,23 @@ def result_of(seeds):
     }
 
 
-def test_the_table_shows_scores_by_the_fraction_given():
+def test_the_table_shows_scores_by_the_fraction_of_given_labels():
     lines = section(result_of([0, 1, 2]))
     cells = "0.510 ± 0.010 | 0.520 ± 0.010 | 0.540 ± 0.010 | 0.560 ± 0.010 |"
     assert f"| {WITH_MASKS} | {cells}" in "\n".join(lines)
     assert f"| {FREQUENCY} | 0.510 ± 0.010 | 0.510 ± 0.010 |" in "\n".join(lines)
-    half = [line for line in lines if "of the other half" in line]
-    assert len(half) == len({*TAKE_GIVEN} & ROWS.keys())
-    assert "macro ROC-AUC from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half[0]
-    assert "macro average precision from 0.300 ± 0.000 to 0.400 ± 0.000 (+0.100, " in half[0]
+    half_lines = [line for line in lines if "of the other half" in line]
+    assert len(half_lines) == len({*TAKE_GIVEN} & ROWS.keys())
+    assert "macro ROC-AUC from 0.510 ± 0.010 to 0.560 ± 0.010 (+0.050, " in half_lines[0]
+    assert "macro average precision from 0.300 ± 0.000 to 0.400 ± 0.000 (+0.100, " in half_lines[0]
     assert "LaMP with node messages trained for 20 epochs" in lines[-1]
     assert "3 labels counted, data sha256 0123456789ab" in lines[-1]
-    one = "\n".join(section(result_of([0])))
-    assert "from 0.500 to 0.550 (+0.050)" in one
+    single_seed = "\n".join(section(result_of([0])))
+    assert "from 0.500 to 0.550 (+0.050)" in single_seed
 
 
 def changed(by):
-    """Scores that some rows exceed the others by, a little more with every seed."""
+    """Returns scores in which rows exceed 0.7 by their gain, a little more with every seed."""
     result = result_of([0, 1, 2])
     for point in result["runs"]:
         gain = by.get((point["model"], point["given"]), 0.0)
@@ -72,23 +72,23 @@ def changed(by):
 
 
 def test_the_conclusion_follows_from_the_results():
-    by = {(DEFAULT, True): 0.2, (LOGISTIC, True): 0.1, (WITH_MASKS, True): 0.3}
-    gains = "\n".join(section(changed(by)))
-    assert "of the default changes by +0.200, p < 0.01. It is then, beside its rivals:" in gains
-    assert f"{LOGISTIC}: above (+0.100, p < 0.01)" in gains
-    assert f"{WITH_MASKS}: below (-0.100, p < 0.01)" in gains
-    assert f"{PLAIN}: above (+0.200, p < 0.01)" in gains
-    alike = "\n".join(section(changed({})))
-    assert f"{LOGISTIC}: level with (+0.000, p = 1.00, which may be chance)" in alike
+    row_gains = {(DEFAULT, True): 0.2, (LOGISTIC, True): 0.1, (WITH_MASKS, True): 0.3}
+    text = "\n".join(section(changed(row_gains)))
+    assert "of the default changes by +0.200, p < 0.01. It is then, beside its rivals:" in text
+    assert f"{LOGISTIC}: above (+0.100, p < 0.01)" in text
+    assert f"{WITH_MASKS}: below (-0.100, p < 0.01)" in text
+    assert f"{PLAIN}: above (+0.200, p < 0.01)" in text
+    equal_text = "\n".join(section(changed({})))
+    assert f"{LOGISTIC}: level with (+0.000, p = 1.00, which may be chance)" in equal_text
 
 
-def test_models_that_were_trained_for_fewer_epochs_are_named():
-    short, whole = result_of([0]), result_of([0])
+def test_models_trained_for_fewer_epochs_are_named():
+    short, full = result_of([0]), result_of([0])
     short["recipes"]["lamp-given"]["fit"]["max_epochs"] = 4
     assert "than its recipe says: bibtex 4 of 14." in given_labels.page(
-        {"bibtex": short, "sider": whole}
+        {"bibtex": short, "sider": full}
     )
-    assert "fewer epochs" not in given_labels.page({"sider": whole})
+    assert "fewer epochs" not in given_labels.page({"sider": full})
 
 
 def test_the_picture_has_a_line_for_every_row():
@@ -101,12 +101,12 @@ def test_the_picture_has_a_line_for_every_row():
     assert COLORS.keys() >= ROWS.keys()
 
 
-def test_runs_that_were_made_again_have_a_page_of_their_own():
-    some = result_of([0])
-    short, again = given_labels.divided({"nci": some, "nci-without-lamp": some, "sider": some})
+def test_repeated_runs_have_a_separate_page():
+    run = result_of([0])
+    short, repeated = given_labels.divided({"nci": run, "nci-without-lamp": run, "sider": run})
     assert [*short] == ["nci-without-lamp", "sider"]
-    assert [*again] == ["nci"]
-    assert "](../given-labels-nci.svg)" in given_labels.page(again, "../")
+    assert [*repeated] == ["nci"]
+    assert "](../given-labels-nci.svg)" in given_labels.page(repeated, "../")
 
 
 def test_the_page_is_rendered_with_the_others(results, monkeypatch):

@@ -12,10 +12,10 @@ ENVIRONMENT = {
 
 
 def row(title, *values, **more):
-    """Runs of all columns but the last, as those of early cells."""
+    """Returns runs without the last column, which early cells lack."""
     run = {"model": title, "split": "abc", "environment": ENVIRONMENT, **more}
     metrics = [dict.fromkeys(lanet.COLUMNS[:-1], value) for value in values]
-    return [{**run, "seed": seed, "metrics": found} for seed, found in enumerate(metrics)]
+    return [{**run, "seed": seed, "metrics": scores} for seed, scores in enumerate(metrics)]
 
 
 def result(*rows, differences=None, data="demand"):
@@ -25,12 +25,12 @@ def result(*rows, differences=None, data="demand"):
         "environment": ENVIRONMENT,
         "settings": settings,
         "counts": counts,
-        "runs": [run for each in rows for run in each],
+        "runs": [run for runs_of_row in rows for run in runs_of_row],
         "differences": differences or {},
     }
 
 
-def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures():
+def test_tables_of_the_paper_begin_with_lanet_and_show_published_figures():
     rows = [
         row(PUBLISHED, 0.8, 0.9),
         row("table 3: LANET, no ID", 0.7),
@@ -43,11 +43,11 @@ def test_tables_of_the_paper_begin_with_lanet_and_hold_its_figures():
     text = "\n".join(lines)
     assert "| Label-attention | 2 | **0.8500** ± 0.0707 (paper 0.881) | " in text
     assert "| Time-attention | 1 | 0.8400 (paper 0.837) | " in text
-    assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text  # made once, as LANET without ID
+    assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text  # LANET without ID is this row too.
     assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey")))
 
 
-def test_columns_that_early_cells_lack_are_empty():
+def test_missing_columns_are_empty():
     (*_, line) = lanet.everything(result(row(TIFU, 0.5, fitted_by="Trees")))
     assert line.startswith("| TIFU-KNN (Trees) | 1 | **0.5000** |")
     assert line.endswith("| **0.5000** | - |")
@@ -66,12 +66,12 @@ def test_figure_3_has_a_line_for_each_panel_with_points():
     assert right.lines[0].get_ydata()[3] == 0.6
 
 
-def test_attention_has_the_names_of_labels():
+def test_attention_axes_show_label_names():
     axes = lanet.draw_attention(lanet.np.eye(2), ["tea", "jam"]).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["tea", "jam"]
 
 
-def test_page_says_what_beats_what():
+def test_page_compares_lanet_with_other_rows():
     rows = [row(FREQUENCY, 0.5), row(TIFU, 0.6), row(ALONE, 0.68), row(MEMORY, 0.7)]
     lower, equal = [-0.1, -0.2, -0.05], [-0.02, -0.04, 0.01]
     differences = {
@@ -90,14 +90,14 @@ def test_page_says_what_beats_what():
         "All 3 other rows are significantly better than label frequency in micro ROC-AUC." in page
     )
     unclear = "not significantly different from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
-    other = "beside all other rows (3), in micro ROC-AUC"
-    assert f"{other}: significantly better than 2; {unclear}." in page
+    comparison = "beside all other rows (3), in micro ROC-AUC"
+    assert f"{comparison}: significantly better than 2; {unclear}." in page
     assert "memory alone 0.6800, 90% of LANET's gain." in page
     assert "split abc" in page
     assert "abacus" in page
 
 
-def test_page_says_which_rows_beat_frequency():
+def test_page_lists_rows_better_than_label_frequency():
     differences = {
         FREQUENCY: {
             TIFU: {"roc_auc_micro": [0.01, -0.01, 0.03], "NDCG@10": [0.01, 0.005, 0.02]},
@@ -115,5 +115,5 @@ def test_page_says_which_rows_beat_frequency():
     assert f"- {some}; no other row is." in page
 
 
-def test_page_is_there_before_any_result():
+def test_page_without_results_is_the_introduction():
     assert lanet.page({}) == lanet.INTRO + "\n"

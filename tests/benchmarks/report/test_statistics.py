@@ -19,12 +19,12 @@ FOREST = Row("random forest")
 
 
 def runs(values, *, drawn=True):
-    made = []
-    for row, of_seed in values.items():
-        for seed, value in enumerate(of_seed):
+    rows = []
+    for row, row_values in values.items():
+        for seed, value in enumerate(row_values):
             metrics, test = dict.fromkeys(("roc_auc_macro", "f1_macro"), value), seed * drawn
-            made.append(Run(row, seed, "hash", 1.0, metrics, [], test=f"rows {test}").to_dict())
-    return frame(made)
+            rows.append(Run(row, seed, "hash", 1.0, metrics, [], test=f"rows {test}").to_dict())
+    return frame(rows)
 
 
 @pytest.mark.parametrize(
@@ -38,19 +38,19 @@ def runs(values, *, drawn=True):
     ],
 )
 def test_spread_over_seeds(values, mean, sd):
-    found = spread(values)
-    assert (found["mean"], found["sd"]) == (mean and pytest.approx(mean), sd and pytest.approx(sd))
+    stats = spread(values)
+    assert (stats["mean"], stats["sd"]) == (mean and pytest.approx(mean), sd and pytest.approx(sd))
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_only_recovery_of_all_seeds_is_summarised(order):
-    prior, other = "learned attention, prior", "learned attention, wordnet"
-    seeds = [{other: {"ROC-AUC": 0.5}, prior: {"ROC-AUC": 0.6}}, {prior: {"ROC-AUC": 0.7}}]
-    found = recovered(pd.DataFrame({"recovery": seeds[::order]}))
-    assert found == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
+    prior, wordnet = "learned attention, prior", "learned attention, wordnet"
+    seeds = [{wordnet: {"ROC-AUC": 0.5}, prior: {"ROC-AUC": 0.6}}, {prior: {"ROC-AUC": 0.7}}]
+    summary = recovered(pd.DataFrame({"recovery": seeds[::order]}))
+    assert summary == {"learned attention, prior": {"ROC-AUC": pytest.approx(0.65)}}
 
 
-def test_paired_test():
+def test_rows_are_compared_by_a_corrected_paired_test():
     rows = runs({EDGELESS: [0.60, 0.70, 0.65], COMPLETE: [0.62, 0.73, 0.67], FOREST: [0.5] * 3})
     tests = {test.metric: test for test in compare_rows(rows, COMPLETE, EDGELESS)}
     assert set(tests) == {"roc_auc_macro", "f1_macro"}
@@ -63,15 +63,15 @@ def test_paired_test():
 
 def test_rows_are_tested_against_baselines_and_against_other_graphs():
     published = Row("LaMP", False, "edgeless", "published")
-    ours, baselines = (COMPLETE, EDGELESS, WITH_MESSAGES, published), (FOREST, Row(SILENT))
-    values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((*baselines, *ours))}
+    models, baselines = (COMPLETE, EDGELESS, WITH_MESSAGES, published), (FOREST, Row(SILENT))
+    values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((*baselines, *models))}
     tests = [each for each in paired_tests(runs(values)) if each.metric == "roc_auc_macro"]
-    # The last is a pair of the same messages and settings.
-    expected = [*((row, beaten) for beaten in baselines for row in ours), (COMPLETE, EDGELESS)]
+    # Both rows of the last pair have the same messages and settings.
+    expected = [*((row, other) for other in baselines for row in models), (COMPLETE, EDGELESS)]
     assert [(test.row, test.against) for test in tests] == expected
 
 
-def test_changes_are_tested_against_the_whole():
+def test_changes_are_tested_against_the_unchanged_row():
     step = Row("LaMP", False, "complete", "best", "one step")
     edgeless = Row("LaMP", False, "edgeless", "best", "no messages")
     values = {COMPLETE: [0.6, 0.7], step: [0.5, 0.6], edgeless: [0.5, 0.65]}
@@ -88,9 +88,9 @@ def test_p_value_is_corrected_for_overlapping_splits():
 
 
 def test_the_same_difference_for_all_seeds_has_no_p_value():
-    same = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
-    assert 0 < same.std() < 1e-12  # from rounding alone
-    assert corrected_difference(same).p is None
+    differences = np.array([0.3, 0.2, 0.1]) + 0.1 - np.array([0.3, 0.2, 0.1])
+    assert 0 < differences.std() < 1e-12  # The differences vary only by rounding.
+    assert corrected_difference(differences).p is None
     assert "undefined" in p_in_words(None)
 
 
@@ -128,10 +128,10 @@ def demsar():
     return Ranks.of({name: column.tolist() for name, column in zip(NAMES, columns, strict=True)})
 
 
-def test_the_example_of_demsar_2006(demsar):
+def test_ranks_match_the_example_of_demsar_2006(demsar):
     assert demsar.num_datasets == 14
     assert [round(rank, 3) for rank in demsar.mean.values()] == [3.143, 2.0, 2.893, 1.964]
-    # Section 3.2.2: 9.28 without the correction for ties, which divides by one minus their part.
+    # Section 3.2.2 gives 9.28 without the correction for ties, which divides by 1 - ties.
     ranks = np.array(list(demsar.mean.values()))
     uncorrected = 12 * 14 / (4 * 5) * ((ranks**2).sum() - 4 * 25 / 4)
     assert uncorrected == pytest.approx(9.28, abs=0.005)
@@ -141,24 +141,24 @@ def test_the_example_of_demsar_2006(demsar):
     chi_square = uncorrected / (1 - ties)
     assert demsar.statistic == pytest.approx(13 * chi_square / (14 * 3 - chi_square))
     assert 0.01 < demsar.p < 0.05
-    # Again without the correction for ties, F(3, 39) = 3.69, with a critical value of 2.85 at 5%.
+    # F(3, 39) is 3.69 without the correction for ties. The critical value at 5% is 2.85.
     statistic, p = iman_davenport(9.28, 4, 14)
     assert statistic == pytest.approx(3.69, abs=0.005)
     assert p < 0.05
     critical = 14 * 3 * 2.85 / (13 + 2.85)  # The chi-square of F = 2.85.
     assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
-    # Section 3.2.2 again: the critical values 2.569 and 2.291.
+    # Section 3.2.2 uses the critical values 2.569 and 2.291.
     assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)
     assert demsar.critical_difference(0.10) == pytest.approx(1.12, abs=0.005)
 
 
-def test_no_chance_is_left_where_all_data_sets_rank_alike():
-    found = Ranks.of({"x": [0.3, 0.6, 0.9], "y": [0.2, 0.5, 0.8], "z": [0.1, 0.4, 0.7]})
-    assert found.statistic == np.inf
-    assert found.p == 0
+def test_equal_ranks_on_all_data_sets_have_a_p_value_of_zero():
+    ranks = Ranks.of({"x": [0.3, 0.6, 0.9], "y": [0.2, 0.5, 0.8], "z": [0.1, 0.4, 0.7]})
+    assert ranks.statistic == np.inf
+    assert ranks.p == 0
 
 
-def test_bars_join_what_does_not_differ(demsar):
+def test_cliques_join_models_without_significant_differences(demsar):
     assert demsar.cliques(0.05) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"]]
-    # At 10% the two worst differ from the best: 3.143 from both, 2.893 from none.
+    # At 10% the worst rank, 3.143, differs from both best ranks, and 2.893 from neither.
     assert demsar.cliques(0.10) == [["C4.5+m+cf", "C4.5+m", "C4.5+cf"], ["C4.5+cf", "C4.5"]]
