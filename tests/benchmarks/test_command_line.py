@@ -8,7 +8,7 @@ from benchmarks.command_line import run
 
 
 @pytest.mark.parametrize(("status", "expected"), [(None, 0), (1, 1)])
-def test_the_exit_status_is_that_of_the_main_function(
+def test_the_exit_status_comes_from_the_main_function(
     status: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def main(quick: bool = False) -> int | None:
@@ -19,11 +19,11 @@ def test_the_exit_status_is_that_of_the_main_function(
     assert run(main) == expected
 
 
-def test_an_interrupted_run_is_a_message(
+def test_an_interrupted_run_prints_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def main() -> None:
-        raise KeyboardInterrupt  # Ctrl-C does the same.
+        raise KeyboardInterrupt  # Ctrl-C raises KeyboardInterrupt.
 
     monkeypatch.setattr(sys, "argv", ["benchmark"])
     assert run(main) == 130

@@ -14,7 +14,7 @@ def own_runs(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_part_gets_its_time_and_its_result_is_kept(own_runs, monkeypatch):
+def test_every_part_has_a_time_limit_and_a_stored_result(own_runs, monkeypatch):
     commands = []
 
     def record(command, seconds):
@@ -38,7 +38,7 @@ def test_a_part_runs_as_a_user_would_run_it(own_runs):
     assert json.loads((own_runs / "gpu-cpu.json").read_text())["parts"][0]["state"] == "done"
 
 
-def test_a_part_that_takes_too_long_is_cut_short(own_runs):
+def test_a_part_beyond_its_time_limit_is_stopped(own_runs):
     assert gpu.main("attention-bf16", minutes=0.01, device="cpu", quick=True) == 1
     (part, *_) = json.loads((own_runs / "gpu-cpu.json").read_text())["parts"]
     assert part["state"] == "cut short after 1 s"

@@ -13,7 +13,7 @@ from tg_mlc.data import from_arrays
 
 @pytest.fixture
 def loaded_names(tmp_path, monkeypatch):
-    """Replaces every data set by random vectors; returns the list of names that were loaded."""
+    """Replaces every data set by random vectors. Returns the list of loaded names."""
     names = []
 
     def load(name, root):
@@ -27,7 +27,7 @@ def loaded_names(tmp_path, monkeypatch):
     return names
 
 
-def test_continues_where_it_stopped(loaded_names, tmp_path):
+def test_a_second_call_runs_only_missing_data_sets(loaded_names, tmp_path):
     main("emotions", seeds=1, seconds=0)
     main("emotions,scene", seeds=1, seconds=0)
     assert loaded_names == ["emotions", "scene"]
@@ -37,7 +37,7 @@ def test_continues_where_it_stopped(loaded_names, tmp_path):
     assert len(points) == 14
 
 
-def test_another_time_limit_measures_all_again(loaded_names, tmp_path):
+def test_another_time_limit_repeats_all_runs(loaded_names, tmp_path):
     for seconds in (0, 0.5):
         main("emotions", seeds=1, seconds=seconds)
         assert json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds

@@ -46,15 +46,15 @@ def test_linear_rows_minimise_the_loss_of_their_name(
     split = Split(torch.arange(3), torch.tensor([3]), torch.tensor([4]), "official")
     losses = {f"linear SVM{suffix}": "hinge", f"logistic regression{suffix}": "logistic"}
     losses = {f"{row}, tuned": losses[row] for row in list(losses)[-num_classifiers:]}
-    made = baselines._rows(Task(name, dataset), split, 0, {})
-    rows = dict(islice(made, 1 + num_classifiers))
+    pairs = baselines._rows(Task(name, dataset), split, 0, {})
+    rows = dict(islice(pairs, 1 + num_classifiers))
     assert list(rows) == ["label frequency", *losses]
     for row in losses:
         with pytest.raises(RuntimeError, match=rf"{losses[row]} loss on \(5, "):
             rows[row]()
 
 
-def test_the_network_on_atoms_runs(root):
+def test_the_network_on_atoms_returns_logits(root):
     molecules = RECIPES["nci"].load_dataset(root)
     batch = next(iter(DataLoader(molecules[:4], batch_size=4)))
     assert PooledGNN(molecules.num_labels)(batch).shape == (4, 52)

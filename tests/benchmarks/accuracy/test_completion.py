@@ -13,10 +13,10 @@ def rng():
 
 @pytest.fixture(scope="module")
 def y(rng):
-    """Two groups of samples with two groups of labels, and noise."""
+    """Returns noisy labels of two groups of samples with two groups of labels."""
     group = np.arange(40) % 2
-    likely = np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)
-    return (rng.random((40, 12)) < likely).astype(float)
+    probability = np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)
+    return (rng.random((40, 12)) < probability).astype(float)
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +25,13 @@ def kernel(rng):
     return x @ x.T
 
 
-def test_tanimoto_counts_what_is_shared():
+def test_tanimoto_of_shared_and_empty_counts():
     kernel = completion.tanimoto(np.array([[2.0, 1, 0], [1, 1, 1], [0, 0, 0]]))
     assert kernel.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("has_labels", [False, True])
-def test_ridge_predicts_each_sample_as_a_fit_without_it(y, kernel, has_labels):
+def test_ridge_predicts_a_sample_like_a_fit_without_this_sample(y, kernel, has_labels):
     labels = np.eye(12) + completion.cosine(y.T) if has_labels else None
     held_out, dual = completion.ridge(kernel, y, 2.0, labels)
     for row in (0, 7):
@@ -42,15 +42,15 @@ def test_ridge_predicts_each_sample_as_a_fit_without_it(y, kernel, has_labels):
 
 def test_crossed_predicts_pairs_without_their_values(y, kernel):
     labels = completion.cosine(y.T)
-    before = completion.crossed(kernel, labels, y, 1.0)
+    original_scores = completion.crossed(kernel, labels, y, 1.0)
     changed = y.copy()
     changed[3, 5] = 1 - changed[3, 5]
-    after = completion.crossed(kernel, labels, changed, 1.0)
-    assert after[3, 5] == pytest.approx(before[3, 5])
-    assert not np.allclose(after[3, 7], before[3, 7])
+    changed_scores = completion.crossed(kernel, labels, changed, 1.0)
+    assert changed_scores[3, 5] == pytest.approx(original_scores[3, 5])
+    assert not np.allclose(changed_scores[3, 7], original_scores[3, 7])
 
 
-def test_an_autoencoder_is_the_regression_on_all_other_labels(y):
+def test_an_autoencoder_equals_the_regression_on_all_other_labels(y):
     weight = completion.autoencoder(y.T @ y, 3.0)
     assert np.diag(weight).tolist() == [0] * 12
     others = y[:, 1:]
@@ -65,7 +65,7 @@ def test_samples_with_many_labels_count_less():
 
 
 @pytest.mark.parametrize("method", ["autoencoder", "crossed", "factors"])
-def test_hidden_pairs_are_found(y, method):
+def test_hidden_pairs_have_high_scores(y, method):
     known = np.where(np.random.default_rng(1).random(y.shape) < 0.1, 0, y)
     samples, labels = completion.cosine(known), completion.cosine(known.T)
     scores = {
@@ -73,16 +73,16 @@ def test_hidden_pairs_are_found(y, method):
         "crossed": lambda: completion.crossed(samples, labels, known, 1.0),
         "factors": lambda: completion.factors(known, rank=2, penalty=1.0, weight=5.0),
     }[method]()
-    # By chance it is 0.5 to 0.6.
+    # Random scores have 0.5 to 0.6.
     assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
 
 
-def test_neighbours_without_any_alike_give_the_frequencies():
+def test_samples_without_similar_neighbours_get_label_frequencies():
     y, frequency = np.array([[1.0, 0], [1, 1]]), np.array([0.9, 0.5])
-    alike = np.array([[0.0, 0], [0.5, 0]])
-    found = completion.neighbours(alike, y, frequency, power=2.0, prior=0.75)
-    np.testing.assert_allclose(found, [[0.9, 0.5], [(0.25 + 0.75 * 0.9), 0.75 * 0.5]])
+    similarity = np.array([[0.0, 0], [0.5, 0]])
+    scores = completion.neighbours(similarity, y, frequency, power=2.0, prior=0.75)
+    np.testing.assert_allclose(scores, [[0.9, 0.5], [(0.25 + 0.75 * 0.9), 0.75 * 0.5]])
 
 
-def test_log_odds_are_cut_off():
+def test_log_odds_are_clipped():
     assert completion.logit(np.array([0.0, 0.5, 2.0]), 0.25).tolist() == [-np.log(3), 0, np.log(3)]

@@ -16,7 +16,7 @@ def numbers_in(value):
     return {f"{abs(value):.2f}"} if isinstance(value, float) else set()
 
 
-def test_every_number_of_the_reading_is_in_the_results():
+def test_every_number_of_the_section_is_in_the_results():
     section = PAGE.read_text().split("## How to read why a drug gets a label")[1].split("\n## ")[0]
     result = {key: value for key, value in read(NAME).items() if key != "environment"}
     written = set(re.findall(r"\d+\.\d+", section))
@@ -26,7 +26,7 @@ def test_every_number_of_the_reading_is_in_the_results():
     assert LABEL in section
 
 
-def test_what_the_reading_says_in_words():
+def test_statements_of_the_section_follow_from_the_results():
     result = read(NAME)
     assert result["probability"] > result["threshold"]
     assert min(result["parts"].values()) >= 0

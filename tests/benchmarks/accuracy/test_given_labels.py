@@ -22,7 +22,7 @@ NAMES = ["a", "b", "twin of a", "twin of b"]
 
 @pytest.fixture
 def twins():
-    """Bags of words that are independent of the labels; the last two labels repeat the others."""
+    """Returns words independent of the labels. The last two labels repeat the first two."""
     rng = np.random.default_rng(0)
     words = (rng.random((120, 12)) < 0.4).astype(np.float32)
     y = (rng.random((120, 2)) < 0.5).astype(np.float32)
@@ -35,7 +35,7 @@ def trial(dataset, seed=0):
     return Trial(task, split, seed, {"max_epochs": 1}, dataset, 0.0)
 
 
-def test_all_rows_are_given_the_same_labels_and_more_of_them(twins):
+def test_larger_fractions_include_the_given_labels_of_smaller_fractions(twins):
     test = torch.arange(60)
     fractions = [trial(twins).given(test, fraction) for fraction in SHARES]
     assert fractions[0].isnan().all()
@@ -47,10 +47,10 @@ def test_all_rows_are_given_the_same_labels_and_more_of_them(twins):
     assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), ~known)
 
 
-def test_the_regression_takes_what_is_known_of_other_labels(twins):
-    each = trial(twins)
-    predict, settings = ROWS[LOGISTIC](each)
-    y = twins.y[each.split.test]
+def test_the_regression_uses_given_values_of_other_labels(twins):
+    task = trial(twins)
+    predict, settings = ROWS[LOGISTIC](task)
+    y = twins.y[task.split.test]
     scores = predict(torch.where(torch.arange(4) == 0, y, torch.nan))
     assert ((scores[:, 2] > 0.5) == (y[:, 2] > 0).numpy()).all()
     assert settings["encoding"] in given_labels.ENCODINGS
@@ -58,33 +58,33 @@ def test_the_regression_takes_what_is_known_of_other_labels(twins):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_no_label_of_a_test_sample_reaches_what_is_learned_or_tuned(row, twins):
+def test_training_and_tuning_see_no_test_label(row, twins):
     learned, from_other_tests = learned_twice(row, twins)
     assert learned == from_other_tests
 
 
 @pytest.mark.parametrize("encoding", given_labels.ENCODINGS)
-def test_no_test_label_reaches_any_encoding_of_known_labels(encoding, twins, monkeypatch):
+def test_encodings_of_known_labels_see_no_test_label(encoding, twins, monkeypatch):
     monkeypatch.setattr(given_labels, "ENCODINGS", {encoding: given_labels.ENCODINGS[encoding]})
     learned, from_other_tests = learned_twice(LOGISTIC, twins)
     assert learned == from_other_tests
 
 
 def learned_twice(row, dataset):
-    """The scores and settings of a row, and those with all labels of test samples changed."""
+    """Returns scores and settings of a row with original and with inverted test labels."""
     y, test = dataset.y.clone(), trial(dataset).split.test
     y[test] = 1.0 - y[test]
-    others = ArrayDataset(Records(sp.csr_array(inputs_of(dataset)), y.numpy(), NAMES).to_samples())
-    found = []
-    for raw in (dataset, others):
-        each = trial(raw)
-        prepared = each.task.recipe.prepare(raw, each.split)
+    changed = ArrayDataset(Records(sp.csr_array(inputs_of(dataset)), y.numpy(), NAMES).to_samples())
+    results = []
+    for samples in (dataset, changed):
+        task = trial(samples)
+        prepared = task.task.recipe.prepare(samples, task.split)
         predict, settings = ROWS[row](trial(prepared))
-        found.append((np.asarray(predict(None)).tolist(), settings))
-    return found
+        results.append((np.asarray(predict(None)).tolist(), settings))
+    return results
 
 
-def test_it_writes_scores_of_labels_that_are_not_given(twins, tmp_path, own_runs, monkeypatch):
+def test_main_writes_scores_of_labels_that_are_not_given(twins, tmp_path, own_runs, monkeypatch):
     monkeypatch.setattr(type(RECIPES["bookmarks"]), "load_dataset", lambda self, root: twins)
     given_labels.main(dataset="bookmarks", seeds=1, root=tmp_path, max_epochs=1, seconds=0.0)
     result = json.loads((own_runs / "given_labels-bookmarks.json").read_text())

@@ -14,7 +14,7 @@ from tg_mlc.baselines import ForestBaseline, NetworkBaseline
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """Files of a small tree; forests and networks are small, too."""
+    """Writes files of a small tree, and reduces forests and networks."""
     rng, kind = np.random.default_rng(0), "hierarchical x,x/y,x/z,u"
     header = (
         f"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute c {kind}\n@data\n"
@@ -35,19 +35,19 @@ def root(tmp_path, monkeypatch):
 def test_rows_of_a_small_tree(root, own_runs):
     main(root, seeds=1, parts="frequency,alone,networks")
     path = own_runs / "hierarchies.json"
-    found = json.loads(path.read_text())
-    assert found["dataset"]["Diatoms"]["num_labels"] == 4
-    values = {run["model"]: run["average_precision"] for run in found["runs"]}
+    content = json.loads(path.read_text())
+    assert content["dataset"]["Diatoms"]["num_labels"] == 4
+    values = {run["model"]: run["average_precision"] for run in content["runs"]}
     assert min(values[row] for row in ("random forest", "kernel ridge", PLAIN, COHERENT)) > 0.8
     assert values["label frequency"] < 0.85
-    main(root, seeds=1, parts="frequency,alone")  # It keeps existing runs.
-    assert json.loads(path.read_text())["runs"] == found["runs"]
+    main(root, seeds=1, parts="frequency,alone")  # Existing runs are kept.
+    assert json.loads(path.read_text())["runs"] == content["runs"]
 
 
-def test_stories_are_divided_by_a_seed(tmp_path, real_file):
+def test_the_seed_determines_the_division_of_stories(tmp_path, real_file):
     real_file("rcv1v2/raw/rcv1_dev.json.xz")
     (train, test), (other, _) = (benchmark.load(tmp_path, TOPICS, seed) for seed in range(2))
     assert [len(train), len(test), len(other)] == [1853, 463, 1853]
     assert (train.y != other.y).any()
-    child, above = train.label_graph.parent_index.flip(0)
-    assert (train.y[:, child] <= train.y[:, above]).all()
+    child, parent = train.label_graph.parent_index.flip(0)
+    assert (train.y[:, child] <= train.y[:, parent]).all()

@@ -27,27 +27,27 @@ def test_all_models_of_words_take_the_same_batches(bags):
     batch = Batch.from_data_list(list(bags[:5]))
     assert all(model(batch).shape == (5, 4) for model in models.values())
     assert models[TIED].readout.weight is models[TIED].labels.embedding.weight
-    # Padding changes nothing.
+    # Padding does not change logits.
     alone = Batch.from_data_list([bags[0]])
     released = models[RELEASED].eval()
     torch.testing.assert_close(released(batch)[:1], released(alone))
 
 
-def test_it_learns_and_draws_what_the_readme_writes(root, own_runs, monkeypatch):
+def test_losses_decrease_and_curves_are_drawn(root, own_runs, monkeypatch):
     recipe = RECIPES["nci"]
-    whole = recipe.load_dataset(root)
-    few = whole[random_split(len(whole), seed=0).test]
-    monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: few)
+    dataset = recipe.load_dataset(root)
+    subset = dataset[random_split(len(dataset), seed=0).test]
+    monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: subset)
     learning_curve.main(dataset="nci", epochs=3, seeds=1, root=root)
     result = json.loads((own_runs / "learning_curve-nci.json").read_text())
-    found = {(point["model"], point["epoch"]): point for point in result["runs"]}
-    assert {model for model, _ in found} == {DEFAULT, TIED, POOLED}
+    points = {(point["model"], point["epoch"]): point for point in result["runs"]}
+    assert {model for model, _ in points} == {DEFAULT, TIED, POOLED}
     for model in (DEFAULT, POOLED):
-        assert found[model, 3]["loss"] < found[model, 1]["loss"]
-        assert found[model, 3]["seconds"] > found[model, 1]["seconds"] > 0
+        assert points[model, 3]["loss"] < points[model, 1]["loss"]
+        assert points[model, 3]["seconds"] > points[model, 1]["seconds"] > 0
     assert draw(result).axes[0].get_legend_handles_labels()[1] == [DEFAULT, TIED, POOLED]
     lines = section(result)
     assert "| epoch 1 | epoch 2 |" in lines[0]
     assert sum(line.startswith(f"| {DEFAULT} | ") for line in lines) == 2
-    assert f"| {found[DEFAULT, 2]['validation']['average_precision_macro']:.3f} |" in lines[2]
+    assert f"| {points[DEFAULT, 2]['validation']['average_precision_macro']:.3f} |" in lines[2]
     assert "batches of 32" in lines[-2]

@@ -13,7 +13,7 @@ def test_figures_of_the_papers():
     metrics = ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy")
     assert figures("bibtex")["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445
     assert [figures("bibtex")[best][metric] for metric in metrics] == [0.447, 0.473, 0.376, 0.197]
-    assert figures("delicious")[best]["subset_accuracy"] < 0.02  # The misprint has others.
+    assert figures("delicious")[best]["subset_accuracy"] < 0.02  # One paper has a misprint.
     assert figures("rcv1")[f"{best} (34 times the training samples)"]["subset_accuracy"] > 0.5
     assert figures("emotions") == {}
 
@@ -26,10 +26,10 @@ def test_every_data_set_of_the_papers_has_a_recipe_or_no_files():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_rows_are_called_as_in_the_papers(name):
+def test_rows_have_the_model_names_of_the_papers(name):
     table = TABLES[name]
     known = {model for paper, _, model, _ in reported() if paper == table.paper}
-    assert {each for names in table.rows.values() for each in names} <= known
+    assert {model_name for names in table.rows.values() for model_name in names} <= known
     assert len({title(row) for row in table.rows}) == len(table.rows)
 
 
@@ -39,7 +39,7 @@ def test_every_model_of_the_family_has_a_row_and_a_name():
     assert {row.model for row in rows if row.node_messages is not None} == NAMES.keys()
 
 
-def test_titles():
+def test_titles_name_graphs_and_changes():
     assert title(Row("lamp", True, "prior")) == "LaMP fmp pr"
     assert title(Row("mped", True, "complete", change="T=1")) == "MPED fc, T=1"
     assert title(Row("label frequency")) == "label frequency"

@@ -1,4 +1,4 @@
-"""Refusals of every comparison before it trains anything."""
+"""Every comparison refuses invalid options before training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sequences.histories import histories
 
 
 @pytest.mark.parametrize(
-    ("main", "reduced"),
+    ("main", "options"),
     [
         (auto.main, {"seconds": auto.SECONDS - 1}),
         (given_labels.main, {"max_epochs": 1}),
@@ -30,10 +30,10 @@ from tests.sequences.histories import histories
         (settings.main, {"channels": 8}),
     ],
 )
-def test_shortened_runs_replace_no_tracked_results(main, reduced):
-    option = next(iter(reduced))
+def test_reduced_runs_cannot_replace_tracked_results(main, options):
+    option = next(iter(options))
     with pytest.raises(SystemExit, match=f"whole run with --replace \\(got --{option}\\)"):
-        main(replace=True, **reduced)
+        main(replace=True, **options)
 
 
 PRIOR = prior_vs_learned.main
@@ -55,7 +55,7 @@ RANDOM = {"dataset": "bibtex", "split": "random"}
         (PRIOR, WORDNET, "--graphs of nci' to be some of edgeless"),
     ],
 )
-def test_what_is_not_there_is_refused(main, options, message, root):
+def test_unknown_values_of_options_are_refused(main, options, message, root):
     with pytest.raises(SystemExit, match=message):
         main(root=root, **options)
 
@@ -86,7 +86,7 @@ COMPARISON = "prior_vs_learned-planted-50-official"
 
 
 @pytest.mark.parametrize(
-    ("main", "name", "runs", "options", "lost"),
+    ("main", "name", "runs", "options", "missing"),
     [
         (auto.main, "default", [SCENE], EMOTIONS, "'scene', 0"),
         (
@@ -99,8 +99,8 @@ COMPARISON = "prior_vs_learned-planted-50-official"
     ],
 )
 @pytest.mark.usefixtures("few_events", "own_runs")
-def test_fewer_rows_or_seeds_replace_no_tracked_results(
-    main, name, runs, options, lost, root, results, monkeypatch
+def test_fewer_rows_or_seeds_cannot_replace_tracked_results(
+    main, name, runs, options, missing, root, results, monkeypatch
 ):
     monkeypatch.setattr(prior_vs_learned, "baselines", lambda *args: ["label frequency"])
     (results / f"{name}.json").write_text(json.dumps({"seconds": 1.0, "runs": runs}))
@@ -108,5 +108,5 @@ def test_fewer_rows_or_seeds_replace_no_tracked_results(
         options = {"dataset": "planted-50", "node_messages": "false", **options}
     if main is not lanet_tables.main:
         options = {"root": root, **options}
-    with pytest.raises(SystemExit, match=f"all rows and seeds .*{lost}"):
+    with pytest.raises(SystemExit, match=f"all rows and seeds .*{missing}"):
         main(replace=True, **options)

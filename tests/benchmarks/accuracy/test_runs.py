@@ -21,7 +21,7 @@ def samples(y, names):
 def test_decisions_come_from_validation_and_training_samples():
     rng = np.random.default_rng(0)
     scores = rng.random((300, 2))
-    # The best threshold is 0.3 for validation samples; for test samples it is 0.
+    # The best threshold is 0.3 for validation samples and 0 for test samples.
     y = (scores > 0.3).astype(np.float32)
     y[:100], y[200:] = np.eye(2)[rng.integers(0, 2, 100)], 1.0
     split = Split(*torch.arange(300).split(100), "by hand")
@@ -29,9 +29,9 @@ def test_decisions_come_from_validation_and_training_samples():
     run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
     assert 0.25 <= run.thresholds["f1_micro"] <= 0.35
     expected = 2 * (recall := float((scores[200:] > 0.3).mean())) / (1 + recall)
-    for decided in (run.metrics, run.per_label, run.by_frequency):
-        assert decided["f1_micro"] == pytest.approx(expected, abs=0.05)
-    # No training sample has both labels, nor have all validation samples.
+    for metrics in (run.metrics, run.per_label, run.by_frequency):
+        assert metrics["f1_micro"] == pytest.approx(expected, abs=0.05)
+    # No training sample and not every validation sample has both labels.
     assert run.by_label_set["subset_accuracy"] == 0
     assert run.preferred == {name: run.by_frequency[name] for name in run.preferred}
 
@@ -43,7 +43,7 @@ def test_label_sets_decide_where_validation_samples_prefer_them():
     split = Split(*torch.arange(300).split(100), "by hand")
     task = Task("emotions", samples(y, "abcd"), RECIPES["emotions"])
     run = task.run(Row("row"), split, 0, 0.0, scores[100:200], scores[200:])
-    # Only which score of a sample is highest carries information, not how high it is.
+    # Only the index of the highest score of a sample is informative, not its value.
     assert run.by_label_set["subset_accuracy"] == 1
     assert run.by_frequency["subset_accuracy"] < 0.9
     assert run.preferred["subset_accuracy"] == 1
@@ -66,5 +66,5 @@ def test_a_run_is_stored_with_the_fields_of_its_row():
     stored = json.loads(json.dumps(run.to_dict()))
     fields = [stored[name] for name in ("model", "node_messages", "graph", "settings")]
     assert fields == ["LaMP", False, "complete", "published"]
-    (found,) = frame([stored]).to_dict("records")
-    assert (found["row"], found["seed"], found["metrics.subset_accuracy"]) == (run.row, 3, 0.5)
+    (record,) = frame([stored]).to_dict("records")
+    assert (record["row"], record["seed"], record["metrics.subset_accuracy"]) == (run.row, 3, 0.5)

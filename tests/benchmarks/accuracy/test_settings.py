@@ -11,22 +11,22 @@ from tests.benchmarks.accuracy.test_cells import SPLIT, samples
 from tg_mlc.papers.recipes.tables import TABLES
 
 
-def test_every_value_but_the_recipes_own_is_tried_once():
+def test_every_value_other_than_that_of_the_recipe_is_tried_once():
     recipe = TABLES["bibtex"].as_published()
     values = list(values_of(recipe))
     assert values[0] == (None, None)
-    number = 1 + sum(len(tried) - 1 for _, _, tried in SETTINGS.values())
+    number = 1 + sum(len(choices) - 1 for _, _, choices in SETTINGS.values())
     assert len(values) == len(set(values)) == number
     for setting, value in values[1:]:
-        other = with_setting(recipe, setting, value)
-        assert other != recipe
-        assert getattr(other, SETTINGS[setting][0])[SETTINGS[setting][1]] == value
+        changed = with_setting(recipe, setting, value)
+        assert changed != recipe
+        assert getattr(changed, SETTINGS[setting][0])[SETTINGS[setting][1]] == value
     assert with_setting(recipe, None, None) == recipe
 
 
 @pytest.fixture
 def few(monkeypatch):
-    """Few samples in place of Bibtex, and one change of the settings in place of all."""
+    """Reduces Bibtex to few samples and the settings to one change."""
     monkeypatch.setattr(settings, "SETTINGS", {"epochs": ("fit", "max_epochs", (1, 2))})
     recipe = TABLES["bibtex"]
 
@@ -42,22 +42,22 @@ def few(monkeypatch):
 
 def found(runs):
     runs = json.loads((runs / "settings-bibtex.json").read_text())["runs"]
-    return [{**each, "seconds": 0.0} for each in runs]
+    return [{**run, "seconds": 0.0} for run in runs]
 
 
-def test_it_writes_scores_of_validation_samples(few, own_runs, tmp_path):
-    made = []
+def test_main_writes_scores_of_validation_samples(few, own_runs, tmp_path):
+    results = []
     for other_test in (False, True):
         few(other_test=other_test)
         settings.main(root=tmp_path / str(other_test), channels=8)
-        made.append(found(own_runs))
-    assert made[0] == made[1]  # No test sample is used.
-    tried = [(each["setting"], each["value"], each["epochs"]) for each in made[0]]
-    assert tried == [(None, None, 1), ("epochs", 2, 2)]
-    assert all(0 < each["validation"] < 1 for each in made[0])
+        results.append(found(own_runs))
+    assert results[0] == results[1]  # No test sample is used.
+    trials = [(run["setting"], run["value"], run["epochs"]) for run in results[0]]
+    assert trials == [(None, None, 1), ("epochs", 2, 2)]
+    assert all(0 < run["validation"] < 1 for run in results[0])
 
 
-def test_what_there_is_is_kept(few, own_runs, tmp_path, monkeypatch):
+def test_existing_runs_of_the_same_options_are_kept(few, own_runs, tmp_path, monkeypatch):
     few(other_test=False)
     settings.main(root=tmp_path, channels=8)
 
@@ -66,9 +66,9 @@ def test_what_there_is_is_kept(few, own_runs, tmp_path, monkeypatch):
         return [{**run, "epochs": 1, "seconds": 1.0}]
 
     monkeypatch.setattr(settings, "trial", trial)
-    before = found(own_runs)
+    earlier_runs = found(own_runs)
     settings.main(root=tmp_path, channels=8, seeds=2)
-    assert found(own_runs)[:2] == before
+    assert found(own_runs)[:2] == earlier_runs
     assert [each["validation"] for each in found(own_runs)[2:]] == [0.5, 0.5]
     settings.main(root=tmp_path, channels=16)
     assert [each["validation"] for each in found(own_runs)] == [0.5, 0.5]

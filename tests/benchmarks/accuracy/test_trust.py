@@ -14,7 +14,7 @@ def scored():
     return (rng.random(z.shape) < expit(z)).astype(float), expit(2 * z)
 
 
-def test_sets_hold_what_they_promise_over_divisions(scored):
+def test_label_sets_reach_the_specified_coverage(scored):
     runs = {run["sets"]: run for run in sets(*scored, seed=0, resplits=30)}
     for fraction in (0.8, 0.9):
         label, sample = (runs[f"{fraction:.0%} per {per}"] for per in ("label", "sample"))
@@ -25,7 +25,7 @@ def test_sets_hold_what_they_promise_over_divisions(scored):
     assert runs["80% per label"]["size"] < runs["90% per label"]["size"]
 
 
-def test_errors_are_those_before_and_after(scored):
+def test_calibration_reduces_errors(scored):
     y, scores = scored
     before, after = calibrated("a model", y[:600], y[600:], scores[:600], scores[600:])
     assert (before["calibrated"], after["calibrated"]) == (False, True)

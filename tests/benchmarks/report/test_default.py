@@ -11,14 +11,14 @@ ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0
 
 
 def points(num_seeds):
-    """Metrics that rise by a hundredth with every seed, those of the default by two."""
-    found = []
+    """Returns metrics that rise by 0.01 with every seed, or by 0.02 for the default."""
+    runs = []
     for seed in range(num_seeds):
         for row, value in ROWS.items():
             metrics = dict.fromkeys(COLUMNS, value + 0.01 * seed * (1 + (row == OURS)))
             run = {"dataset": "emotions", "seed": seed, "model": row, "seconds": 3.0}
-            found.append({**run, "metrics": metrics})
-    return found
+            runs.append({**run, "metrics": metrics})
+    return runs
 
 
 def test_the_table_compares_with_the_best_classifier():
@@ -42,33 +42,33 @@ def test_every_data_set_has_a_section():
 
 
 def test_the_summary_counts_comparisons():
-    above = points(3)
-    below = [{**point, "dataset": "yeast"} for point in above]
-    for point in below:
+    better = points(3)
+    worse = [{**point, "dataset": "yeast"} for point in better]
+    for point in worse:
         if point["model"] == OURS:
             seed = point["seed"]
             point["metrics"] = dict.fromkeys(COLUMNS, 0.4 + 0.01 * seed + 1e-4 * seed**2)
-    text = summary(frame(above + below))
+    text = summary(frame(better + worse))
     assert text.startswith("In 6 of 12 comparisons (2 data sets, 6 metrics)")
     assert "significantly above in 6, significantly below in 6" in text
 
 
 def test_gains_by_label_messages_are_shown():
-    found = points(3)
-    assert not any("gain by label messages" in line for line in section(frame(found)))
-    forest = [point for point in found if point["model"] == "random forest"]
-    lines = section(frame([*found, *({**point, "model": COMBINED} for point in forest)]))
+    runs = points(3)
+    assert not any("gain by label messages" in line for line in section(frame(runs)))
+    forest = [point for point in runs if point["model"] == "random forest"]
+    lines = section(frame([*runs, *({**point, "model": COMBINED} for point in forest)]))
     gain = "gain by label messages over the classifiers combined"
     assert lines[-1].startswith(f"- {gain}: subset accuracy +0.0600 (p")
     assert lines[-2].startswith(f"- macro average precision: +0.0600 from {BEST}")
 
 
-def test_labels_of_few_positives_stand_apart():
+def test_labels_are_grouped_by_number_of_positives():
     runs = points(2)
     assert not any("bels by the number" in line for line in section(frame(runs)))
-    for place, run in enumerate(runs):
-        few = {"labels": 3, "roc_auc": 0.9, "average_precision": 0.1 * place}
-        run["by_positives"] = {"0": {**few, "roc_auc": 0.5}, "1 to 4": few}
+    for index, run in enumerate(runs):
+        metrics = {"labels": 3, "roc_auc": 0.9, "average_precision": 0.1 * index}
+        run["by_positives"] = {"0": {**metrics, "roc_auc": 0.5}, "1 to 4": metrics}
     lines = section(frame(runs))
     assert "| model | 0: 3 | 1 to 4: 3 |" in lines
     assert "| linear SVM | **0.500** ± 0.000 | 0.300 ± 0.283 |" in lines

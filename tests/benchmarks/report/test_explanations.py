@@ -54,21 +54,21 @@ def test_the_page_has_all_tables(result):
     assert "nci abcdef012345" in text
 
 
-def test_existing_figures_stand_on_the_page(result, tmp_path):
+def test_the_page_shows_existing_figures(result, tmp_path):
     assert "papers' figures" not in page(result, folder=tmp_path)
     (tmp_path / "figures-mped-4.svg").touch()
     pictures = [line for line in page(result, folder=tmp_path).splitlines() if line[:2] == "!["]
     assert [line.split("(")[-1] for line in pictures] == ["figures-mped-4.svg)"]
 
 
-@pytest.mark.parametrize(("seconds", "how"), [(41.26, "reached"), (60.0, "missed")])
-def test_the_time_of_a_report(result, seconds, how):
+@pytest.mark.parametrize(("seconds", "verdict"), [(41.26, "reached"), (60.0, "missed")])
+def test_the_page_shows_the_time_of_a_report(result, seconds, verdict):
     assert "Time of a report" not in page(result)
-    found = {"drugs": 20, "atoms": 512, "labels": 27, "methods": ["attention", "occlusion"]}
-    found |= {"seconds": seconds, "seconds_of_explain": 40.0, "processor_seconds": 50.0}
-    measured = {"environment": describe_environment(), "explained": found | {"bytes": 1_234_567}}
+    values = {"drugs": 20, "atoms": 512, "labels": 27, "methods": ["attention", "occlusion"]}
+    values |= {"seconds": seconds, "seconds_of_explain": 40.0, "processor_seconds": 50.0}
+    measured = {"environment": describe_environment(), "explained": values | {"bytes": 1_234_567}}
     text = page(result, measured)
     assert f"| 20 | 512 | 27 | 2 | {seconds:.1f} | 40.0 | 50.0 | 1.2 |" in text
-    assert f"- the goal of 60 s for 20 drugs is {how}" in text.splitlines()
+    assert f"- the goal of 60 s for 20 drugs is {verdict}" in text.splitlines()
     measured["explained"]["drugs"] = 2
     assert "the goal of 60 s" not in page(result, measured)

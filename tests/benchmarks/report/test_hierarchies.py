@@ -25,7 +25,7 @@ def result(**values):
     return {"seconds": 400.0, "runs": runs, "environment": describe_environment()}
 
 
-def test_the_default_is_beside_the_published_figure_and_its_best_part():
+def test_the_default_is_compared_with_the_published_figure_and_its_best_part():
     parts = {"part: trees": 0.2, "part: network, coherent": 0.25}
     text = page(result(**{DEFAULT: 0.3, **parts, **ALONG}))
     assert "| the default | **0.305** ± 0.007 | **0.305** ± 0.007 |" in text
@@ -41,8 +41,8 @@ def test_the_default_is_beside_the_published_figure_and_its_best_part():
 
 
 def test_gains_by_messages_on_topics_stand_below_their_table():
-    found = result(**ALONG)
-    text = page({**found, "runs": [{**run, "dataset": "rcv1-sample"} for run in found["runs"]]})
+    content = result(**ALONG)
+    text = page({**content, "runs": [{**run, "dataset": "rcv1-sample"} for run in content["runs"]]})
     assert "What the label graph adds" not in text
     assert "| messages: up | 0.315 ± " in text
     gain = "without messages between labels, LaMP adds +0.050 to the classifiers; the best"
@@ -50,11 +50,11 @@ def test_gains_by_messages_on_topics_stand_below_their_table():
 
 
 def test_rows_of_few_data_sets_stand_below_the_table():
-    found = result(**{DEFAULT: 0.3})
-    run = found["runs"][0]
-    found["runs"] += [{**run, "dataset": name} for name in ("derisi_FUN", "gasch2_FUN")]
-    found["runs"] += [{**run, "model": "network, coherent", "average_precision": 0.25}]
-    text = page(found)
+    content = result(**{DEFAULT: 0.3})
+    run = content["runs"][0]
+    content["runs"] += [{**run, "dataset": name} for name in ("derisi_FUN", "gasch2_FUN")]
+    content["runs"] += [{**run, "model": "network, coherent", "average_precision": 0.25}]
+    text = page(content)
     assert "- On cellcycle_FUN alone: network, coherent 0.250." in text
     assert "| network" not in text
 
@@ -78,7 +78,7 @@ UP, DOWN = (1, 0), (0, 1)
         ("complete", [DOWN, UP]),
     ],
 )
-def test_edges_of_messages(kind, edges):
+def test_edges_follow_the_kind_of_messages(kind, edges):
     graph = graph_of(kind, tree([("b", "a")], ["a", "b"])).remove_self_loops()
     assert sorted(map(tuple, graph.edge_index.t().tolist())) == edges
 
@@ -86,7 +86,7 @@ def test_edges_of_messages(kind, edges):
 def test_files_are_found_by_their_published_names(tmp_path):
     for name in ("a_FUN.train.arff.xz", "a_FUN.valid.arff", "b_Train.arff", "b_Test.arff.gz"):
         (tmp_path / name).touch()
-    found = [path and path.name for path in files_of(tmp_path, "a_FUN")]
-    assert found == ["a_FUN.train.arff.xz", "a_FUN.valid.arff", None]
-    found = [path and path.name for path in files_of(tmp_path, "b")]
-    assert found == ["b_Train.arff", "b_Test.arff.gz"]
+    names = [path and path.name for path in files_of(tmp_path, "a_FUN")]
+    assert names == ["a_FUN.train.arff.xz", "a_FUN.valid.arff", None]
+    names = [path and path.name for path in files_of(tmp_path, "b")]
+    assert names == ["b_Train.arff", "b_Test.arff.gz"]

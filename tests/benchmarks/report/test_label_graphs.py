@@ -18,7 +18,7 @@ FEW = {10: 0.9, 11: 0.9}
 
 
 @pytest.mark.parametrize(
-    ("graph", "values", "said"),
+    ("graph", "values", "line"),
     [
         ("complete", LARGE, f"{TITLE} | complete | 1/0 of 1; median +0.050 |"),
         ("complete", SMALL, f"{TITLE} | complete | 0/0 of 1; median +0.000 |"),
@@ -26,11 +26,11 @@ FEW = {10: 0.9, 11: 0.9}
         ("complete", FEW, f"{TITLE} | complete |  |  |"),
     ],
 )
-def test_only_significant_gains_are_counted(graph, values, said, monkeypatch):
+def test_only_significant_gains_are_counted(graph, values, line, monkeypatch):
     monkeypatch.setattr(label_graphs, "compared", list)
     cells = seeds_of(EDGELESS, BASE, drawn=False)
     cells += seeds_of(replace(EDGELESS, graph=graph), values, drawn=False)
-    found = label_graphs.gains(table(cells))
-    assert said in "\n".join(label_graphs.section(found, "picture.svg"))
-    assert len(found) == (2 if len(values) > 2 else 0)
-    assert all(each["low"] <= each["mean"] <= each["high"] for each in found)
+    gains = label_graphs.gains(table(cells))
+    assert line in "\n".join(label_graphs.section(gains, "picture.svg"))
+    assert len(gains) == (2 if len(values) > 2 else 0)
+    assert all(gain["low"] <= gain["mean"] <= gain["high"] for gain in gains)

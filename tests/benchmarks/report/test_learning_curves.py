@@ -28,6 +28,6 @@ def test_the_best_value_of_each_setting_is_bold():
     assert head == "| setting | value and score before | other values and their scores |"
     assert lines[0] == "| learning rate | 0.002: **0.4500** | 0.001: 0.3000 |"
     assert lines[1] == "| dropout | 0.1: 0.4500 | 0: 0.2000, 0.2: **0.4600** |"
-    where = "macro average precision of validation samples in the best epoch"
-    assert lines[-2].endswith(f"{where}; seeds 0, 1")
+    metric = "macro average precision of validation samples in the best epoch"
+    assert lines[-2].endswith(f"{metric}; seeds 0, 1")
     assert "data sha256 000000000000; a processor; torch 2" in lines[-1]

@@ -19,16 +19,16 @@ def test_pictures_are_up_to_date():
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
-def test_every_comparison_has_a_short_page_and_a_full_one():
+def test_every_comparison_has_a_short_and_a_full_page():
     text = "\n".join(page.read_text() for page in (render.DOCS / "results").glob("*.md"))
     for name in compared():
         mark = "planted" if name.startswith("planted-") else name
         assert f"<!-- results: {mark} -->" in text
         assert f"(full/{name}.md)" in text
-    # Moved there from short pages.
-    others = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped"}
-    others.add("registers")
-    pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *others}
+    # These pages hold tables that were moved from short pages.
+    other_pages = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped"}
+    other_pages.add("registers")
+    pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *other_pages}
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
 
@@ -40,7 +40,7 @@ def test_no_short_page_has_more_than_two_screens_of_tables():
     assert {name: length for name, length in lengths.items() if length > 45} == {}
 
 
-def test_links_between_results_lead_somewhere():
+def test_links_between_results_exist():
     pages = [render.DOCS / "results.md", *(render.DOCS / "results").rglob("*.md")]
     for page in pages:
         for target in re.findall(r"\]\((?!https:)([^)#]+)(?:#[\w-]+)?\)", page.read_text()):
@@ -52,7 +52,7 @@ def test_unknown_result_is_an_error(results):
         render.render("<!-- results: models-missing -->\n<!-- end of results -->")
 
 
-def test_what_stands_around_a_mark_is_kept(results):
+def test_text_around_results_is_kept(results):
     fit = {"exponent": 1.25, "r2": 0.5}
     sweep = {"sizes": [1, 2], "wall_fit": fit, "cpu_fit": fit, "backends": ["csr", "csr"]}
     (results / "attention-cpu.json").write_text(json.dumps({"scaling": {"labels": sweep}}))

@@ -8,14 +8,14 @@ from benchmarks.report.side_effects import page
 
 
 def result(tasks, folds=3):
-    """Metrics that rise by a tenth with the row, and by a hundredth with every fold."""
+    """Returns metrics that rise by 0.1 with every row and by 0.01 with every fold."""
     runs = []
     names = (*METRICS, "precision_at_10")
     for task in tasks:
         amounts = AMOUNTS if task == GIVEN else ("",)
         for fold in range(folds):
-            for place, model in enumerate(("low", "high")):
-                values = dict.fromkeys(names, 0.5 + 0.1 * place + 0.01 * fold)
+            for index, model in enumerate(("low", "high")):
+                values = dict.fromkeys(names, 0.5 + 0.1 * index + 0.01 * fold)
                 shared = {"task": task, "fold": fold, "seed": 0, "model": model, **values}
                 runs += [{**shared, "given": given} for given in amounts]
     dataset = {"sha256": "abcdef0123456789"}
@@ -31,7 +31,7 @@ def test_all_three_tasks_have_a_table():
 
 
 @pytest.mark.parametrize("tasks", [(NEW,), (NEW, GIVEN), (NEW, HIDDEN)])
-def test_what_was_not_run_is_left_out(tasks):
+def test_tasks_without_runs_are_left_out(tasks):
     text = page(result(tasks))
     titles = {GIVEN: "A new drug of which", HIDDEN: "Missing pairs"}
     assert {task for task, title in titles.items() if f"## {title}" in text} == {*tasks} - {NEW}
@@ -39,33 +39,33 @@ def test_what_was_not_run_is_left_out(tasks):
 
 
 def test_rows_with_fewer_folds_are_named():
-    found = result((NEW,))
-    found["runs"].append({**found["runs"][0], "model": "rare"})
-    assert "Mean and standard deviation of 3 folds and 1 seed (folds of rare 1)." in page(found)
+    content = result((NEW,))
+    content["runs"].append({**content["runs"][0], "model": "rare"})
+    assert "Mean and standard deviation of 3 folds and 1 seed (folds of rare 1)." in page(content)
 
 
-def test_a_default_of_fewer_folds_stands_beside_the_last_row_on_these():
-    found = result((NEW,))
-    assert "The default, `tg_mlc.stacking.auto`, was not run." in page(found)
-    first = found["runs"][0]
+def test_a_default_of_fewer_folds_is_compared_with_the_last_row():
+    content = result((NEW,))
+    assert "The default, `tg_mlc.stacking.auto`, was not run." in page(content)
+    first = content["runs"][0]
     values = dict.fromkeys(("roc_auc", "average_precision", "roc_auc_macro"), 0.4)
     default = {"model": DEFAULT, "settings": {"seconds": 150.0}}
-    last = [run for run in found["runs"] if run["fold"] == first["fold"]][-1]["roc_auc"]
-    found["runs"].append({**first, **values, **default})
-    text = page(found)
+    last = [run for run in content["runs"] if run["fold"] == first["fold"]][-1]["roc_auc"]
+    content["runs"].append({**first, **values, **default})
+    text = page(content)
     assert "with 150 seconds, was run on 1 of the folds only" in text
-    ours, others = (" / ".join([f"{value:.3f}"] * 3) for value in (0.4, last))
-    assert f"{NEW}: {ours} against {others}." in text
+    default_values, last_values = (" / ".join([f"{value:.3f}"] * 3) for value in (0.4, last))
+    assert f"{NEW}: {default_values} against {last_values}." in text
     assert f"| {DEFAULT}" not in text
 
 
-def test_the_default_is_in_the_tables_if_it_was_run_on_all_of_their_folds():
-    found = result((NEW, GIVEN))
+def test_tables_contain_a_default_that_was_run_on_all_folds():
+    content = result((NEW, GIVEN))
     settings = {"model": DEFAULT, "settings": {"seconds": 150.0}}
     runs = result((NEW, GIVEN), folds=4)["runs"]
-    found["runs"] += [{**run, **settings} for run in runs if run["model"] == "high"]
-    text = page(found)
+    content["runs"] += [{**run, **settings} for run in runs if run["model"] == "high"]
+    text = page(content)
     assert "The default is `tg_mlc.stacking.auto` with 150 seconds" in text
-    # The fourth fold, which the others lack, is left out.
+    # The fourth fold is left out because other rows lack it.
     assert f"| {DEFAULT} | **0.610** ± 0.010 |" in text
     assert f"| {DEFAULT} | **0.610** / **0.610** |" in text

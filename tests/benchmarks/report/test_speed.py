@@ -16,7 +16,7 @@ def row(*names, agrees=True):
 MACHINE = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
 
 
-def test_times_beside_those_of_the_papers(results):
+def test_measured_and_published_times_share_a_table(results):
     assert speed.family() == ["Not measured."]
     settings = {"threads": 1, "rounds": 9, "batches": 5, "batch_size": 32}
     settings |= {"epochs_before": 1, "seed": 10}
@@ -33,7 +33,7 @@ def test_times_beside_those_of_the_papers(results):
     assert lines[-1].startswith("- CPU, threads: 1; median [quartiles] of 9 rounds of 5 batches")
 
 
-def test_rounds_of_the_endurance_tool(results):
+def test_the_table_shows_rounds_of_the_endurance_tool(results):
     assert speed.endured() == ["Not measured."]
     content = {"environment": MACHINE, "failed": [], "minutes": 30.2, "first_seed": 0}
     content["rounds"] = {"operator": 1200, "files": 1300, "kills": 20}

@@ -8,12 +8,12 @@ from benchmarks.report.trust import page
 def result():
     runs = []
     for seed in (0, 1):
-        held = {"of labels": 0.9 + 0.01 * seed, "least label": 0.8, "of samples": 0.7}
-        held |= {"size": 3.0, "true size": 2.0}
+        coverage = {"of labels": 0.9 + 0.01 * seed, "least label": 0.8, "of samples": 0.7}
+        coverage |= {"size": 3.0, "true size": 2.0}
         rules = {"90% per label": "label", "90% per sample": "sample", PLAIN: "threshold"}
         for rule, per in rules.items():
             counted = {} if rule == PLAIN else {"labels within": 5, "labels": 6, "most label": 0.95}
-            sets = {"sets": rule, "per": per, **held, **counted}
+            sets = {"sets": rule, "per": per, **coverage, **counted}
             runs.append({"dataset": "songs", "seed": seed, **sets})
         for is_calibrated in (False, True):
             errors = dict.fromkeys(("ece", "brier", "log loss"), 0.2 - 0.1 * is_calibrated)
@@ -28,7 +28,7 @@ def result():
     }
 
 
-def test_the_page_shows_coverage_beside_thresholds_and_errors_before_and_after():
+def test_the_page_shows_coverage_and_calibration_errors():
     lines = page(result()).splitlines()
     covered, rest = "0.905 ± 0.007", "0.700 ± 0.000 | 3.0 | 2.0 |"
     both = f"{covered} | 0.800, 0.950"

@@ -12,12 +12,12 @@ from tests.requirements import needs_export
 
 @pytest.mark.parametrize("kind", ["words", "vectors", "molecules", "DNA"])
 def test_samples_are_the_same_in_every_call(kind):
-    first, again = (exporting.samples(kind, 6) for _ in range(2))
-    assert all(torch.equal(a.x, b.x) for a, b in zip(first, again, strict=True))
+    first, second = (exporting.samples(kind, 6) for _ in range(2))
+    assert all(torch.equal(a.x, b.x) for a, b in zip(first, second, strict=True))
 
 
 @needs_export
-def test_times_stand_beside_those_of_the_model(own_runs):
+def test_exported_and_original_models_are_timed(own_runs):
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0
     result = json.loads((own_runs / "exporting-cpu.json").read_text())
     assert [(row["kind"], row["batch_size"]) for row in result["exported"]] == [

@@ -23,7 +23,7 @@ class Squares(Objective):
 
 
 class Noise(nn.Linear):
-    """Predicts something else each time."""
+    """Adds random noise to every prediction."""
 
     def forward(self, x):
         return super().forward(x) + torch.rand(())
@@ -34,25 +34,25 @@ def contestant(name, model, batches=7):
     return Contestant(Row(name), model, Squares(), {"module": {"lr": 1e-3}}, train, test)
 
 
-def test_times_of_an_epoch():
+def test_models_are_compared_by_minutes_per_epoch():
     slow = nn.Sequential(nn.Linear(3, 2000), nn.Linear(2000, 2000), nn.Linear(2000, 2))
-    both = [contestant("lamp", nn.Linear(3, 2)), contestant("seq2seq", slow)]
-    found = compare(both, 3, 2, 1, "cpu")
+    contestants = [contestant("lamp", nn.Linear(3, 2)), contestant("seq2seq", slow)]
+    result = compare(contestants, 3, 2, 1, "cpu")
     for mode in ("training", "testing"):
-        assert found["lamp"][mode]["rounds"] == 3
-        assert found["lamp"][mode]["minutes_per_epoch"]["median"] > 0
-        assert found["lamp"][mode]["speedup"]["median"] > 1
-        assert found["seq2seq"][mode]["speedup"]["median"] == 1
-    assert found["lamp"]["agrees"]
+        assert result["lamp"][mode]["rounds"] == 3
+        assert result["lamp"][mode]["minutes_per_epoch"]["median"] > 0
+        assert result["lamp"][mode]["speedup"]["median"] > 1
+        assert result["seq2seq"][mode]["speedup"]["median"] == 1
+    assert result["lamp"]["agrees"]
 
 
-def test_no_times_of_a_model_whose_predictions_change():
-    found = compare([contestant("lamp", Noise(3, 2))], 3, 2, 0, "cpu")
-    assert not found["lamp"]["agrees"]
+def test_a_model_of_varying_predictions_disagrees():
+    result = compare([contestant("lamp", Noise(3, 2))], 3, 2, 0, "cpu")
+    assert not result["lamp"]["agrees"]
 
 
-@pytest.mark.parametrize(("count", "size", "parts"), [(7, 2, 3), (3, 5, 1), (4, 4, 1)])
-def test_parts_of_an_epoch_are_of_one_size(count, size, parts):
-    found = _parts(list(range(count)), size)
-    assert len(found) == parts
-    assert {len(part) for part in found} == {min(size, count)}
+@pytest.mark.parametrize(("count", "size", "num_chunks"), [(7, 2, 3), (3, 5, 1), (4, 4, 1)])
+def test_parts_of_an_epoch_have_equal_sizes(count, size, num_chunks):
+    chunks = _parts(list(range(count)), size)
+    assert len(chunks) == num_chunks
+    assert {len(chunk) for chunk in chunks} == {min(size, count)}

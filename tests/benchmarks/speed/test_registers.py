@@ -38,6 +38,6 @@ def test_no_kernel_spills(name, dtype, arch, walk):
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_in_registers_is_found(monkeypatch):
+def test_spilled_registers_are_counted(monkeypatch):
     monkeypatch.setattr(csr_triton, "TILE", 2**15)
     assert registers.compiled("key_gradient", "fp32", 512, False, 90)["spilled"] > 0

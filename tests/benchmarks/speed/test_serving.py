@@ -13,7 +13,7 @@ from tg_mlc.inputs import Vectors
 
 
 @pytest.mark.slow
-def test_a_server_beside_its_model(own_runs, tmp_path):
+def test_a_server_agrees_with_its_model(own_runs, tmp_path):
     dataset = from_arrays(
         np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector"
     )
@@ -25,9 +25,9 @@ def test_a_server_beside_its_model(own_runs, tmp_path):
     assert len(result["resident_bytes"]) == 11
 
 
-def test_table(results):
+def test_the_table_shows_medians_and_refusals(results):
     assert speed.served() == ["Not measured."]
-    found = {
+    measured = {
         "alone_per_second": [90.0, 100.0, 110.0],
         "served_per_second": [80.0],
         "alone_processor_ms": [9.0],
@@ -39,8 +39,8 @@ def test_table(results):
     }
     machine = {"cuda": None, "processor": "CPU", "versions": {"torch": "2", "torch-geometric": "2"}}
     settings = {"clients": 32, "rounds": 3, "seconds": 8.0, "threads": 1}
-    about = {"kind": "AutoModel", "labels": 27}
-    content = {"environment": machine, "settings": settings, "model": about, "serving": found}
+    model = {"kind": "AutoModel", "labels": 27}
+    content = {"environment": machine, "settings": settings, "model": model, "serving": measured}
     (results / "serving-cpu-model.json").write_text(json.dumps(content))
     row = speed.served()[2]
     assert row.startswith("| AutoModel, 27 labels | 100 | 80 | 9.00 | 10.00 | 90% | 300 | 400 |")
