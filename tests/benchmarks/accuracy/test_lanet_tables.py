@@ -154,16 +154,16 @@ def test_differences_are_means_over_seeds_and_no_ensemble(tmp_path):
     shape, random = (len(split.test), dataset.num_labels), np.random.default_rng(0)
     y = dataset.y[split.test.numpy()].toarray()
     scores = [random.random(shape) for _ in range(3)]
-    for seed, found in enumerate(scores):
-        np.save(tmp_path / f"last set-{seed}.npy", found)
+    for seed, values in enumerate(scores):
+        np.save(tmp_path / f"last set-{seed}.npy", values)
         (tmp_path / f"last set-{seed}.json").write_text(json.dumps({"cell": "last set"}))
     np.save(tmp_path / "TIFU-KNN-0.npy", np.zeros(shape))
     (tmp_path / "TIFU-KNN-0.json").write_text(json.dumps({"cell": "TIFU-KNN"}))
-    found = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"][
+    values = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"][
         "last set"
     ]
     expected = np.mean([micro_roc_auc(y, score) for score in scores]) - 0.5
-    assert found["roc_auc_micro"][0] == pytest.approx(expected)
-    assert found["roc_auc_micro"][0] != pytest.approx(
+    assert values["roc_auc_micro"][0] == pytest.approx(expected)
+    assert values["roc_auc_micro"][0] != pytest.approx(
         micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5
     )

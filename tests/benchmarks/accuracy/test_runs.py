@@ -50,12 +50,12 @@ def test_label_sets_decide_where_validation_samples_prefer_them():
 
 
 def test_titles_distinguish_rows():
-    whole = Row("LaMP", False, "complete", "best")
+    original = Row("LaMP", False, "complete", "best")
     rows = {
         "linear SVM, tuned": Row("linear SVM, tuned"),
-        "LaMP complete": whole,
-        "LaMP complete, as published": replace(whole, settings="published"),
-        "LaMP complete, one step": replace(whole, change="one step"),
+        "LaMP complete": original,
+        "LaMP complete, as published": replace(original, settings="published"),
+        "LaMP complete, one step": replace(original, change="one step"),
     }
     assert [row.title for row in rows.values()] == list(rows)
 

@@ -69,6 +69,6 @@ def test_existing_runs_of_the_same_options_are_kept(few, own_runs, tmp_path, mon
     earlier_runs = found(own_runs)
     settings.main(root=tmp_path, channels=8, seeds=2)
     assert found(own_runs)[:2] == earlier_runs
-    assert [each["validation"] for each in found(own_runs)[2:]] == [0.5, 0.5]
+    assert [result["validation"] for result in found(own_runs)[2:]] == [0.5, 0.5]
     settings.main(root=tmp_path, channels=16)
-    assert [each["validation"] for each in found(own_runs)] == [0.5, 0.5]
+    assert [result["validation"] for result in found(own_runs)] == [0.5, 0.5]

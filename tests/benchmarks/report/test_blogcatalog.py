@@ -16,8 +16,8 @@ def result(num_seeds):
                 value = 0.3 + 0.02 * index + 0.01 * seed * (1 + (row == ON_GIVEN))
                 known = dict.fromkeys(METRICS, value)
                 thresholds = {metric: value - 0.1 for metric, value in known.items()}
-                found = {"known": known, "thresholds": thresholds, "seconds": 1.0}
-                runs.append({"model": row, "seed": seed, "share": share, **found})
+                scores = {"known": known, "thresholds": thresholds, "seconds": 1.0}
+                runs.append({"model": row, "seed": seed, "share": share, **scores})
     dataset = {"sha256": "abcdef0123456789"}
     return {"runs": runs, "dataset": dataset, "environment": describe_environment()}
 

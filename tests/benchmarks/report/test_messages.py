@@ -138,8 +138,8 @@ def test_changes_of_training_are_compared_with_the_same_graph():
     ]
     rows = [cells(EDGELESS, 0), cells(COMPLETE, 0.02), cells(PRIOR, 0.04), given]
     rows.append(cells(dropped, 0.05))
-    compared = comparisons(shown([cell for each in rows for cell in each]))
-    tests = {each.row: each for each in compared.itertuples() if each.metric == "f1_samples"}
+    compared = comparisons(shown([cell for entry in rows for cell in entry]))
+    tests = {entry.row: entry for entry in compared.itertuples() if entry.metric == "f1_samples"}
     assert {row: test.against for row, test in tests.items()} == {
         COMPLETE: EDGELESS,
         PRIOR: EDGELESS,

@@ -130,12 +130,12 @@ def test_rows_of_other_seeds_are_left_out_and_named():
 
 
 def test_a_row_of_few_seeds_is_never_bold():
-    three, one = seeds_of(FC, dict.fromkeys((10, 11, 12), 0.4)), stored(SVM, 10, 0.9)
-    shown = lines("lamp-1", [*three, one])
+    many, single = seeds_of(FC, dict.fromkeys((10, 11, 12), 0.4)), stored(SVM, 10, 0.9)
+    shown = lines("lamp-1", [*many, single])
     assert "**0.400** ± 0.000" in line_of(shown, "LaMP emb fc")
     assert "| 0.900 |" in line_of(shown, "linear SVM")
     # A row of one seed is not bold either if it ties with the best row.
-    assert "| 0.400 |" in line_of(lines("lamp-1", [*three, stored(SVM, 10, 0.4)]), "linear SVM")
+    assert "| 0.400 |" in line_of(lines("lamp-1", [*many, stored(SVM, 10, 0.4)]), "linear SVM")
 
 
 def test_other_splits_than_in_the_papers_are_named():

@@ -65,7 +65,7 @@ def test_rows_are_tested_against_baselines_and_against_other_graphs():
     published = Row("LaMP", False, "edgeless", "published")
     models, baselines = (COMPLETE, EDGELESS, WITH_MESSAGES, published), (FOREST, Row(SILENT))
     values = {row: [0.6, 0.7, 0.6 + 0.01 * i] for i, row in enumerate((*baselines, *models))}
-    tests = [each for each in paired_tests(runs(values)) if each.metric == "roc_auc_macro"]
+    tests = [pair for pair in paired_tests(runs(values)) if pair.metric == "roc_auc_macro"]
     # Both rows of the last pair have the same messages and settings.
     expected = [*((row, other) for other in baselines for row in models), (COMPLETE, EDGELESS)]
     assert [(test.row, test.against) for test in tests] == expected
@@ -75,7 +75,7 @@ def test_changes_are_tested_against_the_unchanged_row():
     step = Row("LaMP", False, "complete", "best", "one step")
     edgeless = Row("LaMP", False, "edgeless", "best", "no messages")
     values = {COMPLETE: [0.6, 0.7], step: [0.5, 0.6], edgeless: [0.5, 0.65]}
-    tests = [each for each in paired_tests(runs(values)) if each.metric == "f1_macro"]
+    tests = [pair for pair in paired_tests(runs(values)) if pair.metric == "f1_macro"]
     assert [(test.row, test.against) for test in tests] == [(step, COMPLETE), (edgeless, COMPLETE)]
 
 

@@ -106,9 +106,9 @@ def test_relative_rms_of_errors_zeros_and_nan():
 @pytest.fixture
 def wrong(monkeypatch):
     """Replaces the candidates: ours disagrees with the reference, and `broken` fails."""
-    ours = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
+    inexact = Candidate(OURS, lambda pattern: lambda q, k, v: sdpa(pattern)(q, k, v) * 1.001)
     broken = Candidate("broken", lambda pattern: lambda q, k, v: q @ k)
-    candidates = [ours, Candidate(SDPA, sdpa), broken]
+    candidates = [inexact, Candidate(SDPA, sdpa), broken]
     monkeypatch.setattr(implementations, "candidates", lambda: candidates)
 
 

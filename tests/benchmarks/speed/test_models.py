@@ -78,15 +78,15 @@ def test_released_layout_equals_the_model_of_its_checkpoint(graph, discard):
     mask = None if adjacency is None else ~adjacency
     options = {"discard_feature_attention": discard}
     released = ReleasedLayout(20, 12, 16, 4, mask, **options).double().eval()
-    ours = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
-    assert ours.features is not None
-    for conv in ours.features.convs:
+    model = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
+    assert model.features is not None
+    for conv in model.features.convs:
         assert conv.discards  # As in the released code.
         conv.discards = discard
     tokens = torch.randint(1, 20, (3, 6))
     tokens[1, 4:] = tokens[2, 1:] = 0
     batch = Batch.from_data_list([Data(x=row[row != 0]) for row in tokens])
-    torch.testing.assert_close(ours(batch), released(tokens))
+    torch.testing.assert_close(model(batch), released(tokens))
 
 
 def test_flop_equal_those_of_the_dense_layout_without_repeated_products():
