@@ -16,7 +16,7 @@ def test_large_pages_keep_values(size, offset):
     assert torch.equal(tensor, torch.arange(offset, size + offset, dtype=torch.float32))
 
 
-def test_nothing_happens_without_glibc(monkeypatch):
+def test_large_pages_are_skipped_without_glibc(monkeypatch):
     monkeypatch.setattr(_memory, "_libc", lambda: None)
     _memory.keep_heap()
     assert on_large_pages(torch.ones(LARGE)).sum() == LARGE

@@ -48,8 +48,8 @@ def test_teacher_forcing_follows_the_order(batch):
     x, ptr, *_ = model.encoder(batch)
     logits = model.decoder(x, ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]]))[0]
     torch.testing.assert_close(log_probs[0, 0], logits[0].log_softmax(dim=0))
-    left = [0, 1, 3]
-    torch.testing.assert_close(log_probs[0, 1, left], logits[1, left].log_softmax(dim=0))
+    allowed = [0, 1, 3]
+    torch.testing.assert_close(log_probs[0, 1, allowed], logits[1, allowed].log_softmax(dim=0))
 
 
 def test_unknown_labels_compete_with_none(batch):
@@ -61,18 +61,18 @@ def test_unknown_labels_compete_with_none(batch):
 def test_a_search_is_that_of_the_decoder_up_to_the_longest_set(batch):
     model = make_model(max_length=1)
     with torch.no_grad():
-        model.decoder.readout.bias[3] = -10.0  # Otherwise it would stop.
+        model.decoder.readout.bias[3] = -10.0  # Otherwise the decoder would stop.
     options = {"beam_size": 2, "length_penalty": 0.5}
     with pytest.warns(UserWarning, match="1 labels"):
-        found = model.search(batch, **options)
+        hypotheses = model.search(batch, **options)
     x, ptr, *_ = model.encoder(batch)
     with pytest.warns(UserWarning, match="1 labels"):
         expected = beam_search(model.decoder, x, ptr, max_length=1, **options)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    for actual, reference in zip(hypotheses, expected, strict=True):
+        torch.testing.assert_close(actual, reference)
 
 
-def test_weights_bring_the_order_and_the_longest_set_along(batch):
+def test_a_state_dict_includes_the_order_and_the_longest_set(batch):
     model, other = make_model(2), make_model(ranks=(0, 1, 2))
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other(batch)[0], model(batch)[0])
@@ -138,10 +138,10 @@ def test_a_saved_model_is_rebuilt_from_a_sample_with_unknown_labels(train, build
     model = build(train, channels=16, latent=True).eval()
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
-    again = build(unknown, channels=16, latent=True).eval()
-    again.load_state_dict(model.state_dict())
+    rebuilt = build(unknown, channels=16, latent=True).eval()
+    rebuilt.load_state_dict(model.state_dict())
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(again.search(batch).scores(), model.search(batch).scores())
+    torch.testing.assert_close(rebuilt.search(batch).scores(), model.search(batch).scores())
 
 
 # Every label has a word of its own.
