@@ -1,4 +1,4 @@
-"""The README and the pages: their code, run in a folder of its own, and their statements."""
+"""Tests the README and the pages: their code, run in a new folder, and their statements."""
 
 import difflib
 import json

@@ -205,7 +205,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_files_get_the_usual_permissions(tmp_path):
+def test_replaced_files_get_the_usual_permissions(tmp_path):
     with replace_when_done(tmp_path / "ours") as unfinished:
         unfinished.write_bytes(b"")
     (tmp_path / "usual").write_bytes(b"")

@@ -66,7 +66,7 @@ def test_rooms_import_without_optional_packages_or_kernels():
     assert run_alone(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
 
 
-def test_names_at_the_top_are_found_and_hidden_by_no_room():
+def test_names_at_the_top_exist_and_no_room_hides_them():
     for name in tg_mlc.__all__:
         assert getattr(tg_mlc, name) is not None
         assert not list((ROOT / "tg_mlc").glob(name)) + list((ROOT / "tg_mlc").glob(f"{name}.py"))

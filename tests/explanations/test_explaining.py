@@ -149,7 +149,7 @@ def test_a_given_label_changes_the_logits_of_other_labels(saved):
 
 
 class Bypassed(Net):
-    """Logits that are also read out of the pooled nodes."""
+    """A network whose logits are also read out of the pooled nodes."""
 
     def __init__(self):
         super().__init__()
@@ -291,7 +291,7 @@ def test_given_labels_are_a_part_of_the_logit_of_all_classifiers(saved):
 
 
 def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
-    """As an estimator learns from given labels beside its network."""
+    """Estimators learn from given labels beside such a network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
     dataset = from_arrays(x, y, ["a", "b"])
@@ -376,7 +376,7 @@ def test_integrated_gradients_are_those_of_captum(network, samples, explained):
     batch, net = Batch.from_data_list(samples[:1]), network.eval()
     bonds = net.bonds(batch.edge_attr.float())
     states = net.conv(net.atoms(batch.x / 10), batch.edge_index, bonds).detach()
-    # For captum, all states are those of one sample.
+    # Captum sees all states as one sample.
     path = attr.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
     options = {"n_steps": 256, "internal_batch_size": 1}
     for label, scores in enumerate(explained[0].scores["integrated gradients"].T):
@@ -429,7 +429,7 @@ def test_a_method_is_one_entry_of_a_table(network, samples, monkeypatch):
     assert tg_mlc.explain(network, samples, "a", "size")[0].scores["size"].max() == 7
 
 
-def test_a_stage_of_ones_own_is_a_part_of_the_logit(network, samples):
+def test_a_custom_stage_is_a_part_of_the_logit(network, samples):
     model = Model.of(network)
     model.stages.insert(2, Shift(1.0))
     [sample] = model.explain(samples[:1], method="occlusion")

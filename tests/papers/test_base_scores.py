@@ -139,7 +139,7 @@ SPLIT = Split(*(torch.arange(60)[i == PLACE // 3 + PLACE // 4] for i in range(3)
 
 @pytest.fixture(scope="module")
 def molecules():
-    """Acids, amines, a label that all have, one that is seldom known, and one at random."""
+    """Molecules with labels: acid, amine, always present, seldom known, and alternating."""
     pytest.importorskip("rdkit")
     kind, alternating = torch.arange(60) // 20, torch.arange(60) % 2 == 0
     labels = [kind == 1, kind == 2, kind >= 0, kind == 1, alternating]

@@ -162,7 +162,7 @@ def test_single_samples_give_the_logits_of_a_batch_and_empty_ones_are_finite():
     assert logits.isfinite().all()
 
 
-def test_double_precision_stays():
+def test_double_precision_is_kept():
     state = {name: tensor.double() for name, tensor in weights().items()}
     logits = outputs(load(state), ragged(TOKENS)).logits
     expected = Released(state, Config())(TOKENS).logits

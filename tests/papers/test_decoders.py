@@ -50,7 +50,7 @@ def samples(num_samples):
 
 
 def log_prob(decoder, x, sequence):
-    """The log-probability of one sequence, with a stop at its end unless it has all labels."""
+    """Returns the log-probability of a sequence. A stop ends it unless it has all labels."""
     state, last, total = decoder.start(x, None), NUM_LABELS, 0.0
     stops = [NUM_LABELS] if len(sequence) < NUM_LABELS else []
     for index, symbol in enumerate([*sequence, *stops]):
@@ -62,7 +62,7 @@ def log_prob(decoder, x, sequence):
 
 
 def all_sequences(decoder, x):
-    """The log-probabilities of all sequences of one sample."""
+    """Returns the log-probabilities of all sequences of one sample."""
     sequences = [s for n in range(NUM_LABELS + 1) for s in permutations(range(NUM_LABELS), n)]
     return {s: log_prob(decoder, x, s) for s in sequences}
 
@@ -137,8 +137,8 @@ def test_a_batch_gives_the_sequences_of_its_single_samples():
     together = beam_search(decoder, x, ptr)
     for sample in range(12):
         alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
-        both = ((together, sample), (alone, 0))
-        batch_labels, alone_labels = ([found_of(beam, i, k) for k in range(5)] for beam, i in both)
+        pairs = ((together, sample), (alone, 0))
+        batch_labels, alone_labels = ([found_of(beam, i, k) for k in range(5)] for beam, i in pairs)
         assert batch_labels == alone_labels
         torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
 
@@ -164,7 +164,7 @@ def test_a_model_that_never_stops_is_cut():
     with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
         beam = beam_search(decoder, x, ptr, max_length=3)
     assert (beam.labels[:, 0].sum(dim=-1) == 3).all()
-    assert len(decoder.num_rows) == 4  # Three labels, and the stop after them.
+    assert len(decoder.num_rows) == 4  # Three labels and a stop are decoded.
     assert (beam.sequences[:, 0, -1] == NUM_LABELS).all()
     assert (beam.log_probs[:, 0] < -20).all()
     with warnings.catch_warnings():
@@ -178,7 +178,7 @@ def test_a_search_ends_with_its_longest_sequence():
     decoder.readout[:, NUM_LABELS] = 0.0
     beam = beam_search(decoder, *samples(4), beam_size=1)
     assert beam.sequences.shape[-1] == len(decoder.num_rows)
-    assert decoder.num_rows[0] == 4  # One hypothesis of each sample at first.
+    assert decoder.num_rows[0] == 4  # The search starts with one row per sample.
 
 
 @pytest.mark.filterwarnings("ignore:Sequences were cut")
@@ -256,7 +256,7 @@ def test_rows_of_a_state_continue_on_their_own(decoder, components):
     logits, state = decoder.step(decoder.start(x, ptr), SYMBOLS[:, 0])
     state = decoder.select(state, torch.tensor([0, 0, 1, 1, 2, 2]))
     logits, state = decoder.step(state, torch.tensor([2, 4, 0, 1, 3, 0]))
-    # The second hypothesis of each sample goes on as both.
+    # Both rows of each sample continue its second hypothesis.
     state = decoder.select(state, torch.tensor([1, 1, 3, 3, 5, 5]))
     logits, _ = decoder.step(state, torch.tensor([0, 1, 2, 3, 4, 5]))
     for offset, last in enumerate([(0, 2, 4), (1, 3, 5)]):

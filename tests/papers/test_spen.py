@@ -140,7 +140,7 @@ def test_later_steps_count_more(observed):
     torch.testing.assert_close(UnrolledObjective().loss(model, observed), expected)
 
 
-def test_scores_are_those_of_the_last_step(observed):
+def test_scores_and_loss_are_those_of_the_last_step(observed):
     model = SPEN(MoleculeEncoder(8), 5).eval()
     scores, loss = UnrolledObjective().validate(model, observed)
     torch.testing.assert_close(scores, model(observed).sigmoid())

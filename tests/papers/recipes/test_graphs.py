@@ -45,7 +45,7 @@ def test_a_model_reads_both_strands(dataset, node_messages):
     torch.testing.assert_close(model.readout.bias.sigmoid(), dataset.y.nanmean(dim=0))
     logits = model(Batch.from_data_list(dataset))
     assert logits.shape == (40, 5)
-    if not node_messages:  # messages among components know no order
+    if not node_messages:  # Messages among components ignore order.
         other = [data.clone() for data in dataset]
         for data in other:
             data.x = 3 - data.x.flip(0)
