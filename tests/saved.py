@@ -47,7 +47,7 @@ def train_texts(folder: Path) -> Training:
 
 
 def make_texts(folder: Path) -> Path:
-    """The model that :func:`train_texts` leaves."""
+    """Returns the folder of the model that :func:`train_texts` trains."""
     saved = train_texts(folder).folder
     assert saved is not None
     return saved

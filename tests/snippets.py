@@ -1,4 +1,4 @@
-"""The Python blocks of the pages, so that what they promise can be run."""
+"""Reads the Python blocks of the pages, so that tests can run them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CELL = re.compile(r"^```\{code-cell\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def python_blocks(page: str) -> list[str]:
-    """All Python blocks of a page, in order."""
+    """Returns all Python blocks of a page, in order."""
     return _BLOCK.findall((ROOT / page).read_text())
 
 
 def cells(page: str) -> str:
-    """All cells of a tutorial, one below the other."""
+    """Returns all cells of a tutorial as one text."""
     return "\n".join(_CELL.findall((ROOT / page).read_text()))

@@ -42,7 +42,7 @@ def entered(call):
     return len(functions), len({path for path, *_ in functions}), deepest
 
 
-def test_a_prediction_of_the_default_of_molecules(monkeypatch):
+def test_a_prediction_of_molecules_enters_few_functions(monkeypatch):
     pytest.importorskip("rdkit")
     train_little(monkeypatch, max_epochs=1)
     y = np.array([[row % 2, row % 3 == 0] for row in range(40)], np.float32)
@@ -51,4 +51,4 @@ def test_a_prediction_of_the_default_of_molecules(monkeypatch):
     assert model.networks
     model.predict(["CCO"])
     numbers = entered(lambda: model.predict(["CCO"]))
-    assert all(number <= most for number, most in zip(numbers, LIMITS, strict=True)), numbers
+    assert all(number <= limit for number, limit in zip(numbers, LIMITS, strict=True)), numbers

@@ -1,4 +1,4 @@
-"""The README and the pages: their code, run in a folder of its own, and their statements."""
+"""Tests the README and the pages: their code, run in a new folder, and their statements."""
 
 import difflib
 import json
@@ -41,8 +41,8 @@ def test_every_block_runs(block):
 
 
 def test_three_lines_make_a_label_message_passing_network():
-    before, after = [block for block in python_blocks("docs/training.md") if "GINEConv" in block]
-    bodies = [block[block.index("class Net") :].splitlines() for block in (before, after)]
+    plain, extended = [block for block in python_blocks("docs/training.md") if "GINEConv" in block]
+    bodies = [block[block.index("class Net") :].splitlines() for block in (plain, extended)]
     changes = [line for line in difflib.ndiff(*bodies) if line[0] in "+-"]
     assert [line[0] for line in changes].count("-") == 3
     assert [line[0] for line in changes].count("+") == 3
@@ -50,7 +50,7 @@ def test_three_lines_make_a_label_message_passing_network():
     torch.manual_seed(0)
     batch = Batch.from_data_list(list(map(from_smiles, ("CCO", "c1ccccc1O", "CC(=O)N"))))
     y = torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]])
-    for block in (before, after):
+    for block in (plain, extended):
         namespace = {}
         exec(block, namespace)
         model = namespace["Net"](num_labels=4)
@@ -98,12 +98,12 @@ def test_no_file_has_marks_of_a_merge():
     assert not [page for page in pages if marks.search(page.read_text())]
 
 
-def test_roles_name_what_exists():
+def test_roles_name_existing_objects():
     role = r"(?:\{(?:class|func|meth|attr)\}|:(?:class|func|meth):)`~?(tg_mlc[\w.]+)`"
     sources = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("tg_mlc/**/*.py")]
-    named = {found for source in sources for found in re.findall(role, source.read_text())}
-    assert len(named) > 100
-    assert not [name for name in named if locate(name) is None]
+    names = {target for source in sources for target in re.findall(role, source.read_text())}
+    assert len(names) > 100
+    assert not [name for name in names if locate(name) is None]
 
 
 def test_every_page_is_in_the_index():
@@ -121,7 +121,7 @@ def test_the_readme_and_the_pages_outside_results_stay_short():
 
 @pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
 def test_the_classifier_of_the_readme_predicts_what_its_comment_says(seconds, capsys):
-    [block] = (each for each in python_blocks("README.md") if "AutoClassifier" in each)
+    [block] = (code for code in python_blocks("README.md") if "AutoClassifier" in code)
     [expected] = re.findall(r"# (\[\{.*\}\])$", block, re.MULTILINE)
     exec(block.replace("seconds=60", f"seconds={seconds}"), {})
     assert capsys.readouterr().out.splitlines()[-1] == expected
@@ -150,10 +150,10 @@ def test_the_table_of_extras_is_that_of_pyproject():
     assert rows["all"] == (f"the {NUMBERS[len(above)]} above", "")
     for extra in (*above, "sparse"):
         assert set(rows[extra][1].split(", ")) == {words(line)[0] for line in extras[extra]}
-    said = {"the command line": "jsonargparse", "downloads": "pooch"}
-    said["linear baselines"] = "scikit-learn"
+    packages = {"the command line": "jsonargparse", "downloads": "pooch"}
+    packages["linear baselines"] = "scikit-learn"
     for extra in ("data", "molecules", "train"):
-        for use, package in said.items():
+        for use, package in packages.items():
             assert use not in rows[extra][0] or package in rows[extra][1], (extra, use)
 
 
@@ -161,8 +161,8 @@ def words(text):
     return re.findall(r"[\w-]+", text)
 
 
-def test_the_dockerfile_has_known_instructions_of_what_exists():
-    """By its syntax, where no image can be built."""
+def test_the_dockerfile_has_known_instructions_and_existing_paths():
+    """Checks the syntax alone, because no image can be built here."""
     text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = text.replace("\\\n", " ").splitlines()
     steps = [tuple(line.split(maxsplit=1)) for line in lines if line.strip()]
@@ -181,4 +181,4 @@ def test_the_dockerfile_has_known_instructions_of_what_exists():
     last = max(index for index, (name, _) in enumerate(steps) if name == "FROM")
     users = [rest for name, rest in steps[last:] if name == "USER"]
     assert users
-    assert "root" not in users  # the server has few rights
+    assert "root" not in users  # The server has few rights.

@@ -29,7 +29,7 @@ RAW = {
 
 
 def queries(model):
-    """Draws the options of a question: the metric, and the known labels of each sample."""
+    """Draws the options of a query: the metric, and the known labels of each sample."""
     names, values = st.sampled_from(model.label_names), st.sampled_from([0, 1])
     row = st.dictionaries(names, values, max_size=len(model.label_names) - 1)
     known = st.lists(row, min_size=4, max_size=4)
@@ -50,7 +50,7 @@ def test_all_ways_to_a_model_give_one_class(saved):
 
 
 def draw(model, number=6):
-    """Some questions, the same in every run."""
+    """Returns some queries, the same in every run."""
     drawn = []
 
     @settings(max_examples=number, derandomize=True, database=None)
@@ -64,10 +64,10 @@ def draw(model, number=6):
 
 def test_a_loaded_model_streams_and_answers_alike(case):
     model, folder, raw = case
-    again = tg_mlc.load(folder)
+    loaded = tg_mlc.load(folder)
     for query in draw(model):
         frame = model.predict(raw, **query)
-        pd.testing.assert_frame_equal(again.predict(raw, **query), frame)
+        pd.testing.assert_frame_equal(loaded.predict(raw, **query), frame)
         answer = model.answer(raw, Query(**query))
         np.testing.assert_array_equal(answer.probabilities, frame["probability"])
         np.testing.assert_array_equal(answer.decisions, frame["decision"])
@@ -95,7 +95,7 @@ def test_the_server_gives_the_same_answer(case):
 
 
 @needs_export
-def test_a_program_computes_the_same(case):
+def test_a_program_computes_the_same_probabilities(case):
     model, _, raw = case
     for query in draw(model):
         tensors = featurize(model, raw, query.get("given"))
@@ -133,7 +133,7 @@ def test_an_estimator_follows_its_model(tmp_path):
         np.testing.assert_array_equal(classifier.predict(x, given=known), decision)
 
 
-def test_the_command_line_writes_the_same(tmp_path):
+def test_the_command_line_writes_the_predictions_of_python(tmp_path):
     from tg_mlc.cli import main
 
     rng = np.random.default_rng(0)

@@ -62,7 +62,7 @@ def test_damaged_files_are_named(tmp_path, suffix):
                 read(path)
 
 
-def test_missing_files_and_folders(tmp_path):
+def test_missing_files_and_folders_are_refused(tmp_path):
     for read in (read_unpacked, open_unpacked, lambda path: list(read_lines(path))):
         with pytest.raises(FileNotFoundError):
             read(tmp_path / "none.gz")
@@ -70,7 +70,7 @@ def test_missing_files_and_folders(tmp_path):
             read(tmp_path)
 
 
-def test_errors_of_the_disk_pass():
+def test_errors_of_the_disk_are_raised():
     class Disk(io.BytesIO):
         def read1(self, size=-1):
             raise OSError(5, "Input/output error")
@@ -81,13 +81,13 @@ def test_errors_of_the_disk_pass():
 
 def test_both_files_are_closed(tmp_path):
     with open_unpacked(write(tmp_path, gzip.compress(TEXT), "x.gz")) as file:
-        below = file.raw._below
-        assert not below.closed
-    assert below.closed
+        inner = file.raw._below
+        assert not inner.closed
+    assert inner.closed
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_the_most_bytes(tmp_path, suffix):
+def test_more_bytes_than_the_limit_are_refused(tmp_path, suffix):
     path = write(tmp_path, COMPRESS[suffix](bytes(1000)), f"x{suffix}")
     assert read_unpacked(path, 1000) == bytes(1000)
     for size in (999, 0):
@@ -148,20 +148,20 @@ def test_a_gzip_file_of_zeros_alone_is_no_bomb_while_it_is_small(tmp_path):
     assert (most_unpacked(0), most_unpacked(10**6)) == (2**26, 10**9)
 
 
-def test_lines_without_end(tmp_path):
+def test_lines_that_are_too_long_are_refused(tmp_path):
     path = write(tmp_path, b"a\n" + b"x" * 11, "x")
     assert len(list(byte_lines(path, 11))) == 2
     with pytest.raises(ValueError, match=rf"at most 10 bytes in line 2 of '{path}'"):
         list(byte_lines(path, 10))
 
 
-def test_text_of_another_encoding(tmp_path):
+def test_text_of_another_encoding_is_refused(tmp_path):
     path = write(tmp_path, "a\ncafé".encode("latin-1"), "x")
     with pytest.raises(ValueError, match=r"line 2 of '.*x' \(got byte 0xe9 in b'caf\\xe9'\)"):
         list(read_lines(path))
 
 
-def test_a_part_of_an_archive(tmp_path):
+def test_a_part_of_an_archive_is_read_up_to_a_limit(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(10**6))
     with zipfile.ZipFile(tmp_path / "x.zip") as archive:
@@ -205,7 +205,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_files_get_the_usual_permissions(tmp_path):
+def test_replaced_files_get_the_usual_permissions(tmp_path):
     with replace_when_done(tmp_path / "ours") as unfinished:
         unfinished.write_bytes(b"")
     (tmp_path / "usual").write_bytes(b"")

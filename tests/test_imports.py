@@ -90,7 +90,7 @@ def nodes_of_the_package():
 
 
 def room_imports(root):
-    """For each folder or module in a package, the others in it that its files import."""
+    """Returns, for each folder or module of a package, the others that its files import."""
     rooms = {path.stem for path in root.iterdir() if path.is_dir() or path.suffix == ".py"}
     graph = {}
     for path in root.rglob("*.py"):
@@ -102,24 +102,24 @@ def room_imports(root):
 
 
 def file_imports(room):
-    """For each file of a folder, the others of the folder that it imports anywhere."""
+    """Returns, for each file of a folder, the other files of the folder that it imports."""
     names = {}
     for path in room.rglob("*.py"):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         names[".".join(parts).removesuffix(".__init__")] = path
     graph = {}
     for name, path in names.items():
-        found = set()
+        targets = set()
         for target in imported(parse(path)):
             prefixes = accumulate(target.split("."), "{}.{}".format)
-            found |= {*[name for name in prefixes if name in names][-1:]}
-        graph[name] = found - {name}
+            targets |= {*[name for name in prefixes if name in names][-1:]}
+        graph[name] = targets - {name}
     return graph
 
 
-def test_rooms_import_those_below_them_only():
+def test_rooms_import_only_rooms_below_them():
     graph = room_imports(ROOT)
-    # it sees imports at all
+    # The graph must have imports at all.
     assert {"data", "nn", "inference"} <= graph["training"] | graph["models"]
     assert {room for room in graph if not room.startswith("_")} <= set(ORDER)
     for index, room in enumerate(ORDER):
@@ -134,7 +134,7 @@ def test_papers_have_constants_of_their_own():
     """A better default of the package changes no published result."""
     names = {name for path in (ROOT / "papers").rglob("*.py") for name in imported(parse(path))}
     of_stacking = {name for name in names if name.startswith("tg_mlc.stacking")}
-    assert "tg_mlc.stacking.features.StackingFeatures" in of_stacking  # it sees imports at all
+    assert "tg_mlc.stacking.features.StackingFeatures" in of_stacking
     modules = {"stacking", *(path.stem for path in (ROOT / "stacking").glob("*.py"))}
     for name in of_stacking:
         last = name.rpartition(".")[2]
@@ -148,7 +148,7 @@ def test_inputs_import_layers_in_functions_only():
         assert not [name for name in names if name.startswith("tg_mlc.nn")]
 
 
-def test_layers_and_classifiers_know_of_label_graphs_their_hierarchy_only():
+def test_layers_and_classifiers_import_only_hierarchies_from_graphs():
     for path in [*(ROOT / "nn").rglob("*.py"), *(ROOT / "baselines").rglob("*.py")]:
         graphs = [name for name in imported(parse(path)) if name.startswith("tg_mlc.graphs")]
         assert all(name.startswith("tg_mlc.graphs.hierarchy.") for name in graphs)
@@ -204,9 +204,9 @@ def groups(saved, tmp_path, monkeypatch):
 
 
 def test_predictions_import_neither_training_nor_what_other_kinds_need(groups):
-    """Nor does ``tg-mlc predict``, which would otherwise take twice as long."""
-    printed, _ = run_python(LOADED, [json.dumps(groups, default=str)])
-    lines = [line for line in printed.splitlines() if line.startswith("imported:")]
+    """``tg-mlc predict`` does not import them either: it would take twice as long."""
+    output, _ = run_python(LOADED, [json.dumps(groups, default=str)])
+    lines = [line for line in output.splitlines() if line.startswith("imported:")]
     others, molecules = ({*line.split()} for line in lines)
     unwanted = {"lightning", "pytorch_lightning", "torchmetrics", "tensorboard", "sklearn"}
     unwanted |= {"matplotlib", "networkx"}
@@ -217,22 +217,22 @@ def test_predictions_import_neither_training_nor_what_other_kinds_need(groups):
     assert not molecules & unwanted
 
 
-def test_the_kind_of_inputs_is_compared_in_its_room_only():
-    """All others ask the object of the kind."""
+def test_only_inputs_compares_kinds_of_inputs():
+    """Other rooms call methods of the object of the kind."""
     pending = {"graphs/label_graph.py"}
     operators = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
-    found = set()
+    paths = set()
     for path, node in nodes_of_the_package():
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], operators):
             sides = map(ast.unparse, (node.left, *node.comparators))
             kinds = [side for side in sides if re.fullmatch(r"(.*\.)?kind", side)]
-            found |= {path} if any("dtype" not in side for side in kinds) else set()
-    assert {path for path in found if not path.startswith("inputs/")} <= pending
+            paths |= {path} if any("dtype" not in side for side in kinds) else set()
+    assert {path for path in paths if not path.startswith("inputs/")} <= pending
 
 
 def test_constructors_have_few_parameters():
     pending = {"DatasetCard", "GraphComparison"}
-    found = set()
+    class_names = set()
     for _, node in nodes_of_the_package():
         if isinstance(node, ast.ClassDef):
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
@@ -241,14 +241,14 @@ def test_constructors_have_few_parameters():
             for part in node.body:
                 if isinstance(part, ast.FunctionDef) and part.name == "__init__":
                     number = len(part.args.args) - 1 + len(part.args.kwonlyargs)
-            found |= {node.name} if number > 13 else set()
-    assert found <= pending
+            class_names |= {node.name} if number > 13 else set()
+    assert class_names <= pending
 
 
 def test_rooms_show_few_names():
-    shown = set()
+    names = set()
     for path in ROOT.rglob("__init__.py"):
         for node in parse(path).body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                shown |= set(ast.literal_eval(node.value))
-    assert 100 < len(shown) <= 212
+                names |= set(ast.literal_eval(node.value))
+    assert 100 < len(names) <= 212

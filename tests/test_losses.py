@@ -28,7 +28,7 @@ LOSSES = {
     "micro": partial(soft_f1_loss, average="micro"),
     "lamp": lambda logits, y, **options: lamp_loss(logits, y, [logits * 2], 0.5, **options),
 }
-SYMBOLS = torch.tensor([[1, 0, 3, 3], [3, 3, 3, 3]])  # of two and of no labels
+SYMBOLS = torch.tensor([[1, 0, 3, 3], [3, 3, 3, 3]])  # Sets of two labels and of none.
 COUNTED = torch.tensor([[True, True, True, False], [True, False, False, False]])
 
 
@@ -57,14 +57,14 @@ def test_unknown_entries_get_no_gradient_whatever_their_logits(logits, y, loss, 
     assert (broken.grad[~y.isnan()] != 0).any()
 
 
-def test_nothing_observed_is_zero_with_zero_gradient(logits, loss):
+def test_loss_and_gradient_are_zero_if_nothing_is_observed(logits, loss):
     value = loss(logits, torch.full((3, 3), NAN), label_smoothing=0.1)
     value.backward()
     assert value.item() == 0.0
     assert (logits.grad == 0).all()
 
 
-def test_gradients_are_those_of_differences(logits, y, loss):
+def test_gradients_equal_finite_differences(logits, y, loss):
     assert torch.autograd.gradcheck(lambda z: loss(z, y), logits)
 
 
@@ -76,10 +76,10 @@ def test_shapes_smoothing_and_half_precision(logits, y, loss):
     assert loss(torch.full((3, 3), 8.0, dtype=torch.float16), y).isfinite()
 
 
-@pytest.mark.parametrize("wrong", [-1.0, -100.0, 2.0, math.inf, -math.inf, 1.5])
-def test_wrong_targets_are_refused_by_value_and_place(logits, y, loss, wrong):
-    y[1, 2] = wrong
-    with pytest.raises(ValueError, match=rf"'y' to hold 0, 1 or NaN .*\(got {wrong} at \[1, 2\]\)"):
+@pytest.mark.parametrize("value", [-1.0, -100.0, 2.0, math.inf, -math.inf, 1.5])
+def test_wrong_targets_are_refused_by_value_and_index(logits, y, loss, value):
+    y[1, 2] = value
+    with pytest.raises(ValueError, match=rf"'y' to hold 0, 1 or NaN .*\(got {value} at \[1, 2\]\)"):
         loss(logits, y)
 
 
@@ -90,10 +90,10 @@ def test_targets_may_be_probabilities_booleans_and_batched_by_transforms(logits,
     assert_close(values, loss(logits, torch.ones(3, 3)).detach().expand(2))
 
 
-@pytest.mark.parametrize("wrong", [-1, 4])
-def test_symbols_out_of_range_are_refused(wrong):
-    symbols = torch.tensor([[1, 0, 3], [2, wrong, 3]])
-    with pytest.raises(ValueError, match=rf"'symbols' .* 3 to stop \(got {wrong} at \[1, 1\]\)"):
+@pytest.mark.parametrize("symbol", [-1, 4])
+def test_symbols_out_of_range_are_refused(symbol):
+    symbols = torch.tensor([[1, 0, 3], [2, symbol, 3]])
+    with pytest.raises(ValueError, match=rf"'symbols' .* 3 to stop \(got {symbol} at \[1, 1\]\)"):
         sequence_loss(torch.randn(2, 3, 4).log_softmax(dim=-1), symbols)
 
 
@@ -127,7 +127,7 @@ def test_bce_equals_torch_on_the_observed_entries(logits, y, pos_weight):
     expected = F.binary_cross_entropy_with_logits(logits[observed], target, pos_weight=weight)
     actual = masked_bce(logits, y, pos_weight=pos_weight, label_smoothing=0.2)
     assert_close(actual, expected)
-    assert_close(*(torch.autograd.grad(each, logits) for each in (actual, expected)))
+    assert_close(*(torch.autograd.grad(value, logits) for value in (actual, expected)))
 
 
 def test_half_precision_is_summed_in_float32():
@@ -163,7 +163,7 @@ def test_listwise_adds_the_cross_entropy_of_the_observed_labels_of_each_sample()
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
-def test_sequences_equal_torch_where_all_symbols_may_come(label_smoothing):
+def test_sequence_loss_equals_torch_if_all_symbols_are_allowed(label_smoothing):
     logits = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0))
     expected = F.cross_entropy(logits[COUNTED], SYMBOLS[COUNTED], label_smoothing=label_smoothing)
     value = sequence_loss(logits.log_softmax(dim=-1), SYMBOLS, label_smoothing=label_smoothing)
@@ -172,14 +172,14 @@ def test_sequences_equal_torch_where_all_symbols_may_come(label_smoothing):
         sequence_loss(logits, SYMBOLS, label_smoothing=1.0)
 
 
-def test_smoothing_leaves_out_symbols_that_may_not_come():
+def test_smoothing_skips_excluded_symbols():
     logits = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
     excluded = torch.zeros(2, 4, 4, dtype=torch.bool)
     excluded[0, 1, 1] = True
     log_probs = logits.masked_fill(excluded, -torch.inf).log_softmax(dim=-1)
     value = sequence_loss(log_probs, SYMBOLS, label_smoothing=0.2)
-    places = [(0, 0, [0, 1, 2, 3]), (0, 1, [0, 2, 3]), (0, 2, [0, 1, 2, 3]), (1, 0, [0, 1, 2, 3])]
-    pairs = [(logits[b, i, kept], kept.index(SYMBOLS[b, i])) for b, i, kept in places]
+    steps = [(0, 0, [0, 1, 2, 3]), (0, 1, [0, 2, 3]), (0, 2, [0, 1, 2, 3]), (1, 0, [0, 1, 2, 3])]
+    pairs = [(logits[b, i, symbols], symbols.index(SYMBOLS[b, i])) for b, i, symbols in steps]
     parts = [F.cross_entropy(x, torch.tensor(n), label_smoothing=0.2) for x, n in pairs]
     assert_close(value, torch.stack(parts).mean())
     value.backward()
@@ -197,7 +197,7 @@ def released_asymmetric(z, y, gamma_neg, gamma_pos, margin):
 
 
 def torchvision_focal(z, y, alpha, gamma):
-    """As torchvision.ops.sigmoid_focal_loss computes it."""
+    """Returns the loss as torchvision.ops.sigmoid_focal_loss computes it."""
     p = z.sigmoid()
     ce = F.binary_cross_entropy_with_logits(z, y, reduction="none")
     loss = ce * (1 - (p * y + (1 - p) * (1 - y))) ** gamma
@@ -220,10 +220,10 @@ def test_losses_equal_released_code_on_the_observed_entries(logits, y, loss, ref
     expected = reference(logits[observed], y[observed].double(), **options).mean()
     actual = loss(logits, y, **options)
     assert_close(actual, expected)
-    assert_close(*(torch.autograd.grad(each, logits) for each in (actual, expected)))
+    assert_close(*(torch.autograd.grad(value, logits) for value in (actual, expected)))
 
 
-def test_without_exponents_both_are_cross_entropy(logits, y):
+def test_focal_and_asymmetric_loss_without_exponents_are_cross_entropy(logits, y):
     expected = masked_bce(logits, y, label_smoothing=0.2)
     assert_close(focal_loss(logits, y, gamma=0.0, alpha=None, label_smoothing=0.2), expected)
     plain = {"gamma_neg": 0.0, "gamma_pos": 0.0, "margin": 0.0}
@@ -254,7 +254,7 @@ def test_certain_scores_give_the_f1_of_decisions(average):
 
 
 @pytest.mark.parametrize("average", ["macro", "micro"])
-def test_unknown_entries_change_nothing(logits, y, average):
+def test_unknown_entries_do_not_change_the_soft_f1_loss(logits, y, average):
     y[:, 2] = NAN
     loss = soft_f1_loss(logits, y, average=average)
     loss.backward()

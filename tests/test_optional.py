@@ -21,7 +21,7 @@ def test_require_names_the_extra_of_a_missing_package(module):
     assert not isinstance(caught.value, ModuleNotFoundError)
 
 
-def test_require_lets_through_what_an_installed_package_lacks(tmp_path, monkeypatch):
+def test_require_raises_import_errors_of_an_installed_package(tmp_path, monkeypatch):
     (tmp_path / "needs_another.py").write_text("import no_such_package\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "needs_another", raising=False)

@@ -61,12 +61,12 @@ print(before[:2] == ([*sys.meta_path], [*warnings.filters]), *{*sys.modules} - b
     assert not {*OPTIONAL} & {name.partition(".")[0] for name in loaded}
 
 
-def test_rooms_import_without_optional_packages_thus_without_kernels():
+def test_rooms_import_without_optional_packages_or_kernels():
     assert rooms()
     assert run_alone(IMPORT_WITHOUT.format(optional=OPTIONAL, names=rooms())) == ""
 
 
-def test_names_at_the_top_are_found_and_hidden_by_no_room():
+def test_names_at_the_top_exist_and_no_room_hides_them():
     for name in tg_mlc.__all__:
         assert getattr(tg_mlc, name) is not None
         assert not list((ROOT / "tg_mlc").glob(name)) + list((ROOT / "tg_mlc").glob(f"{name}.py"))
@@ -89,7 +89,7 @@ def test_methods_have_a_docstring_or_inherit_one():
     assert all(map(inspect.getdoc, methods))
 
 
-def test_saved_models_find_what_rooms_above_register():
+def test_saved_models_find_classes_that_rooms_above_register():
     for module in pkgutil.walk_packages(tg_mlc.__path__, "tg_mlc."):
         if not module.name.endswith("__main__") and "triton" not in module.name:
             importlib.import_module(module.name)
@@ -146,7 +146,7 @@ def test_core_needs_no_optional_package():
 
 
 def test_an_editable_install_works_above_the_clone_too(tmp_path):
-    """There a clone is a folder of the package's name, which Python takes for the package."""
+    """Above the clone, Python could import the clone's folder, which has the package's name."""
     pytest.importorskip("setuptools", minversion="77")
     clone, installed = tmp_path / "tg_mlc", tmp_path / "installed"
     package = ("tg_mlc/__init__.py", "tg_mlc/_optional.py")
@@ -160,8 +160,8 @@ def test_an_editable_install_works_above_the_clone_too(tmp_path):
     code = (
         f"import site; site.addsitedir({str(installed)!r}); import tg_mlc as x; print(x.__file__)"
     )
-    alone = [sys.executable, "-S", "-c", code]  # without what is installed here
-    elsewhere = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    options = {"cwd": tmp_path, "env": elsewhere, "capture_output": True, "text": True}
-    done = subprocess.run(alone, check=True, **options)
-    assert done.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")
+    command = [sys.executable, "-S", "-c", code]  # Without packages installed here.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    result = subprocess.run(command, check=True, **options)
+    assert result.stdout.strip() == str(clone / "tg_mlc" / "__init__.py")

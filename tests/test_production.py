@@ -1,4 +1,4 @@
-"""The page on production, followed by its reader: every command of it, in order."""
+"""Runs every command of the page on production, in order."""
 
 import json
 import re
@@ -23,7 +23,7 @@ COMMANDS = "".join(re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTI
 [CLIENT] = re.findall(r"^```py\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_few_commands_and_a_client_of_ten_lines():
+def test_the_page_has_few_commands_and_a_client_of_ten_lines():
     starts = [" ".join(shlex.split(command)[:2]) for command in COMMANDS]
     others = ["head -4", "pip install", "python examples/score_with_ray.py"]
     assert starts == ["tg-mlc train", "tg-mlc serve", *others, *["tg-mlc export"] * 2]
@@ -36,13 +36,13 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(folds, "MAX_EPOCHS", 3)
     monkeypatch.setattr(folds, "NUM_FOLDS", (2,))
     exec(python_blocks("docs/production.md")[0], {})
-    train, serve, ask, _, score, *exports = COMMANDS
+    train, serve, query, _, score, *exports = COMMANDS
     assert cli.main(shlex.split(train)[1:]) == 0
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    words = shlex.split(serve.replace("8000", port))[1:]
-    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", *words])
+    arguments = shlex.split(serve.replace("8000", port))[1:]
+    process = subprocess.Popen([sys.executable, "-m", "tg_mlc", *arguments])
     try:
         for _ in range(1200):
             try:
@@ -57,8 +57,8 @@ def test_every_command_runs(tmp_path, monkeypatch, capsys):
         assert re.match(answer, first)
         assert second.endswith("None")
         options = {"shell": True, "capture_output": True, "text": True}
-        shown = subprocess.run(ask.replace("8000", port), check=True, **options)
-        assert len(json.loads(shown.stdout)["results"]) == 3
+        response = subprocess.run(query.replace("8000", port), check=True, **options)
+        assert len(json.loads(response.stdout)["results"]) == 3
     finally:
         process.terminate()
         assert process.wait(60) == 0

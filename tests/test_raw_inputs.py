@@ -126,12 +126,12 @@ def test_a_saved_model_takes_raw_inputs(name, trained):
     assert expected.isfinite().all()
     for scores in ("scores.pt", "loaded.pt"):
         assert torch.equal(torch.load(folder / scores, weights_only=True), expected)
-    # Raw inputs one by one are those of the batch.
+    # Single raw inputs have the scores of the batch.
     alone = [training.scores(DataLoader(preprocessor.transform([row]), 1)) for row in raw]
     torch.testing.assert_close(torch.cat(alone), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_preprocessor_that_is_saved_is_restored_on_loading(tmp_path):
+def test_a_saved_preprocessor_is_restored_on_loading(tmp_path):
     dataset, preprocessor = words(), inputs.Words()
     split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
     known = preprocessor.fit_transform(dataset, split)

@@ -76,7 +76,7 @@ def label_button(page: Any, name: str) -> Any:
 
 
 def shades(page: Any) -> list[tuple[str, str]]:
-    """The strength and the colour of the shade of each component in the visible drawing."""
+    """Returns the strength and the colour of the shade of each component in the visible drawing."""
     values = ", ".join(f"e.style.getPropertyValue('{name}')" for name in ("--w", "--hue"))
     components = page.locator(".drawing:not([hidden]) [data-component]")
     return list(map(tuple, components.evaluate_all(f"es => es.map(e => [{values}])")))
@@ -109,10 +109,10 @@ def test_given_labels_are_marked_as_given(open_page: Any) -> None:
 def test_shades_are_those_of_the_method(open_page: Any) -> None:
     page = open_page()
     label_button(page, "skin").click()
-    before, first_row = shades(page), page.locator("#components tbody tr:first-child")
+    first_shades, first_row = shades(page), page.locator("#components tbody tr:first-child")
     scores = first_row.text_content()
     page.get_by_role("radio", name="attention of LaMP").check()
-    assert shades(page) != before
+    assert shades(page) != first_shades
     assert {hue for _, hue in shades(page)} == {"var(--raise)"}
     subtitle = page.locator("#shaded")
     assert "the part of LaMP" in subtitle.inner_text()
@@ -129,8 +129,8 @@ def test_the_slider_shows_readouts_of_states(open_page: Any) -> None:
     order = (-explanation[0].probability).argsort()
     for step, values in enumerate([*explanation[0].states, explanation[0].probability]):
         page.locator("#step").fill(str(step))
-        shown = list(map(float, numbers.all_inner_texts()))
-        assert shown == pytest.approx(values[order], abs=0.0051)
+        probabilities = list(map(float, numbers.all_inner_texts()))
+        assert probabilities == pytest.approx(values[order], abs=0.0051)
     assert page.locator("#step-name").inner_text() == "final"
 
 
@@ -208,7 +208,7 @@ def test_axe_finds_no_violation(open_page: Any, name: str, size: Any, scheme: st
     assert not results.response["violations"], results.generate_report()
 
 
-def test_opens_within_two_seconds(browser: Any, tmp_path: Path) -> None:
+def test_a_page_opens_within_two_seconds(browser: Any, tmp_path: Path) -> None:
     make_explanation(*["molecule"] * 20).to_html(tmp_path / "twenty.html")
     page = browser.new_page()
     page.goto((tmp_path / "twenty.html").as_uri())

@@ -31,14 +31,14 @@ def test_no_example_is_left_out():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_runs_and_is_short(name, tmp_path, monkeypatch, capsys):
+def test_an_example_runs_and_is_short(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
-    options, printed = EXAMPLES[name]
+    options, expected = EXAMPLES[name]
     if name in ("own_csv", "own_gnn"):
         pytest.importorskip("rdkit")
     import_module(f"examples.{name}").main(**options)
-    assert printed in capsys.readouterr().out
+    assert expected in capsys.readouterr().out
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 60
 
 

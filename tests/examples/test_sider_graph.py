@@ -39,7 +39,7 @@ def sider_file():
 def test_sider_end_to_end(root, tmp_path, monkeypatch, capsys):
     def read_some(*args):
         smiles, y, names = read_molecules(*args)
-        # They are explained atom by atom.
+        # Molecules are explained atom by atom, so small molecules take less time.
         small = sorted(range(len(smiles)), key=lambda row: len(smiles[row]))[:400]
         return [smiles[row] for row in small], y[small], names
 
@@ -56,7 +56,7 @@ def test_sider_end_to_end(root, tmp_path, monkeypatch, capsys):
     assert all(title in table for title in TITLES)
 
     results = json.loads((tmp_path / "sider" / "results.json").read_text())
-    values = {row: found["values"]["roc_auc_macro"] for row, found in results["rows"].items()}
+    values = {row: result["values"]["roc_auc_macro"] for row, result in results["rows"].items()}
     assert min(values["LaMP edgeless"], values["LaMP prior"]) > values["random forest"] - 0.01
     assert values["label frequency"] == 0.5
     gain = values["LaMP prior"] - values[SILENT]
@@ -78,17 +78,17 @@ def test_sider_end_to_end(root, tmp_path, monkeypatch, capsys):
 
 
 def test_a_second_table_shows_what_messages_are_for(monkeypatch):
-    compared = []
-    monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args))
+    calls = []
+    monkeypatch.setattr("examples.sider_graph.compare", lambda *args: calls.append(args))
     monkeypatch.setattr(Recipe, "load_dataset", lambda recipe, root: None)
     main(graphs="edgeless,complete")
     main(dataset="nci", max_epochs=3)
-    assert [(args[0], args[2]) for args in compared] == [
+    assert [(args[0], args[2]) for args in calls] == [
         ("sider", ["edgeless", "complete"]),
         ("nci", ["complete"]),
         ("nci", ["edgeless", "complete", "prior"]),
     ]
-    assert [args[-1].get("max_epochs") for args in compared] == [None, 12, 3]
+    assert [args[-1].get("max_epochs") for args in calls] == [None, 12, 3]
 
 
 def test_falls_back_to_nci_and_says_so(monkeypatch, capsys):
@@ -97,17 +97,17 @@ def test_falls_back_to_nci_and_says_so(monkeypatch, capsys):
             raise DatasetUnavailableError("tried everything")
         return "data set nci"
 
-    compared = []
+    calls = []
     monkeypatch.setattr(Recipe, "load_dataset", load)
-    monkeypatch.setattr("examples.sider_graph.compare", lambda *args: compared.append(args[:2]))
+    monkeypatch.setattr("examples.sider_graph.compare", lambda *args: calls.append(args[:2]))
     main()
-    assert compared == [("nci", "data set nci")]
+    assert calls == [("nci", "data set nci")]
     first_line = capsys.readouterr().out.splitlines()[0]
     assert "SIDER cannot be had" in first_line
     assert "NCI" in first_line
 
 
-def test_a_label_graph_that_is_not_there():
+def test_an_unknown_label_graph_is_refused():
     message = r"some of edgeless,complete,prior, joined by commas \(got edgeless,tree\)"
     with pytest.raises(SystemExit, match=f"--graphs to be {message}"):
         main(graphs="edgeless,tree")
@@ -128,10 +128,10 @@ def test_help_explains_every_flag(monkeypatch, capsys):
     flags = set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) - {"--config", "--print_config"}
     assert flags >= {f"--{name}" for name in inspect.signature(main).parameters}
     for flag in flags:
-        explained = re.search(rf"^  {flag}\b.*?(?=^  -|\Z)", text, re.DOTALL | re.MULTILINE)
-        assert explained is not None
-        assert "default" in explained[0], flag
-        assert len(explained[0].split()) > 8, flag
+        description = re.search(rf"^  {flag}\b.*?(?=^  -|\Z)", text, re.DOTALL | re.MULTILINE)
+        assert description is not None
+        assert "default" in description[0], flag
+        assert len(description[0].split()) > 8, flag
 
 
 def test_an_interruption_before_training_is_a_message(monkeypatch, capsys):

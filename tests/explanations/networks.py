@@ -14,7 +14,7 @@ NAMES = ["a", "b", "c"]
 
 
 class Net(nn.Module):
-    """A GNN whose nodes labels attend to."""
+    """A GNN with labels that attend to its nodes."""
 
     def __init__(self) -> None:
         super().__init__()

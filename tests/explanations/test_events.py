@@ -34,7 +34,7 @@ def test_events_of_the_past_are_components(dataset, memory):
     network, names = lanet(dataset, memory), dataset.label_names
     rows = np.flatnonzero(np.diff(dataset.entity_of) == 0)[[10, 60]] + 1
     targets = [Subset(dataset, part) for part in (rows, rows[:1])]
-    explanation, [alone] = (tg_mlc.explain(network, each, label_names=names) for each in targets)
+    explanation, [alone] = (tg_mlc.explain(network, item, label_names=names) for item in targets)
     assert explanation.methods == ["integrated gradients", "occlusion"]
     for row, sample in zip(rows, explanation, strict=True):
         batch = dataset.batch([row])
@@ -51,13 +51,13 @@ def test_events_of_the_past_are_components(dataset, memory):
     if not memory:  # Without events, only the labels' own embeddings are left.
         question = Question(network, targets[1], names)
         [data] = question.samples
-        nothing = question.hide(data, np.zeros(len(sample.components), bool))
-        whole, without = question.logits([data, nothing])
+        hidden = question.hide(data, np.zeros(len(sample.components), bool))
+        whole, without = question.logits([data, hidden])
         sums = sample.scores["integrated gradients"].sum(axis=0)
         np.testing.assert_allclose(sums, whole - without, rtol=0.01, atol=0.01)
 
 
-def test_a_hidden_event_is_as_if_it_had_not_been(dataset):
+def test_a_hidden_event_is_removed(dataset):
     network, targets = lanet(dataset, memory=False), Subset(dataset, [40])
     question = Question(network, targets, dataset.label_names)
     [sample] = question.samples

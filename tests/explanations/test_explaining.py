@@ -72,7 +72,7 @@ def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples, 
     np.testing.assert_allclose(sums, difference, rtol=0.01, atol=0.01)
 
 
-def test_integrated_gradients_take_points_until_they_sum_or_say_so(samples, monkeypatch):
+def test_integrated_gradients_add_points_until_they_sum_or_warn(samples, monkeypatch):
     torch.manual_seed(0)
     network = Net()
     torch.nn.init.normal_(network.conv.nn[0].weight, std=2.0)
@@ -85,7 +85,7 @@ def test_integrated_gradients_take_points_until_they_sum_or_say_so(samples, monk
         probe.integrated(batch, [0, 1, 2])
 
 
-def test_effects_of_labels_are_what_cut_edges_change(network, samples):
+def test_effects_of_labels_are_changes_of_logits_when_edges_are_cut(network, samples):
     [sample] = tg_mlc.explain(network, samples[:1], method="attention")
     graph = network.labels.label_graph
     source, target = graph.edge_index
@@ -101,7 +101,7 @@ def test_effects_of_labels_are_what_cut_edges_change(network, samples):
     assert np.abs(sample.label_effects[1, [0, 2]]).min() > 0
 
 
-def test_it_can_be_saved(network, samples, tmp_path):
+def test_an_explanation_can_be_saved_and_loaded(network, samples, tmp_path):
     explanation = tg_mlc.explain(network, samples, ["b", "a"], "attention", y=np.eye(3))
     loaded = tg_mlc.explanations.Explanation.load(explanation.save(tmp_path / "why"))
     assert loaded.labels == ["b", "a"]
@@ -138,18 +138,18 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
     assert explanation[0].label_effects.shape == (0, 3)
 
 
-def test_known_labels_clamp_others(saved):
+def test_a_given_label_changes_the_logits_of_other_labels(saved):
     """The effect of a given label is the difference of predictions with and without it."""
     model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
     [sample] = tg_mlc.explain(model, raw, method="occlusion")
     name = model.label_names[1]
-    before, after = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
-    np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (after - before)[0, [0, 2]], atol=1e-3)
+    free, clamped = (logit(model.probabilities(raw, given=given)) for given in (None, {name: 1}))
+    np.testing.assert_allclose(sample.clamped[1, 1, [0, 2]], (clamped - free)[0, [0, 2]], atol=1e-3)
     assert np.isnan(sample.clamped[1, :, 1]).all()
 
 
 class Bypassed(Net):
-    """Logits that are also read out of the pooled nodes."""
+    """A network whose logits are also read out of the pooled nodes."""
 
     def __init__(self):
         super().__init__()
@@ -160,12 +160,12 @@ class Bypassed(Net):
         return self.readout(self.labels(x, data.batch)) + self.path(global_mean_pool(x, data.batch))
 
 
-def test_what_bypasses_labels_is_a_part_of_its_own(samples):
+def test_a_path_that_bypasses_labels_is_a_part_of_the_logits(samples):
     torch.manual_seed(0)
     network = Bypassed().eval()
     [sample] = explained = tg_mlc.explain(network, samples[:1])
-    of_whole = [name for name in explained.methods if not name.endswith(" of messages")]
-    assert of_whole == ["occlusion"]
+    methods = [name for name in explained.methods if not name.endswith(" of messages")]
+    assert methods == ["occlusion"]
     [logits] = network(Batch.from_data_list(samples[:1])).detach()
     assert [*sample.parts] == ["messages", "beside messages"]
     np.testing.assert_allclose(sum(sample.parts.values()), logits, atol=1e-5)
@@ -175,7 +175,7 @@ def test_what_bypasses_labels_is_a_part_of_its_own(samples):
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_saved_models_of_every_kind(name, saved):
+def test_saved_models_of_every_kind_are_explained(name, saved):
     pytest.importorskip("rdkit")
     model, raw = tg_mlc.load(saved(name)), RAW[name]
     probabilities = model.probabilities(raw)
@@ -186,9 +186,9 @@ def test_saved_models_of_every_kind(name, saved):
         assert {scores.shape for scores in sample.scores.values()} == {shape}
         if sample.parts:
             np.testing.assert_allclose(expit(sum(sample.parts.values())), expected, atol=1e-5)
-            ends = " of LaMP", " of messages"
-            of_whole = [method for method in sample.scores if not method.endswith(ends)]
-            assert of_whole == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
+            suffixes = " of LaMP", " of messages"
+            methods = [method for method in sample.scores if not method.endswith(suffixes)]
+            assert methods == ["occlusion", "group occlusion"][: 1 + (sample.smiles is not None)]
 
 
 def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_alike(saved):
@@ -197,21 +197,21 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
     question = Question(model, ["Cc1ccccc1"])
     [sample] = question.samples
     chunk = Chunk(question, [sample], [0])
-    [alone], [of_groups] = chunk.occlusion, group_occlusion(chunk)
+    [by_atom], [by_group] = chunk.occlusion, group_occlusion(chunk)
     ring = np.arange(7) > 0
     masks = [~ring, *~np.eye(7, dtype=bool)]
     hidden = [question.hide(sample, mask) for mask in masks]
     whole, without_ring, *without = question.logits([sample, *hidden])[:, 0]
-    np.testing.assert_allclose(of_groups[ring, 0], whole - without_ring, atol=1e-5)
-    np.testing.assert_allclose(alone[:, 0], whole - without, atol=1e-5)
-    assert of_groups[0, 0] == alone[0, 0]
-    assert alone[2, 0] == alone[6, 0] != alone[4, 0]
+    np.testing.assert_allclose(by_group[ring, 0], whole - without_ring, atol=1e-5)
+    np.testing.assert_allclose(by_atom[:, 0], whole - without, atol=1e-5)
+    assert by_group[0, 0] == by_atom[0, 0]
+    assert by_atom[2, 0] == by_atom[6, 0] != by_atom[4, 0]
 
 
 def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
-    """They are cut as PyG's explainers do it, by a mask of edges."""
+    """Messages are cut by a mask of edges, as PyG's explainers do it."""
     pytest.importorskip("rdkit")
-    # The SMILES of a sample of one's own network makes it a molecule.
+    # A sample for one's own network is a molecule if it has a SMILES.
     toluene = [molecule_from_smiles("Cc1ccccc1")]
     [sample] = explanation = tg_mlc.explain(network, toluene, method="occlusion")
     assert sample.bonds == ["C0-C1", "C1:C2", "C2:C3", "C3:C4", "C4:C5", "C5:C6", "C6:C1"]
@@ -246,7 +246,7 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
         ({"names": ["one"]}, r"'names' for each of 3 samples \(got 1\)"),
     ],
 )
-def test_bad_input(network, samples, options, message):
+def test_bad_options_are_refused(network, samples, options, message):
     with pytest.raises(ValueError, match=message):
         tg_mlc.explain(network, samples, **options)
 
@@ -291,7 +291,7 @@ def test_given_labels_are_a_part_of_the_logit_of_all_classifiers(saved):
 
 
 def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
-    """As an estimator learns from given labels beside its network."""
+    """Estimators learn from given labels beside such a network."""
     x = np.random.default_rng(0).normal(size=(80, 3))
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
     dataset = from_arrays(x, y, ["a", "b"])
@@ -331,25 +331,25 @@ def test_labels_that_samples_carry_are_given_labels(bags):
     def explain(samples, **options):
         return tg_mlc.explain(network, samples, method="occlusion", label_names=NAMES, **options)
 
-    none, passed, carried = explain(bags), explain(bags, given=given), explain(carrying)
+    without, passed, carried = explain(bags), explain(bags, given=given), explain(carrying)
     for sample in explain(carrying, given={NAMES[1]: 1}):
         np.testing.assert_array_equal(sample.given, [nan, 1, nan])
     assert "given" in carrying[0]
-    assert none.samples[0].given is None
-    assert passed.faithfulness == carried.faithfulness != none.faithfulness
-    for one, same, row in zip(passed, carried, given, strict=True):
-        np.testing.assert_array_equal(one.given, row)
-        np.testing.assert_array_equal(one.given, same.given)
-        np.testing.assert_array_equal(one.probability, same.probability)
-        np.testing.assert_array_equal(one.scores["occlusion"], same.scores["occlusion"])
+    assert without.samples[0].given is None
+    assert passed.faithfulness == carried.faithfulness != without.faithfulness
+    for actual, expected, row in zip(passed, carried, given, strict=True):
+        np.testing.assert_array_equal(actual.given, row)
+        np.testing.assert_array_equal(actual.given, expected.given)
+        np.testing.assert_array_equal(actual.probability, expected.probability)
+        np.testing.assert_array_equal(actual.scores["occlusion"], expected.scores["occlusion"])
 
 
 def test_a_plot_leaves_no_figure_open(explained, tmp_path):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    before = pyplot.get_fignums()
+    open_figures = pyplot.get_fignums()
     figure = explained.plot(label="b", path=tmp_path / "plot.svg")
     assert [axis.get_title() for axis in figure.axes][1:] == ["other labels"]
-    assert pyplot.get_fignums() == before
+    assert pyplot.get_fignums() == open_figures
     assert (tmp_path / "plot.svg").stat().st_size > 0
 
 
@@ -376,7 +376,7 @@ def test_integrated_gradients_are_those_of_captum(network, samples, explained):
     batch, net = Batch.from_data_list(samples[:1]), network.eval()
     bonds = net.bonds(batch.edge_attr.float())
     states = net.conv(net.atoms(batch.x / 10), batch.edge_index, bonds).detach()
-    # For captum, all states are those of one sample.
+    # Captum sees all states as one sample.
     path = attr.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
     options = {"n_steps": 256, "internal_batch_size": 1}
     for label, scores in enumerate(explained[0].scores["integrated gradients"].T):
@@ -396,13 +396,13 @@ def test_a_component_alone_is_the_only_one_with_edges_to_labels():
     edges, first = torch.stack([*to_list(kwargs["edge_index"])]), int(probe.ptr[1])
 
     def logits(component):
-        of_component = edges[:, edges[0] == component]
+        component_edges = edges[:, edges[0] == component]
         with torch.no_grad():
-            return probe.head(probe.labels(x, **{**kwargs, "edge_index": of_component}))[1]
+            return probe.head(probe.labels(x, **{**kwargs, "edge_index": component_edges}))[1]
 
     scores = probe.alone(1)
-    for component, rises in enumerate(scores, first):
-        np.testing.assert_allclose(rises, logits(component) - logits(-1), atol=1e-5)
+    for component, effects in enumerate(scores, first):
+        np.testing.assert_allclose(effects, logits(component) - logits(-1), atol=1e-5)
     assert np.abs(scores).max() > 0.01
 
 
@@ -429,7 +429,7 @@ def test_a_method_is_one_entry_of_a_table(network, samples, monkeypatch):
     assert tg_mlc.explain(network, samples, "a", "size")[0].scores["size"].max() == 7
 
 
-def test_a_stage_of_ones_own_is_a_part_of_the_logit(network, samples):
+def test_a_custom_stage_is_a_part_of_the_logit(network, samples):
     model = Model.of(network)
     model.stages.insert(2, Shift(1.0))
     [sample] = model.explain(samples[:1], method="occlusion")

@@ -23,7 +23,7 @@ def test_states_and_attention_stand_below_each_other(step: int, tmp_path):
     states, to_components, to_labels = (axis for axis in figure.axes if axis.get_title(loc="left"))
     np.testing.assert_array_equal(states.images[0].get_array(), sample.states)
     assert texts(states.get_yticklabels()) == ["1.1", "1.2", "2.1", "2.2"]
-    assert not states.yaxis_inverted()  # the first state is the lowest row
+    assert not states.yaxis_inverted()  # The first state is the lowest row.
     order = np.argsort(-sample.probability)
     positive = order[sample.truth[order] == 1]
     stars = [name.endswith("★") for name in texts(states.get_xticklabels())]
@@ -49,9 +49,9 @@ def test_lines_are_as_dark_as_attention(of: str, right: list[str]):
     weights = attention[0].sum(axis=0)[:, positive]
     alphas = [line.get_alpha() for line in axis.lines]
     np.testing.assert_allclose(alphas, (weights / weights.max()).ravel())
-    shown = texts(axis.texts)
-    assert len(shown) == len(positive) + len(right)
-    assert shown[len(positive)][:10] == right[0][:10]
+    names = texts(axis.texts)
+    assert len(names) == len(positive) + len(right)
+    assert names[len(positive)][:10] == right[0][:10]
 
 
 @pytest.mark.parametrize("draw", [plot_states, plot_lines])
@@ -61,9 +61,9 @@ def test_a_step_that_the_model_lacks_is_refused(draw, messages: bool, step: int)
         draw(make_explanation("row", messages=messages), step=step)
 
 
-def test_attention_to_labels_is_refused_where_labels_are_apart():
+def test_lines_are_refused_without_attention_to_labels():
     explanation = make_explanation("row")
-    apart = replace(explanation[0], label_attention=np.empty((0, 3, 4, 4)))
-    assert len(plot_states(replace(explanation, samples=[apart])).axes) == 4
+    sample = replace(explanation[0], label_attention=np.empty((0, 3, 4, 4)))
+    assert len(plot_states(replace(explanation, samples=[sample])).axes) == 4
     with pytest.raises(ValueError, match="'of'"):
-        plot_lines(replace(explanation, samples=[apart]))
+        plot_lines(replace(explanation, samples=[sample]))

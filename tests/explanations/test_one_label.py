@@ -37,10 +37,10 @@ def test_pyg_explains_one_label_with_masks_of_nodes_and_edges():
     torch.manual_seed(0)
     data = batch(3)
     data.x = data.x.float()
-    made = explainer(OneLabel(Net(), "b"), GNNExplainer(epochs=3), edge_mask_type="object")
-    found = made(data.x, data.edge_index, edge_attr=data.edge_attr, batch=data.batch)
-    assert found.node_mask.shape == data.x.shape
-    assert found.edge_mask.shape == (data.num_edges,)
+    pyg = explainer(OneLabel(Net(), "b"), GNNExplainer(epochs=3), edge_mask_type="object")
+    explanation = pyg(data.x, data.edge_index, edge_attr=data.edge_attr, batch=data.batch)
+    assert explanation.node_mask.shape == data.x.shape
+    assert explanation.edge_mask.shape == (data.num_edges,)
 
 
 @pytest.mark.parametrize("keys", [(), ("edge_attr", "batch")])
@@ -49,12 +49,12 @@ def test_integrated_gradients_are_those_of_pyg(keys):
     torch.manual_seed(0)
     network, [sample] = Attending().eval(), molecules(2, seed=3)[1:]
     sample.x = sample.x.float() / 10
-    [ours] = tg_mlc.explain(network, [sample], ["c"], "integrated gradients")
-    made = explainer(OneLabel(network, "c"), CaptumExplainer("IntegratedGradients"))
+    [result] = tg_mlc.explain(network, [sample], ["c"], "integrated gradients")
+    pyg = explainer(OneLabel(network, "c"), CaptumExplainer("IntegratedGradients"))
     inputs = {key: Batch.from_data_list([sample])[key] for key in keys}
-    found = made(sample.x, sample.edge_index, **inputs).node_mask.sum(dim=1).detach().numpy()
-    scores = ours.scores["integrated gradients"][:, 0]
-    np.testing.assert_allclose(found, scores, atol=0.02)
+    expected = pyg(sample.x, sample.edge_index, **inputs).node_mask.sum(dim=1).detach().numpy()
+    scores = result.scores["integrated gradients"][:, 0]
+    np.testing.assert_allclose(expected, scores, atol=0.02)
     assert np.ptp(scores) > 0.1
 
 

@@ -42,7 +42,7 @@ class Page(HTMLParser):
         return json.loads(self.texts["data"])
 
     def components(self, sample: int) -> set[int]:
-        """The indices of the components that the drawing of a sample shows."""
+        """Returns the indices of the components that the drawing of a sample shows."""
         components, drawing = set(), None
         for tag, attributes in self.elements:
             drawing = None if tag in ("fieldset", "section") else drawing
@@ -52,7 +52,7 @@ class Page(HTMLParser):
         return components
 
 
-def test_nothing_is_loaded_from_anywhere():
+def test_the_page_loads_no_other_file():
     text = make_explanation().to_html()
     page = Page(text)
     assert "http:" not in text
@@ -101,8 +101,8 @@ def test_a_bond_is_shaded_between_its_atoms():
 
 def test_a_text_is_shaded_where_its_words_stand():
     text = make_explanation("text").to_html()
-    drawn = re.search(r'<div class="drawing"[^>]*>(.*?)</div>', text, re.DOTALL)[1]
-    words = re.findall(r'<span data-component="(\d)">(\w+)</span>', drawn)
+    drawing = re.search(r'<div class="drawing"[^>]*>(.*?)</div>', text, re.DOTALL)[1]
+    words = re.findall(r'<span data-component="(\d)">(\w+)</span>', drawing)
     assert " ".join(map("".join, words)) == "0A 1b 2bold 1b 3word 0a 2bold 4claim"
 
 
@@ -149,7 +149,7 @@ def test_a_model_without_messages_has_neither_states_nor_effects():
     assert "canvas" not in {tag for tag, _ in page.elements}
 
 
-def test_given_labels_and_their_effects_without_messages():
+def test_the_page_shows_given_labels_and_their_effects_without_messages():
     explanation = make_explanation("row")
     assert Page(explanation.to_html()).data["samples"][0]["given"] == []
     sample = explanation[0]
@@ -173,7 +173,7 @@ def test_categories_stand_beside_the_cell_of_their_column():
     assert cells == [("soil=clay", "clay"), ("soil=sand", "clay")]
 
 
-def test_labels_that_do_not_fit_are_left_out_unless_they_apply(monkeypatch: pytest.MonkeyPatch):
+def test_labels_that_do_not_fit_are_skipped_unless_they_apply(monkeypatch: pytest.MonkeyPatch):
     numbers_per_label = 3 * 2 + 10 * 27 + 2 * 4 + 10
     monkeypatch.setattr("tg_mlc.explanations.report.MAX_NUMBERS", 6 * numbers_per_label)
     names = [f"label {number}" for number in range(60)]

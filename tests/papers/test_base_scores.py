@@ -45,7 +45,7 @@ def dataset(request):
 
 
 def prepare(dataset, split, kinds=("svm", "ridge")):
-    """The samples with their base scores, and the classifiers."""
+    """Returns the samples with their base scores, and the classifiers."""
     chain = table_preprocessor(dataset.kind, kinds)
     return chain.fit_transform(dataset, split), list(chain.steps[-1].classifiers.values())
 
@@ -55,11 +55,11 @@ def test_published_samples_have_decisions_as_base_scores(dataset):
     prepared, classifiers = prepare(dataset, split)
     base_scores = prepared.rows("base_scores").numpy()
     assert base_scores.shape == (200, 4, 2)
-    for i, each in enumerate(classifiers):
-        decisions = each.classifier.decision_function(inputs_of(prepared))
+    for i, wrapper in enumerate(classifiers):
+        decisions = wrapper.classifier.decision_function(inputs_of(prepared))
         for part in (split.test, split.val):
             np.testing.assert_allclose(base_scores[part, :, i], decisions[part], atol=1e-4)
-        # Those of training samples are by classifiers that have not seen them.
+        # Scores of training samples are from classifiers that have not seen these samples.
         assert np.abs(base_scores[split.train, :, i] - decisions[split.train]).max() > 0.05
 
 
@@ -73,7 +73,7 @@ def test_duplicates_are_remembered():
     scores = exact.classifier.predict_proba(inputs_of(prepared))
     remembered = np.isin(np.arange(40), split.train.numpy())
     assert ((scores[split.test.numpy()] > 0.5) == y[160:])[remembered].all()
-    # It was chosen by subset accuracy.
+    # The classifier was chosen by subset accuracy.
     val, metrics = split.val.numpy(), ("subset_accuracy", "f1_micro")
     best = {metric: best_value(y[val], scores[val], metric=metric) for metric in metrics}
     assert exact.tried[0][1] == (1.0, 0.01)
@@ -87,27 +87,27 @@ def test_state_predicts_the_same_to_the_last_bit(kinds, dataset):
     chain = table_preprocessor(dataset.kind, kinds)
     prepared = chain.fit_transform(dataset, split)
     loaded = from_state(to_state(chain))
-    one, other = (each.transform(dataset[split.test]) for each in (chain, loaded))
-    assert all(torch.equal(sample.x, again.x) for sample, again in zip(one, other, strict=True))
-    assert ("weight" in one[0]) == (dataset.kind == "bag")
+    first, second = (source.transform(dataset[split.test]) for source in (chain, loaded))
+    assert all(torch.equal(sample.x, again.x) for sample, again in zip(first, second, strict=True))
+    assert ("weight" in first[0]) == (dataset.kind == "bag")
     if dataset.kind == "bag":
-        assert torch.equal(one._data.weight, other._data.weight)
+        assert torch.equal(first._data.weight, second._data.weight)
     if kinds:
-        scores, expected = (each.rows("base_scores") for each in (one, prepared[split.test]))
+        scores, expected = (source.rows("base_scores") for source in (first, prepared[split.test]))
         assert scores.shape == (40, 4, len(kinds))
-        assert torch.equal(scores, other.rows("base_scores"))
+        assert torch.equal(scores, second.rows("base_scores"))
         torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_vectors_are_standardised_by_training_samples_alone():
-    other = WORDS.copy()
-    other[160:] += 5
+    shifted = WORDS.copy()
+    shifted[160:] += 5
     split = table(WORDS).official_split()
-    prepared = (prepare(table(x), split, kinds=("svm",))[0] for x in (WORDS, other))
-    one, two = (each[split.train].rows("x") for each in prepared)
-    assert torch.equal(one, two)
+    prepared = (prepare(table(x), split, kinds=("svm",))[0] for x in (WORDS, shifted))
+    first, second = (data[split.train].rows("x") for data in prepared)
+    assert torch.equal(first, second)
     expected = (WORDS - WORDS[split.train].mean(axis=0)) / WORDS[split.train].std(axis=0) / 30**0.5
-    torch.testing.assert_close(one, torch.from_numpy(expected)[split.train])
+    torch.testing.assert_close(first, torch.from_numpy(expected)[split.train])
 
 
 def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
@@ -116,8 +116,8 @@ def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
     prepared, _ = prepare(part, split, kinds=("svm",))
     expected, _ = prepare(table(x[80:], Y[80:], official=False), split, kinds=("svm",))
     assert torch.equal(prepared.rows("base_scores"), expected.rows("base_scores"))
-    found, whole = (sp.csr_array(inputs_of(each)) for each in (prepared[[5, 3]], expected))
-    assert np.array_equal(found.toarray(), whole.toarray()[[5, 3]])
+    rows, all_rows = (sp.csr_array(inputs_of(data)) for data in (prepared[[5, 3]], expected))
+    assert np.array_equal(rows.toarray(), all_rows.toarray()[[5, 3]])
     with pytest.raises(ValueError, match="published with a split"):
         prepared.official_split()
 
@@ -139,7 +139,7 @@ SPLIT = Split(*(torch.arange(60)[i == PLACE // 3 + PLACE // 4] for i in range(3)
 
 @pytest.fixture(scope="module")
 def molecules():
-    """Acids, amines, a label that all have, one that is seldom known, and one at random."""
+    """Molecules with labels: acid, amine, always present, seldom known, and alternating."""
     pytest.importorskip("rdkit")
     kind, alternating = torch.arange(60) // 20, torch.arange(60) % 2 == 0
     labels = [kind == 1, kind == 2, kind >= 0, kind == 1, alternating]
@@ -167,27 +167,27 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
         for scores in base_scores[part][:, :2].unbind(dim=2):
             assert macro_roc_auc(molecules.y[part][:, :2], scores) > 0.9
     assert (base_scores[:, 2] == 0).all()  # The label has one class.
-    of_ridge = base_scores[SPLIT.train, :2, 1]
-    assert of_ridge.mean(dim=0).abs().max() < 0.1
-    assert 0.3 < of_ridge.std() < 1.5
+    ridge_scores = base_scores[SPLIT.train, :2, 1]
+    assert ridge_scores.mean(dim=0).abs().max() < 0.1
+    assert 0.3 < ridge_scores.std() < 1.5
     # Every other chain has the last label, and its neighbours lack it: memory would rank it right.
     unseen, y = base_scores[SPLIT.train, 4], molecules.y[SPLIT.train, 4:]
     assert all(macro_roc_auc(y, unseen[:, i : i + 1]) < 0.7 for i in range(2))
 
 
-def test_labels_of_other_parts_are_not_looked_at(molecules):
-    other, held_out = molecules.copy(), torch.cat(SPLIT.parts[1:])
-    other._data.y[held_out] = 1 - other._data.y[held_out]
-    both = [of_molecules(each).rows("base_scores") for each in (molecules, other)]
-    torch.testing.assert_close(*both)
+def test_base_scores_do_not_depend_on_labels_of_other_parts(molecules):
+    changed, held_out = molecules.copy(), torch.cat(SPLIT.parts[1:])
+    changed._data.y[held_out] = 1 - changed._data.y[held_out]
+    base_scores = [of_molecules(data).rows("base_scores") for data in (molecules, changed)]
+    torch.testing.assert_close(*base_scores)
 
 
 @pytest.mark.parametrize("kinds", [("forest", "molecule_ridge"), ("molecule_ridge",)])
 def test_state_of_classifiers_of_molecules_predicts_the_same_to_the_last_bit(kinds, molecules):
     scores, held_out = published_features(kinds), molecules[SPLIT.test]
     prepared = scores.fit_transform(molecules, SPLIT)
-    both = (scores, from_state(to_state(scores)))
-    one, other = (each.transform(held_out).rows("base_scores") for each in both)
+    features = (scores, from_state(to_state(scores)))
+    one, other = (feature.transform(held_out).rows("base_scores") for feature in features)
     assert one.shape == (len(held_out), 5, len(kinds))
     assert torch.equal(one, other)
     torch.testing.assert_close(one, prepared[SPLIT.test].rows("base_scores"), atol=1e-5, rtol=1e-5)

@@ -75,21 +75,21 @@ def assert_equal_weights(ours, theirs, heads, present=1.0):
 
 def assert_equal_outputs(config, mask="none", x=TOKENS, pool="", **kwargs):
     state = weights(config)
-    ours = outputs(load(state, config, mask, enc_transform=pool, **kwargs), ragged(x))
-    theirs = Released(state, config, ATTENTION_MASKS[mask], pool)(x)
-    ours_logits, theirs_logits = ([out.logits, *out.intermediate] for out in (ours, theirs))
-    for ours_t, theirs_t in zip(ours_logits, theirs_logits, strict=True):
-        assert_close(ours_t, theirs_t)
-    assert len(ours.attention) == config.n_layers_dec
-    for t, step in enumerate(ours.attention):
-        assert_equal_weights(step.feature_to_label, theirs.cross_attention[t], config.n_head)
+    actual = outputs(load(state, config, mask, enc_transform=pool, **kwargs), ragged(x))
+    released = Released(state, config, ATTENTION_MASKS[mask], pool)(x)
+    actual_logits, released_logits = ([out.logits, *out.intermediate] for out in (actual, released))
+    for actual_t, released_t in zip(actual_logits, released_logits, strict=True):
+        assert_close(actual_t, released_t)
+    assert len(actual.attention) == config.n_layers_dec
+    for t, step in enumerate(actual.attention):
+        assert_equal_weights(step.feature_to_label, released.cross_attention[t], config.n_head)
         if config.no_dec_self_att:
             assert step.label_to_label is None
         else:
-            assert_equal_weights(step.label_to_label, theirs.self_attention[t], config.n_head2)
-    for ours_i, theirs_i in zip(ours.feature_attention, theirs.encoder_attention, strict=True):
+            assert_equal_weights(step.label_to_label, released.self_attention[t], config.n_head2)
+    for layer, expected in zip(actual.feature_attention, released.encoder_attention, strict=True):
         present = (x > 0)[:, None, :, None]  # In the released code, padding attends too.
-        assert_equal_weights(ours_i, theirs_i, config.n_head, present)
+        assert_equal_weights(layer, expected, config.n_head, present)
 
 
 @pytest.mark.parametrize("mask", ["none", "inveye", "prior"])
@@ -107,22 +107,22 @@ def test_outputs_equal_those_of_the_released_code(name, mask):
         *(("sequence", "none", {"x": TOKENS[1:2], "pool": pool}) for pool in ("mean", "sum")),
     ],
 )
-def test_outputs_are_equal_with_further_options(name, mask, options):
+def test_outputs_with_further_options_equal_those_of_the_released_code(name, mask, options):
     assert_equal_outputs(CONFIGS[name], mask, **options)
 
 
 def test_one_readout_for_all_labels_is_repeated():
     config = Config(share_weight=False, int_preds=False)
     state = weights(config)
-    ours = outputs(load(state, config), ragged(TOKENS))
+    actual = outputs(load(state, config), ragged(TOKENS))
     embedding = state["decoder.tgt_word_emb.weight"]
     for label in range(L):
         # The released code takes the diagonal of an [L, 1] matrix, which is the first label only.
         state["decoder.tgt_word_emb.weight"] = embedding.roll(-label, dims=0)
-        theirs = Released(state, config)(TOKENS)
-        assert_close(ours.logits[:, label : label + 1], theirs.logits)
-        for ours_t, theirs_t in zip(ours.intermediate, theirs.intermediate, strict=True):
-            assert_close(ours_t[:, label : label + 1], theirs_t)  # These have no bias.
+        released = Released(state, config)(TOKENS)
+        assert_close(actual.logits[:, label : label + 1], released.logits)
+        for logits, expected in zip(actual.intermediate, released.intermediate, strict=True):
+            assert_close(logits[:, label : label + 1], expected)  # These logits have no bias.
 
 
 def test_a_graph_of_words_masks_encoder_attention_and_leaves_logits():
@@ -130,9 +130,9 @@ def test_a_graph_of_words_masks_encoder_attention_and_leaves_logits():
     model, data = load(weights(config), config), Data(x=torch.tensor([2, 5, 3]))
     plain = outputs(model, Batch.from_data_list([data]))
     data.edge_index = torch.tensor([[1, 0], [0, 2]])  # 0 attends to 1, and 2 to 0.
-    ours = outputs(model, Batch.from_data_list([data]))
-    torch.testing.assert_close(ours.logits, plain.logits)
-    edge_index, attention = ours.feature_attention[0]
+    masked = outputs(model, Batch.from_data_list([data]))
+    torch.testing.assert_close(masked.logits, plain.logits)
+    edge_index, attention = masked.feature_attention[0]
     assert torch.equal(edge_index, data.edge_index)
     torch.testing.assert_close(attention, torch.ones(2, 4))
 
@@ -162,7 +162,7 @@ def test_single_samples_give_the_logits_of_a_batch_and_empty_ones_are_finite():
     assert logits.isfinite().all()
 
 
-def test_double_precision_stays():
+def test_double_precision_is_kept():
     state = {name: tensor.double() for name, tensor in weights().items()}
     logits = outputs(load(state), ragged(TOKENS)).logits
     expected = Released(state, Config())(TOKENS).logits
@@ -179,10 +179,10 @@ def test_arguments_are_copied_and_not_changed():
     state, adj = weights(Config(max_length=6)), ADJ.clone()
     model = load(state, mask="prior")
     assert torch.equal(adj, ADJ)
-    before = outputs(model, ragged(TOKENS)).logits
+    logits = outputs(model, ragged(TOKENS)).logits
     for tensor in state.values():
         tensor.zero_()
-    torch.testing.assert_close(outputs(model, ragged(TOKENS)).logits, before)
+    torch.testing.assert_close(outputs(model, ragged(TOKENS)).logits, logits)
 
 
 def test_wrapped_and_nested_state_dicts_are_the_same_model(tmp_path):

@@ -21,7 +21,7 @@ class ToyState(NamedTuple):
 
 
 class ToyDecoder:
-    """Its probabilities follow from the labels so far and their order; a sample is one vector."""
+    """Decoder whose probabilities depend on the labels so far, in order. A sample is one vector."""
 
     num_labels = NUM_LABELS
 
@@ -50,19 +50,19 @@ def samples(num_samples):
 
 
 def log_prob(decoder, x, sequence):
-    """The log-probability of one sequence, with a stop at its end unless it has all labels."""
+    """Returns the log-probability of a sequence. A stop ends it unless it has all labels."""
     state, last, total = decoder.start(x, None), NUM_LABELS, 0.0
     stops = [NUM_LABELS] if len(sequence) < NUM_LABELS else []
-    for place, symbol in enumerate([*sequence, *stops]):
+    for index, symbol in enumerate([*sequence, *stops]):
         logits, state = decoder.step(state, torch.tensor([last]))
-        allowed = [s for s in range(NUM_LABELS + 1) if s not in sequence[:place]]
+        allowed = [s for s in range(NUM_LABELS + 1) if s not in sequence[:index]]
         total += (logits[0, symbol] - logits[0, allowed].logsumexp(dim=0)).item()
         last = symbol
     return total
 
 
 def all_sequences(decoder, x):
-    """The log-probabilities of all sequences of one sample."""
+    """Returns the log-probabilities of all sequences of one sample."""
     sequences = [s for n in range(NUM_LABELS + 1) for s in permutations(range(NUM_LABELS), n)]
     return {s: log_prob(decoder, x, s) for s in sequences}
 
@@ -71,7 +71,7 @@ NUM_SEQUENCES = 326  # Sequences of up to five labels, none of them twice.
 
 
 def found_of(hypotheses, sample, place=0):
-    """The labels of a sequence, without stops."""
+    """Returns the labels of a sequence, without stops."""
     return tuple(s for s in hypotheses.sequences[sample, place].tolist() if s < NUM_LABELS)
 
 
@@ -84,72 +84,72 @@ def expected_of(seed, sample):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
     decoder, (x, ptr) = ToyDecoder(seed), samples(3)
-    found = beam_search(decoder, x, ptr, beam_size=NUM_SEQUENCES, length_penalty=length_penalty)
+    beam = beam_search(decoder, x, ptr, beam_size=NUM_SEQUENCES, length_penalty=length_penalty)
     for sample in range(3):
         expected = expected_of(seed, sample)
         assert len(expected) == NUM_SEQUENCES
         weight = {s: -value / (len(s) + 1) ** length_penalty for s, value in expected.items()}
         ranked = sorted(expected, key=weight.__getitem__)
-        assert [found_of(found, sample, place) for place in range(5)] == ranked[:5]
+        assert [found_of(beam, sample, rank) for rank in range(5)] == ranked[:5]
         best = [expected[s] for s in ranked[:5]]
-        assert found.log_probs[sample, :5].tolist() == pytest.approx(best, abs=1e-4)
-        assert found.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
+        assert beam.log_probs[sample, :5].tolist() == pytest.approx(best, abs=1e-4)
+        assert beam.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_length_penalty_prefers_longer_sequences():
     decoder, (x, ptr) = ToyDecoder(1), samples(20)
-    found = [beam_search(decoder, x, ptr, length_penalty=a) for a in (0.0, 1.0, 3.0)]
-    short, medium, long = (each.labels[:, 0].sum() for each in found)
+    beams = [beam_search(decoder, x, ptr, length_penalty=a) for a in (0.0, 1.0, 3.0)]
+    short, medium, long = (beam.labels[:, 0].sum() for beam in beams)
     assert short < medium < long
 
 
 def test_a_beam_of_one_is_greedy():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(10)
-    found = beam_search(decoder, x, ptr, beam_size=1)
+    beam = beam_search(decoder, x, ptr, beam_size=1)
     for sample in range(10):
-        state, last, taken = decoder.start(x[sample : sample + 1], None), NUM_LABELS, []
-        while len(taken) < NUM_LABELS:
+        state, last, labels = decoder.start(x[sample : sample + 1], None), NUM_LABELS, []
+        while len(labels) < NUM_LABELS:
             logits, state = decoder.step(state, torch.tensor([last]))
-            logits[0, taken] = -math.inf
+            logits[0, labels] = -math.inf
             last = int(logits.argmax())
             if last == NUM_LABELS:
                 break
-            taken.append(last)
-        assert found_of(found, sample) == tuple(taken)
-        expected = log_prob(decoder, x[sample : sample + 1], taken)
-        assert found.log_probs[sample].item() == pytest.approx(expected, abs=1e-4)
+            labels.append(last)
+        assert found_of(beam, sample) == tuple(labels)
+        expected = log_prob(decoder, x[sample : sample + 1], labels)
+        assert beam.log_probs[sample].item() == pytest.approx(expected, abs=1e-4)
     # A penalty compares the likeliest label with a stop by the length of both.
     penalised = beam_search(decoder, x, ptr, beam_size=1, length_penalty=1.0)
-    assert not torch.equal(found.labels, penalised.labels)
+    assert not torch.equal(beam.labels, penalised.labels)
 
 
 def test_a_wider_beam_finds_sequences_that_are_no_less_likely():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(50)
-    found = (beam_search(decoder, x, ptr, beam_size=k) for k in (1, 5, NUM_SEQUENCES))
-    greedy, five, all_of_them = (each.log_probs[:, 0] for each in found)
+    beams = (beam_search(decoder, x, ptr, beam_size=k) for k in (1, 5, NUM_SEQUENCES))
+    greedy, five, all_of_them = (beam.log_probs[:, 0] for beam in beams)
     assert (greedy <= all_of_them + 1e-5).all()
     assert (greedy < all_of_them - 1e-3).any()
     assert (five - all_of_them).abs().mean() < (greedy - all_of_them).abs().mean()
 
 
-def test_a_batch_gives_what_its_samples_give_one_by_one():
+def test_a_batch_gives_the_sequences_of_its_single_samples():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(12)
     together = beam_search(decoder, x, ptr)
     for sample in range(12):
         alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
-        both = ((together, sample), (alone, 0))
-        one, other = ([found_of(found, i, k) for k in range(5)] for found, i in both)
-        assert one == other
+        pairs = ((together, sample), (alone, 0))
+        batch_labels, alone_labels = ([found_of(beam, i, k) for k in range(5)] for beam, i in pairs)
+        assert batch_labels == alone_labels
         torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
 
 
 def test_no_label_comes_twice_and_sets_are_those_of_the_sequences():
-    found = beam_search(ToyDecoder(sharpness=0.1), *samples(20))
+    beam = beam_search(ToyDecoder(sharpness=0.1), *samples(20))
     for sample in range(20):
-        for place in range(5):
-            labels = found_of(found, sample, place)
+        for rank in range(5):
+            labels = found_of(beam, sample, rank)
             assert len(set(labels)) == len(labels)
-            assert found.labels[sample, place].nonzero().flatten().tolist() == sorted(labels)
+            assert beam.labels[sample, rank].nonzero().flatten().tolist() == sorted(labels)
 
 
 class NeverStops(ToyDecoder):
@@ -162,11 +162,11 @@ class NeverStops(ToyDecoder):
 def test_a_model_that_never_stops_is_cut():
     decoder, (x, ptr) = NeverStops(), samples(4)
     with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
-        found = beam_search(decoder, x, ptr, max_length=3)
-    assert (found.labels[:, 0].sum(dim=-1) == 3).all()
-    assert len(decoder.num_rows) == 4  # Three labels, and the stop after them.
-    assert (found.sequences[:, 0, -1] == NUM_LABELS).all()
-    assert (found.log_probs[:, 0] < -20).all()
+        beam = beam_search(decoder, x, ptr, max_length=3)
+    assert (beam.labels[:, 0].sum(dim=-1) == 3).all()
+    assert len(decoder.num_rows) == 4  # Three labels and a stop are decoded.
+    assert (beam.sequences[:, 0, -1] == NUM_LABELS).all()
+    assert (beam.log_probs[:, 0] < -20).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert beam_search(decoder, x, ptr).labels[:, 0].all()  # Nothing can follow all labels.
@@ -176,9 +176,9 @@ def test_a_model_that_never_stops_is_cut():
 def test_a_search_ends_with_its_longest_sequence():
     decoder = ToyDecoder(sharpness=0.0)
     decoder.readout[:, NUM_LABELS] = 0.0
-    found = beam_search(decoder, *samples(4), beam_size=1)
-    assert found.sequences.shape[-1] == len(decoder.num_rows)
-    assert decoder.num_rows[0] == 4  # One hypothesis of each sample at first.
+    beam = beam_search(decoder, *samples(4), beam_size=1)
+    assert beam.sequences.shape[-1] == len(decoder.num_rows)
+    assert decoder.num_rows[0] == 4  # The search starts with one row per sample.
 
 
 @pytest.mark.filterwarnings("ignore:Sequences were cut")
@@ -187,32 +187,32 @@ def test_rows_beyond_the_possible_sequences_are_empty():
     excluded = torch.ones(3, NUM_LABELS, dtype=torch.bool)
     excluded[1, 0] = excluded[2, :2] = False
     for max_length, num_of_two in ((1, 3), (None, 5)):
-        found = beam_search(decoder, x, ptr, beam_size=8, excluded=excluded, max_length=max_length)
-        impossible = found.log_probs.isneginf()
+        beam = beam_search(decoder, x, ptr, beam_size=8, excluded=excluded, max_length=max_length)
+        impossible = beam.log_probs.isneginf()
         assert (~impossible).sum(dim=1).tolist() == [1, 2, num_of_two]
-        assert not (found.labels & excluded.unsqueeze(1)).any()
-        assert not found.labels[impossible].any()
-        assert (found.sequences[impossible] == NUM_LABELS).all()
+        assert not (beam.labels & excluded.unsqueeze(1)).any()
+        assert not beam.labels[impossible].any()
+        assert (beam.sequences[impossible] == NUM_LABELS).all()
 
 
 @pytest.mark.parametrize("beam_size", [1, 5])
 def test_scores_are_those_of_their_equation_and_exceed_one_half_in_the_best_set(beam_size):
-    found = beam_search(ToyDecoder(sharpness=1.0), *samples(30), beam_size=beam_size)
-    scores, ranks = found.scores(), found.log_probs.exp().unsqueeze(-1)
-    expected = (ranks * found.peaks).sum(dim=1) / ranks.sum(dim=1) + found.labels[:, 0]
+    beam = beam_search(ToyDecoder(sharpness=1.0), *samples(30), beam_size=beam_size)
+    scores, ranks = beam.scores(), beam.log_probs.exp().unsqueeze(-1)
+    expected = (ranks * beam.peaks).sum(dim=1) / ranks.sum(dim=1) + beam.labels[:, 0]
     torch.testing.assert_close(scores, 0.5 * expected, atol=1e-5, rtol=0.0)
-    assert torch.equal(scores > 0.5, found.labels[:, 0])
-    assert torch.equal(scores >= 0.5, found.labels[:, 0])
+    assert torch.equal(scores > 0.5, beam.labels[:, 0])
+    assert torch.equal(scores >= 0.5, beam.labels[:, 0])
     assert scores.min() > 0.0
     assert scores.max() <= 1.0
 
 
-def test_labels_of_all_sequences_have_scores_of_their_own():
+def test_scores_of_labels_in_all_sequences_differ():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(200)
-    found = beam_search(decoder, x, ptr, beam_size=2)
-    in_all = found.labels.all(dim=1)
+    beam = beam_search(decoder, x, ptr, beam_size=2)
+    in_all = beam.labels.all(dim=1)
     assert (in_all.sum(dim=1) > 1).any()  # There are ties to break.
-    scores = found.scores()[in_all]
+    scores = beam.scores()[in_all]
     assert len(scores.unique()) == len(scores)
     assert scores.max() < 1.0
 
@@ -239,16 +239,16 @@ def components():
 
 
 def stepwise(decoder, x, ptr, symbols):
-    state, found = decoder.start(x, ptr), []
+    state, all_logits = decoder.start(x, ptr), []
     for column in symbols.t():
         logits, state = decoder.step(state, column)
-        found.append(logits)
-    return torch.stack(found, dim=1)
+        all_logits.append(logits)
+    return torch.stack(all_logits, dim=1)
 
 
-def test_steps_with_a_kept_state_give_what_the_whole_sequence_gives(decoder, components):
-    found = stepwise(decoder, *components, SYMBOLS)
-    torch.testing.assert_close(found, decoder(*components, SYMBOLS))
+def test_stepwise_logits_equal_those_of_the_whole_sequence(decoder, components):
+    logits = stepwise(decoder, *components, SYMBOLS)
+    torch.testing.assert_close(logits, decoder(*components, SYMBOLS))
 
 
 def test_rows_of_a_state_continue_on_their_own(decoder, components):
@@ -256,15 +256,15 @@ def test_rows_of_a_state_continue_on_their_own(decoder, components):
     logits, state = decoder.step(decoder.start(x, ptr), SYMBOLS[:, 0])
     state = decoder.select(state, torch.tensor([0, 0, 1, 1, 2, 2]))
     logits, state = decoder.step(state, torch.tensor([2, 4, 0, 1, 3, 0]))
-    # The second hypothesis of each sample goes on as both.
+    # Both rows of each sample continue its second hypothesis.
     state = decoder.select(state, torch.tensor([1, 1, 3, 3, 5, 5]))
     logits, _ = decoder.step(state, torch.tensor([0, 1, 2, 3, 4, 5]))
-    for place, last in enumerate([(0, 2, 4), (1, 3, 5)]):
+    for offset, last in enumerate([(0, 2, 4), (1, 3, 5)]):
         symbols = torch.tensor([[5, 4, last[0]], [5, 1, last[1]], [5, 0, last[2]]])
-        torch.testing.assert_close(logits[place::2], decoder(x, ptr, symbols)[:, -1])
+        torch.testing.assert_close(logits[offset::2], decoder(x, ptr, symbols)[:, -1])
 
 
-def test_later_symbols_and_other_samples_change_nothing(decoder, components):
+def test_logits_do_not_depend_on_later_symbols_or_other_samples(decoder, components):
     x, ptr = components
     logits = decoder(x, ptr, SYMBOLS)
     changed = SYMBOLS.clone()
@@ -276,20 +276,20 @@ def test_later_symbols_and_other_samples_change_nothing(decoder, components):
 
 def test_a_search_gives_the_probabilities_of_the_whole_sequence(decoder, components):
     x, ptr = components
-    found = beam_search(decoder, x, ptr)
+    beam = beam_search(decoder, x, ptr)
     for sample, (first, last) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
-        for place in range(5):
-            total, sequence = 0.0, found.sequences[sample, place].tolist()
+        for rank in range(5):
+            total, sequence = 0.0, beam.sequences[sample, rank].tolist()
             labels = [symbol for symbol in sequence if symbol < NUM_LABELS]
             symbols = torch.tensor([[NUM_LABELS, *labels]])
             logits = decoder(x[first:last], torch.tensor([0, last - first]), symbols)[0]
             for i, symbol in enumerate([*labels, NUM_LABELS]):
                 logits[i, labels[:i]] = -torch.inf
                 total += logits[i].log_softmax(dim=0)[symbol].item()
-            assert found.log_probs[sample, place].item() == pytest.approx(total, abs=1e-4)
+            assert beam.log_probs[sample, rank].item() == pytest.approx(total, abs=1e-4)
 
 
-def test_samples_without_components_are_searched_too(decoder, components):
+def test_samples_without_components_are_decoded(decoder, components):
     x, _ = components
     ptr = torch.tensor([0, 0, 9, 9])
     torch.testing.assert_close(stepwise(decoder, x, ptr, SYMBOLS), decoder(x, ptr, SYMBOLS))
@@ -321,8 +321,8 @@ def test_options_out_of_range_are_refused(name, call):
 
 
 def test_a_step_projects_the_last_symbols_only(components):
-    decoder, seen = AttentionDecoder(16, NUM_LABELS, 1).eval(), []
+    decoder, num_rows = AttentionDecoder(16, NUM_LABELS, 1).eval(), []
     for conv in (decoder.feature_to_label[0], decoder.label_to_label[0]):
-        conv.lin_key.register_forward_pre_hook(lambda _, args: seen.append(args[0].size(0)))
+        conv.lin_key.register_forward_pre_hook(lambda _, args: num_rows.append(args[0].size(0)))
     stepwise(decoder, *components, SYMBOLS)
-    assert seen == [12, 3, 3, 3, 3]  # the components once, as three samples of up to four
+    assert num_rows == [12, 3, 3, 3, 3]  # Components (3 samples of 4) are projected once.

@@ -48,8 +48,8 @@ def test_teacher_forcing_follows_the_order(batch):
     x, ptr, *_ = model.encoder(batch)
     logits = model.decoder(x, ptr, torch.tensor([[3, 2, 0], [3, 2, 3], [3, 3, 3]]))[0]
     torch.testing.assert_close(log_probs[0, 0], logits[0].log_softmax(dim=0))
-    left = [0, 1, 3]
-    torch.testing.assert_close(log_probs[0, 1, left], logits[1, left].log_softmax(dim=0))
+    allowed = [0, 1, 3]
+    torch.testing.assert_close(log_probs[0, 1, allowed], logits[1, allowed].log_softmax(dim=0))
 
 
 def test_unknown_labels_compete_with_none(batch):
@@ -61,22 +61,22 @@ def test_unknown_labels_compete_with_none(batch):
 def test_a_search_is_that_of_the_decoder_up_to_the_longest_set(batch):
     model = make_model(max_length=1)
     with torch.no_grad():
-        model.decoder.readout.bias[3] = -10.0  # Otherwise it would stop.
+        model.decoder.readout.bias[3] = -10.0  # Otherwise the decoder would stop.
     options = {"beam_size": 2, "length_penalty": 0.5}
     with pytest.warns(UserWarning, match="1 labels"):
-        found = model.search(batch, **options)
+        hypotheses = model.search(batch, **options)
     x, ptr, *_ = model.encoder(batch)
     with pytest.warns(UserWarning, match="1 labels"):
         expected = beam_search(model.decoder, x, ptr, max_length=1, **options)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
+    for actual, reference in zip(hypotheses, expected, strict=True):
+        torch.testing.assert_close(actual, reference)
 
 
-def test_weights_bring_the_order_and_the_longest_set_along(batch):
-    model, other = make_model(2), make_model(ranks=(0, 1, 2))
-    other.load_state_dict(model.state_dict())
-    torch.testing.assert_close(other(batch)[0], model(batch)[0])
-    assert int(other.max_length) == 2
+def test_a_state_dict_includes_the_order_and_the_longest_set(batch):
+    model, restored = make_model(2), make_model(ranks=(0, 1, 2))
+    restored.load_state_dict(model.state_dict())
+    torch.testing.assert_close(restored(batch)[0], model(batch)[0])
+    assert int(restored.max_length) == 2
 
 
 BUILDERS = [mped_autoregressive, graph2graph_autoregressive, seq2seq]
@@ -138,13 +138,13 @@ def test_a_saved_model_is_rebuilt_from_a_sample_with_unknown_labels(train, build
     model = build(train, channels=16, latent=True).eval()
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
-    again = build(unknown, channels=16, latent=True).eval()
-    again.load_state_dict(model.state_dict())
+    rebuilt = build(unknown, channels=16, latent=True).eval()
+    rebuilt.load_state_dict(model.state_dict())
     batch = Batch.from_data_list(train[:5])
-    torch.testing.assert_close(again.search(batch).scores(), model.search(batch).scores())
+    torch.testing.assert_close(rebuilt.search(batch).scores(), model.search(batch).scores())
 
 
-# Every label has a word of its own.
+# Every label has its own word.
 draws = np.random.default_rng(0)
 APPLIES = (draws.random((120, 3)) < 0.4).astype(np.float32)
 TEXTS = np.hstack([APPLIES, draws.random((120, 4)) < 0.3, np.ones((120, 1))]).astype(np.float32)
@@ -176,30 +176,30 @@ def test_a_sequence_model_learns_is_stored_and_predicts(tmp_path, dataset):
     torch.testing.assert_close(loaded.eval().predict_step(batch), scores)
 
 
-def test_loss_scores_and_validation(dataset):
+def test_loss_scores_and_validation_are_those_of_the_model_and_its_search(dataset):
     model, batch = train_model(dataset).eval(), Batch.from_data_list(dataset[:10])
     objective = LabelSequenceObjective(label_smoothing=0.2, beam_size=3, length_penalty=1.0)
     loss = sequence_loss(*model(batch), label_smoothing=0.2)
     assert torch.equal(objective.loss(model, batch), loss)
-    found = model.search(batch, beam_size=3, length_penalty=1.0)
-    assert torch.equal(objective.scores(model, batch), found.scores())
+    hypotheses = model.search(batch, beam_size=3, length_penalty=1.0)
+    assert torch.equal(objective.scores(model, batch), hypotheses.scores())
     scores, loss = objective.validate(model, batch)
-    assert torch.equal(scores, found.scores())
+    assert torch.equal(scores, hypotheses.scores())
     assert torch.equal(loss, sequence_loss(*model(batch)))
 
 
-def test_the_loss_of_validation_is_that_of_all_symbols_however_they_are_batched(dataset):
+def test_the_validation_loss_does_not_depend_on_batches(dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
     # The first batch has shorter sequences than the second.
     order = dataset.y.nansum(dim=1).argsort()
-    parts = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
-    losses = torch.stack([module.objective.loss(module.model, batch) for batch in parts])
-    terms = torch.stack([module.objective.num_terms(batch) for batch in parts])
+    batches = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
+    losses = torch.stack([module.objective.loss(module.model, batch) for batch in batches])
+    terms = torch.stack([module.objective.num_terms(batch) for batch in batches])
     whole = module.objective.loss(module.model, Batch.from_data_list(dataset))
     torch.testing.assert_close((losses * terms).sum() / terms.sum(), whole)
     logged = []
     module.log_dict = logged.append
-    for batch in parts:
+    for batch in batches:
         module.validation_step(batch, 0)
     module.on_validation_epoch_end()
     torch.testing.assert_close(logged[0]["val/loss"], whole)
@@ -229,7 +229,7 @@ def test_options_and_models_that_do_not_fit_are_refused(call, message):
     ("order", "ranks"),
     [("frequency", [1, 3, 2, 0]), ("reverse", [1, 0, 2, 3]), ("given", [0, 1, 2, 3])],
 )
-def test_ranks(order, ranks):
+def test_label_ranks_follow_the_order(order, ranks):
     assert label_ranks(SETS, order).tolist() == ranks
 
 
@@ -249,12 +249,12 @@ def test_sequences_hold_known_positives_in_order_and_then_stops():
     assert sequences(torch.ones(1, 3), torch.tensor([1, 2, 0])).tolist() == [[2, 0, 1, 3]]
 
 
-def test_symbols_are_shifted_behind_the_stop_that_begins_them():
+def test_symbols_are_shifted_behind_a_stop():
     symbols = torch.tensor([[2, 0, 4], [1, 4, 4]])
     assert module.shifted(symbols, 4).tolist() == [[4, 2, 0], [4, 1, 4]]
 
 
-def test_probabilities_leave_out_earlier_labels_and_unknown_ones():
+def test_probabilities_skip_earlier_labels_and_unknown_labels():
     logits = torch.randn(1, 3, 4, generator=torch.Generator().manual_seed(0))
     unknown = torch.tensor([[False, False, True]])
     probs = module.next_log_probs(logits, torch.tensor([[1, 0, 3]]), unknown).exp()

@@ -27,7 +27,7 @@ def samples(form):
 
 
 def awake(model):
-    """Its last weights start from zero; these are not."""
+    """Returns the model with random last weights, which start at zero."""
     torch.nn.init.normal_(model.layers[-1].weight)
     return model.eval()
 
@@ -36,7 +36,7 @@ def loose(actual, expected):
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_it_is_a_perceptron_over_the_mean():
+def test_a_pooled_mlp_is_a_perceptron_over_the_mean():
     model = PooledMLP(MoleculeEncoder(8), 5, num_layers=4, num_feature_layers=0).eval()
     data = batch(6)
     x = global_mean_pool(model.pooled.encoder(data).x, data.batch)
@@ -67,8 +67,8 @@ def test_words_of_sequences_are_counted():
     train = samples("bag")
     train.kind = "sequence"
     model = awake(binary_relevance(train, edgeless(4), channels=8))
-    forth, back = (model(Data(x=torch.tensor(words))) for words in ([1, 2, 3], [3, 2, 1]))
-    loose(forth, back)
+    logits, reverse = (model(Data(x=torch.tensor(words))) for words in ([1, 2, 3], [3, 2, 1]))
+    loose(logits, reverse)
 
 
 @pytest.mark.parametrize("channels", [None, 8])
@@ -83,9 +83,9 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
     def logits(*words, **given):
         return model(Data(x=torch.tensor(words), **given))
 
-    forth, without = logits(1, 2, 3, given=given), logits(1, 2, 3)
-    loose(forth, logits(3, 2, 1, given=given))
-    assert (forth != without).all()
+    with_given, without = logits(1, 2, 3, given=given), logits(1, 2, 3)
+    loose(with_given, logits(3, 2, 1, given=given))
+    assert (with_given != without).all()
     torch.nn.init.zeros_(model.of_known.weight)
     loose(logits(1, 2, 3, given=given), without)
 

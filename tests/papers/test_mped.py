@@ -65,18 +65,18 @@ def test_molecules_pass_messages_along_their_bonds():
     assert model(Batch.from_data_list(samples)).shape == (6, 4)
 
 
-def test_words_and_labels_start_from_documents_as_those_of_lamp_do(train):
+def test_embeddings_start_from_documents_as_in_lamp(train):
     model = mped(train, PRIOR, channels=8, latent=True)
-    expected = table_lamp(train, PRIOR, channels=8, latent=True)
-    torch.testing.assert_close(model.encoder.embedding.weight, expected.encoder.embedding.weight)
-    torch.testing.assert_close(model.labels.embedding.weight, expected.labels.embedding.weight)
+    lamp = table_lamp(train, PRIOR, channels=8, latent=True)
+    torch.testing.assert_close(model.encoder.embedding.weight, lamp.encoder.embedding.weight)
+    torch.testing.assert_close(model.labels.embedding.weight, lamp.labels.embedding.weight)
     # A saved model is built anew from a sample with unknown labels.
     unknown = ArrayDataset(train[:1].copy().samples())
     unknown._data.y = torch.full_like(unknown._data.y, torch.nan)
     mped(unknown, PRIOR, channels=8, latent=True).load_state_dict(model.state_dict())
 
 
-def test_options_go_where_they_belong(train):
+def test_options_reach_the_encoder_and_the_labels(train):
     model = mped(train, PRIOR, channels=16, input_dropout=0.7, heads=2)
     assert model.encoder.dropout == 0.7
     assert model.labels.label_to_label[0].heads == 2

@@ -35,7 +35,7 @@ def two_attentions(gated):
 
 
 def part(data, sample):
-    """One sample of a batch."""
+    """Returns one sample of a batch."""
     alone = batch(1)
     chosen = data.sample == sample
     for name in ("label", "position", "dt", "bin", "amount"):
@@ -46,17 +46,17 @@ def part(data, sample):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_batch_gives_what_its_samples_give_one_by_one(name):
+def test_a_batch_gives_the_logits_of_its_single_samples(name):
     model, data = MODELS[name]().eval(), batch()
     one_by_one = torch.cat([model(part(data, sample)) for sample in range(5)])
     torch.testing.assert_close(model(data), one_by_one, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "C2AE"])
-def test_every_part_learns(name):
+def test_every_parameter_learns(name):
     model, data = MODELS[name]().eval(), batch()
     F.binary_cross_entropy_with_logits(model(data), data.y).backward()
-    unused = ("lin_key.bias",)  # All scores of a query move together.
+    unused = ("lin_key.bias",)  # This bias moves all scores of a query alike.
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
     assert all(p.grad.any() for name, p in model.named_parameters() if not name.endswith(unused))
 
@@ -74,18 +74,18 @@ def test_the_order_of_events_matters_and_that_of_labels_within_does_not(name):
 
 
 @pytest.mark.parametrize("name", [*MODELS, "LANET"])
-def test_an_entity_that_training_does_not_have_stays_zero(name):
+def test_the_embedding_of_unseen_entities_stays_zero(name):
     model, data = {**MODELS, "LANET": lambda: two_attentions(gated=False).label}[name](), batch()
     state = model.state_dict().items()
-    before = {key: value.clone() for key, value in state if key.endswith("entity.weight")}
+    initial = {key: value.clone() for key, value in state if key.endswith("entity.weight")}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    model(data).square().sum().backward()  # The second sample is of such an entity.
+    model(data).square().sum().backward()  # The second sample has an unseen entity.
     optimizer.step()
-    assert before
-    for key, value in before.items():
-        after = model.state_dict()[key]
-        assert not after[NUM_ENTITIES].any()
-        assert not torch.equal(after[data.entity[2]], value[data.entity[2]])
+    assert initial
+    for key, value in initial.items():
+        trained = model.state_dict()[key]
+        assert not trained[NUM_ENTITIES].any()
+        assert not torch.equal(trained[data.entity[2]], value[data.entity[2]])
 
 
 def test_a_missing_amount_counts_as_one():
@@ -97,18 +97,18 @@ def test_a_missing_amount_counts_as_one():
 
 
 @pytest.mark.parametrize("kind", [LSTMBaseline, TransformerBase, C2AE])
-def test_without_entities_all_have_the_scores_of_one_that_is_new(kind):
+def test_without_entities_all_samples_have_the_scores_of_a_new_entity(kind):
     known = kind(*SIZES, events={"window_size": WINDOW_SIZE}).eval()
     unknown = kind(*SIZES, events={"window_size": WINDOW_SIZE, "entity": False}).eval()
     state = known.state_dict()
     unknown.load_state_dict({key: state[key] for key in state if key != "entity.weight"})
     data = batch()
-    found = unknown(data)
+    logits = unknown(data)
     data.entity = torch.full_like(data.entity, NUM_ENTITIES)
-    torch.testing.assert_close(found, known(data))
+    torch.testing.assert_close(logits, known(data))
 
 
-def test_pairs_one_by_one():
+def test_the_pairwise_loss_equals_its_terms_one_by_one():
     logits = torch.randn(5, 6, generator=torch.Generator().manual_seed(0)).double()
     rows = [
         [1, 0, 0, 1, 0, torch.nan],
@@ -126,7 +126,7 @@ def test_pairs_one_by_one():
     torch.testing.assert_close(pairwise_loss(logits, y), torch.stack(means).mean())
 
 
-def test_without_any_pair_there_is_nothing_to_learn():
+def test_without_any_pair_loss_and_gradients_are_zero():
     logits = torch.randn(2, 3, requires_grad=True)
     loss = pairwise_loss(logits, torch.tensor([[1.0, 1.0, torch.nan], [0.0, 0.0, 0.0]]))
     loss.backward()

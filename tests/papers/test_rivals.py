@@ -1,4 +1,4 @@
-"""What all rivals without a decoder do."""
+"""Tests of all rivals without a decoder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODELS = {
 
 
 def awake(name, encoder):
-    """A model none of whose weights is zero, as some are at first."""
+    """Returns a model with random weights in place of those that start at zero."""
     model = MODELS[name](encoder).eval()
     for parameter in model.parameters():
         if not parameter.any():
@@ -32,7 +32,7 @@ def awake(name, encoder):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_batch_gives_what_its_samples_give_one_by_one(name):
+def test_a_batch_gives_the_logits_of_its_single_samples(name):
     model, data = awake(name, MoleculeEncoder(8)), molecules(8)
     loose(model(Batch.from_data_list(data)), torch.cat([model(sample) for sample in data]))
 

@@ -14,7 +14,7 @@ from tg_mlc.papers.spen import GlobalEnergy
 
 
 def awake(model):
-    """Energies start at zero; this one says something."""
+    """Returns the model with random weights of its energy, which start at zero."""
     energy = model.energy if isinstance(model, SPEN) else model.global_energy
     torch.nn.init.normal_(energy.weight, std=0.1)
     return model.eval()
@@ -28,7 +28,7 @@ def test_the_slope_is_the_gradient_of_the_energy():
     torch.testing.assert_close(energy.slope(y), expected)
 
 
-def test_it_starts_as_its_local_part():
+def test_an_energy_network_starts_as_its_local_network():
     model, data = SPEN(MoleculeEncoder(8), 5).eval(), batch(4)
     output = model(data, return_intermediate=True)
     assert torch.equal(output.logits, model(data))
@@ -53,7 +53,7 @@ def test_inference_lowers_the_energy_until_nothing_is_left_to_gain():
     assert slope.abs().max() < 1e-4
 
 
-def test_it_predicts_in_inference_mode():
+def test_an_energy_network_predicts_in_inference_mode():
     model, data = awake(SPEN(MoleculeEncoder(8), 5)), batch(4)
     with torch.inference_mode():
         logits = model(data)
@@ -72,7 +72,7 @@ def test_a_frozen_energy_is_the_same_without_its_gradients(frozen):
     assert (model.global_energy.weight.grad is None) == frozen
 
 
-def test_networks_start_alike_and_go_their_own_ways():
+def test_networks_start_equal_but_share_no_weights():
     model, data = InfNet(MoleculeEncoder(8), 5).eval(), batch(4)
     networks = model.networks(data)
     assert torch.equal(networks.local, networks.augmented)
@@ -82,7 +82,7 @@ def test_networks_start_alike_and_go_their_own_ways():
 
 
 @pytest.mark.parametrize(("inference", "kind"), [("steps", SPEN), ("network", InfNet)])
-def test_its_builder_starts_from_frequencies(inference, kind):
+def test_the_builder_starts_from_frequencies(inference, kind):
     options = {"inference": inference, "channels": 8, "frequency_strength": 1.0}
     model = energy_network(samples("bag"), edgeless(4), **options)
     loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
@@ -102,7 +102,7 @@ def test_its_builder_starts_from_frequencies(inference, kind):
         (lambda: make_module(objective=InferenceNetworkObjective()), "an InfNet"),
     ],
 )
-def test_what_does_not_fit_is_named(make, message):
+def test_bad_options_and_models_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -140,20 +140,20 @@ def test_later_steps_count_more(observed):
     torch.testing.assert_close(UnrolledObjective().loss(model, observed), expected)
 
 
-def test_scores_are_those_of_the_last_step(observed):
+def test_scores_and_loss_are_those_of_the_last_step(observed):
     model = SPEN(MoleculeEncoder(8), 5).eval()
     scores, loss = UnrolledObjective().validate(model, observed)
     torch.testing.assert_close(scores, model(observed).sigmoid())
     torch.testing.assert_close(loss, masked_bce(model(observed), observed.y))
 
 
-def test_each_network_plays_its_own_part(infnet, observed):
+def test_each_network_minimises_its_own_part_of_the_loss(infnet, observed):
     """The paper's game, restated: each network minimises its part, the others held fixed."""
     observed.y = observed.y.nan_to_num(1.0)
     objective = InferenceNetworkObjective(local_weight=0.0, entropy_weight=0.0)
     loss = objective.loss(infnet, observed)
     networks = infnet.networks(observed)
-    a, right = networks.augmented.sigmoid(), networks.inference.sigmoid()
+    a, inferred = networks.augmented.sigmoid(), networks.inference.sigmoid()
 
     def energy(y):
         return infnet.global_energy(y) - (networks.local * y).sum(dim=-1)
@@ -166,7 +166,7 @@ def test_each_network_plays_its_own_part(infnet, observed):
         (infnet.global_energy, margin.sum()),
         (infnet.local, margin.sum()),
         (infnet.augmented, -augmented.sum()),
-        (infnet.inference, energy(right).sum()),
+        (infnet.inference, energy(inferred).sum()),
     ):
         torch.testing.assert_close(gradients(loss, part), gradients(expected / size, part))
 
@@ -187,7 +187,7 @@ def test_unknown_labels_are_filled_in_by_the_network(infnet, observed):
     loss.backward()
     assert loss.isfinite()
     assert all(p.grad.isfinite().all() for p in infnet.parameters())
-    filled, found = observed.clone(), infnet.networks(observed).augmented.sigmoid().detach()
-    filled.y = torch.where(observed.y.isnan(), found, observed.y)
+    filled, probs = observed.clone(), infnet.networks(observed).augmented.sigmoid().detach()
+    filled.y = torch.where(observed.y.isnan(), probs, observed.y)
     plain = InferenceNetworkObjective(local_weight=0.0)
     torch.testing.assert_close(plain.loss(infnet, filled), plain.loss(infnet, observed))

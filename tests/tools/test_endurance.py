@@ -1,4 +1,4 @@
-"""Short forms of the search for failures."""
+"""Short runs of the search for failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools import endurance
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """The folder of a model of three numbers."""
+    """Returns the folder of a model of three numbers."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     dataset = from_arrays(X, (X[:, :2] > 0).astype(float), ["a", "b"], kind="vector")
     return tg_mlc.auto(dataset, seconds=0).save(tmp_path_factory.mktemp("saved") / "model")
@@ -31,8 +31,8 @@ def place(saved, tmp_path):
 @pytest.mark.parametrize("seed", range(5))
 def test_backends_agree_and_readers_name_the_fault(seed, place):
     endurance.operator(seed, place)
-    for each in range(5 * seed, 5 * seed + 5):
-        endurance.files(each, place)
+    for file_seed in range(5 * seed, 5 * seed + 5):
+        endurance.files(file_seed, place)
 
 
 def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path):
@@ -54,12 +54,12 @@ def test_a_round_can_be_repeated_by_its_seed(monkeypatch):
     monkeypatch.setattr(endurance, "Place", lambda folder: None)
     monkeypatch.setitem(endurance.ROUNDS, "files", lambda seed, place: rounds.append(seed))
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    monkeypatch.setattr(endurance, "write_results", lambda _, found, **__: written.update(found))
+    monkeypatch.setattr(endurance, "write_results", lambda _, result, **__: written.update(result))
     options = ["--seed", "7", "--rounds", "2", "--only", "files"]
     monkeypatch.setattr(sys, "argv", ["endurance", *options])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as stop:
         endurance.main()
-    assert not ended.value.code
+    assert not stop.value.code
     assert rounds == [7, 8]
     assert (written["rounds"], written["failed"], written["first_seed"]) == ({"files": 2}, [], 7)
 

@@ -19,18 +19,18 @@ def tool(tmp_path, monkeypatch):
 
 @pytest.fixture
 def calls(tool, monkeypatch):
-    """The commands run; compiling writes an empty wheel."""
-    seen = []
+    """Returns the list of commands that were run. Compiling writes an empty wheel."""
+    commands = []
 
     def run(command, **_):
-        seen.append(command)
+        commands.append(command)
         if "wheel" in command:
             folder, name = command[command.index("--wheel-dir") + 1], command[-1].replace("-", "_")
             Path(folder, f"{name}-1.0-py3-none-any.whl").touch()
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(tool.subprocess, "run", run)
-    return seen
+    return commands
 
 
 def compiled(calls):
@@ -71,7 +71,7 @@ def test_falls_back_to_the_working_directory(tool, tmp_path, monkeypatch):
     assert tool.cache_folder() == tmp_path / ".cache"
 
 
-def test_builds_on_all_cores_unless_told_otherwise(tool, monkeypatch):
+def test_builds_on_all_cores_unless_max_jobs_is_set(tool, monkeypatch):
     monkeypatch.delenv("MAX_JOBS", raising=False)
     assert tool.build_environment()["MAX_JOBS"] == str(os.cpu_count())
     monkeypatch.setenv("MAX_JOBS", "1")
@@ -79,7 +79,7 @@ def test_builds_on_all_cores_unless_told_otherwise(tool, monkeypatch):
 
 
 @pytest.mark.parametrize(("cuda", "only_cpu"), [(None, "1"), ("13.0", None)])
-def test_leaves_cuda_out_unless_torch_has_it(tool, monkeypatch, cuda, only_cpu):
+def test_skips_cuda_unless_torch_has_it(tool, monkeypatch, cuda, only_cpu):
     monkeypatch.delenv("FORCE_ONLY_CPU", raising=False)
     monkeypatch.setenv("FORCE_CUDA", "1")
     monkeypatch.setattr(torch.version, "cuda", cuda)

@@ -15,7 +15,7 @@ def test_the_catalogue_is_as_the_tool_writes_it(tmp_path):
     assert path.read_bytes() == registry.CATALOGUE.read_bytes()
 
 
-def test_nothing_is_half_written(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "catalogue.json"
     path.write_text("before")
 
@@ -30,7 +30,7 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_cannot_be_loaded_stays_as_it_is(tmp_path, monkeypatch):
+def test_statistics_of_unavailable_data_sets_are_kept(tmp_path, monkeypatch):
     def be_offline(name, root):
         raise DatasetUnavailableError("offline")
 
@@ -40,7 +40,7 @@ def test_what_cannot_be_loaded_stays_as_it_is(tmp_path, monkeypatch):
         assert make_cards.statistics(name, tmp_path, recorded) is recorded
 
 
-def test_what_can_be_loaded_is_counted(tmp_path):
-    counted = make_cards.statistics("planted", tmp_path, {})
-    assert (counted["samples"], counted["origin"]) == (5000, "computed")
-    assert "raw_sha256" not in counted  # The catalogue has it with the files.
+def test_available_data_sets_are_counted(tmp_path):
+    statistics = make_cards.statistics("planted", tmp_path, {})
+    assert (statistics["samples"], statistics["origin"]) == (5000, "computed")
+    assert "raw_sha256" not in statistics  # The catalogue has it with the files.

@@ -11,7 +11,7 @@ def test_the_page_is_up_to_date():
     assert render_cards.render(text) == text, "run: python tools/render_cards.py"
 
 
-def test_what_stands_outside_of_the_marks_stays():
+def test_text_outside_of_the_marks_is_kept():
     page = render_cards.render("before\n<!-- cards -->\nBEFORE\n<!-- end of cards -->\nafter")
     assert page.startswith("before\n<!-- cards -->\n| data set |")
     assert page.endswith("<!-- end of cards -->\nafter")
@@ -21,7 +21,7 @@ def test_what_stands_outside_of_the_marks_stays():
         render_cards.render("nothing")
 
 
-def test_a_row():
+def test_a_row_has_the_fields_of_its_card():
     card = DatasetCard(
         name="toy",
         title="two samples, as words (of mine)",

@@ -57,7 +57,7 @@ def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path)
 
 def test_graph2mlp_has_one_layer_more():
     changes = [FAMILY[name].changes["model"] for name in ("mp-br", "graph2mlp")]
-    assert [each.get("num_feature_layers", 2) for each in changes] == [2, 3]
+    assert [change.get("num_feature_layers", 2) for change in changes] == [2, 3]
 
 
 @pytest.mark.parametrize("name", FAMILY)

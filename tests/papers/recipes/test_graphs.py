@@ -26,17 +26,17 @@ def dataset():
 
 def test_interactions_are_those_of_string(real_file):
     links = real_file("string_tf/derived/string_human_symbols_edges.tsv.xz")
-    found = string_ppi(links, FACTORS, FACTORS, self_loops=False).edge_index.t().tolist()
-    assert sorted((FACTORS[a], FACTORS[b]) for a, b in found if a < b) == sorted(INTERACTIONS)
+    edges = string_ppi(links, FACTORS, FACTORS, self_loops=False).edge_index.t().tolist()
+    assert sorted((FACTORS[a], FACTORS[b]) for a, b in edges if a < b) == sorted(INTERACTIONS)
 
 
-def test_the_graph_of_interactions(dataset):
+def test_the_graph_of_interactions_joins_interacting_factors(dataset):
     graph = RECIPES["binding-sites"].label_graph("string", dataset, None)
     assert graph.num_edges == 2 * len(INTERACTIONS) + 5
     assert graph.label_names == FACTORS
-    joined = {(FACTORS[a], FACTORS[b]) for a, b in graph.edge_index.t().tolist()}
-    assert ("RAD21", "CTCF") in joined
-    assert ("RAD21", "SIN3A") not in joined
+    pairs = {(FACTORS[a], FACTORS[b]) for a, b in graph.edge_index.t().tolist()}
+    assert ("RAD21", "CTCF") in pairs
+    assert ("RAD21", "SIN3A") not in pairs
 
 
 @pytest.mark.parametrize("node_messages", [False, True])
@@ -45,7 +45,7 @@ def test_a_model_reads_both_strands(dataset, node_messages):
     torch.testing.assert_close(model.readout.bias.sigmoid(), dataset.y.nanmean(dim=0))
     logits = model(Batch.from_data_list(dataset))
     assert logits.shape == (40, 5)
-    if not node_messages:  # messages among components know no order
+    if not node_messages:  # Messages among components ignore order.
         other = [data.clone() for data in dataset]
         for data in other:
             data.x = 3 - data.x.flip(0)

@@ -20,16 +20,16 @@ def test_words_of_the_dictionary_are_those_that_labels_stand_for(dataset, monkey
     dataset.label_descriptions = {"b": "Coconut oil"}
     dataset.label_parents = [("c", "d")]
     prepared = RECIPES["bibtex"].prepare(dataset, FEW)
-    asked = []
+    queries = []
     wordnet = "tg_mlc.papers.recipes.tables.wordnet"
-    monkeypatch.setattr(wordnet, lambda names, words: asked.append(words))
+    monkeypatch.setattr(wordnet, lambda names, words: queries.append(words))
     RECIPES["bibtex"].label_graph("wordnet", prepared, FEW)
-    assert asked == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
+    assert queries == [{"TAG_cat": "cat", "b": "Coconut oil", "c": "c", "d": "d"}]
     tree = RECIPES["rcv1-sample"].label_graph("tree", prepared, FEW).edge_index.t().tolist()
     assert [[2, 3] in tree, [2, 1] in tree] == [True, False]
 
 
-def test_a_prepared_data_set_knows_what_prepared_it(dataset, tmp_path):
+def test_a_prepared_data_set_has_its_preprocessor(dataset, tmp_path):
     recipe, graph = RECIPES["bibtex"], fully_connected(dataset.label_names)
     with pytest.raises(ValueError, match=r"that 'recipe\.prepare' returns .*; call it first"):
         recipe.train(dataset, FEW, graph, tmp_path / "run")
@@ -44,9 +44,9 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset):
     recipe = RECIPES["bibtex"]
     prepared = recipe.prepare(dataset, FEW)
     on_val, on_test = recipe.untrained_scores(prepared, FEW)
-    again = [part.clone() for part in (on_val, on_test)]
+    copies = [part.clone() for part in (on_val, on_test)]
     # Other weights have the same scores.
-    torch.testing.assert_close(recipe.untrained_scores(prepared, FEW), tuple(again))
+    torch.testing.assert_close(recipe.untrained_scores(prepared, FEW), tuple(copies))
     assert on_test.std(dim=0).min() > 0
     assert macro_roc_auc(dataset.y[FEW.test], on_test) > 0.6
 
@@ -54,15 +54,15 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset):
 def test_labels_that_are_too_rare_do_not_count(dataset):
     recipe = replace(RECIPES["bibtex"], data=replace(RECIPES["bibtex"].data, min_positives=2))
     dataset.y[:, 1] = (torch.arange(40) == 39).float()
-    scores, kept = torch.rand(40, 4), [0, 2, 3]
+    scores, columns = torch.rand(40, 4), [0, 2, 3]
     evaluation = recipe.evaluate(dataset, FEW, scores[FEW.val], scores[FEW.test])
     assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
-    val, test = ((dataset.y[part][:, kept], scores[part][:, kept]) for part in FEW.parts[1:])
+    val, test = ((dataset.y[part][:, columns], scores[part][:, columns]) for part in FEW.parts[1:])
     assert evaluation["roc_auc_macro"] == macro_roc_auc(*test)
     assert evaluation.thresholds["f1_micro"] == ThresholdTuner().fit(*val).threshold
 
 
-def test_rivals_keep_what_suits_them_better():
+def test_rivals_keep_their_own_learning_rates():
     reuters = RECIPES["reuters"]
     rates = {"lamp": 1e-3, "lamp-given": 1e-3, "seq2seq": 2e-3, "mped": 5e-4}
     assert {name: reuters.as_member(FAMILY[name]).module["lr"] for name in rates} == rates
