@@ -18,7 +18,7 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import without_attribute
 from tg_mlc.data.dataset import MultiLabelDataset
 
-#: The default of the largest fraction of labels that are given in training.
+#: The largest fraction of known labels that :func:`draw_given` gives in training.
 MAX_GIVEN = 0.75
 
 
