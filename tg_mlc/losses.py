@@ -175,12 +175,12 @@ def listwise_loss(
     """
     check_number("weight", weight)
     entries = read_observed(logits, y, label_smoothing)
-    share = entries.target * entries.mask
-    share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+    weights = entries.target * entries.mask
+    weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
     # The product of -inf with a fraction of zero would be NaN.
-    lowest = torch.finfo(share.dtype).min / 2
+    lowest = torch.finfo(weights.dtype).min / 2
     log_softmax = entries.logits.masked_fill(~entries.mask, lowest).log_softmax(dim=1)
-    ranking = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
+    ranking = -torch.where(weights > 0, weights * log_softmax, 0.0).sum() / y.numel()
     bce = F.binary_cross_entropy_with_logits
     return entries.mean(bce(entries.logits, entries.target, reduction="none")) + weight * ranking
 
