@@ -177,7 +177,7 @@ def listwise_loss(
     entries = read_observed(logits, y, label_smoothing)
     weights = entries.target * entries.mask
     weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
-    # The product of -inf with a fraction of zero would be NaN.
+    # The product of -inf and a weight of zero would be NaN.
     lowest = torch.finfo(weights.dtype).min / 2
     log_softmax = entries.logits.masked_fill(~entries.mask, lowest).log_softmax(dim=1)
     ranking = -torch.where(weights > 0, weights * log_softmax, 0.0).sum() / y.numel()
