@@ -1,28 +1,28 @@
 """Multi-label classification with message passing between labels, for PyTorch Geometric.
 
-At the top are :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for models
-of your own, :func:`fit` to train them, :func:`auto` to fit the default to any samples,
-:func:`compare` to see whether a label graph helps, :func:`load` to predict with a saved model,
-:func:`explain` to see why it predicts a label, :func:`export` to run it elsewhere, and
-:func:`set_backend`. The rooms are imported one by one, so that ``import tg_mlc`` stays light:
+The package exports :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for
+your own models, :func:`fit` to train these models, :func:`auto` to fit the default model,
+:func:`compare` to test whether a label graph helps, :func:`load` to load a saved model,
+:func:`explain` to explain predictions, :func:`export` to write a model as a program, and
+:func:`set_backend`. Subpackages are imported by their own names, so ``import tg_mlc`` is fast:
 
 * :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, embeddings, molecules, DNA).
-* :mod:`tg_mlc.data`: data sets of your own, samples and splits.
+* :mod:`tg_mlc.data`: your own data sets, samples and splits.
 * :mod:`tg_mlc.datasets`: published data sets.
 * :mod:`tg_mlc.graphs`: label graphs.
 * :mod:`tg_mlc.ops`: the attention operator and its backends.
 * :mod:`tg_mlc.nn`: layers.
-* :mod:`tg_mlc.models`: LaMP, and the composition of models of your own.
-* :mod:`tg_mlc.losses`, :mod:`tg_mlc.metrics`: losses; metrics and thresholds.
-* :mod:`tg_mlc.baselines`: classifiers to compare with.
+* :mod:`tg_mlc.models`: LaMP, and builders for your own models.
+* :mod:`tg_mlc.losses`: losses; :mod:`tg_mlc.metrics`: metrics and thresholds.
+* :mod:`tg_mlc.baselines`: baseline classifiers for comparison.
 * :mod:`tg_mlc.training`: training with Lightning.
-* :mod:`tg_mlc.stacking`: the default, of base classifiers with label message passing on top.
-* :mod:`tg_mlc.inference`: a model, its stages, and its folder.
-* :mod:`tg_mlc.exporting`, :mod:`tg_mlc.serving`: models as programs, and behind an HTTP server.
-* :mod:`tg_mlc.explanations`: why a model predicts a label.
+* :mod:`tg_mlc.stacking`: the default model, label message passing on top of base classifiers.
+* :mod:`tg_mlc.inference`: trained models, their stages, and the folders that store them.
+* :mod:`tg_mlc.exporting`: models as programs; :mod:`tg_mlc.serving`: an HTTP server for models.
+* :mod:`tg_mlc.explanations`: explanations of predicted labels.
 * :mod:`tg_mlc.sequences`: dated label sets.
-* :mod:`tg_mlc.papers`: models, recipes and weights of papers, to reproduce and to compare.
-* :mod:`tg_mlc.sklearn`, :mod:`tg_mlc.cli`: estimators for scikit-learn; the command ``tg-mlc``.
+* :mod:`tg_mlc.papers`: models, recipes and weights from papers, for reproduction and comparison.
+* :mod:`tg_mlc.sklearn`: scikit-learn estimators; :mod:`tg_mlc.cli`: the command ``tg-mlc``.
 """
 
 from __future__ import annotations

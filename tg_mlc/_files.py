@@ -1,4 +1,4 @@
-"""Files: decompressed by their suffix, up to a plausible size; written whole, or not at all."""
+"""Files: decompression by suffix or content, with limits of size, and atomic writes."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _OPENERS: dict[str, Any] = {
     ".xz": partial(lzma.open, format=lzma.FORMAT_XZ),
 }
 _MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
-SUFFIXES = tuple(_OPENERS)  #: of compressed files, in lower or upper case
+SUFFIXES = tuple(_OPENERS)  #: Suffixes of compressed files, in lower or upper case.
 #: Errors that reading a damaged file raises; an OSError with a number comes from the disk.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
-MAX_BYTES = 2**32  #: of a file that is held in memory
-MAX_LINE = 2**20  #: bytes of a line
-MAX_NAME = 2**16  #: bytes of a line that is a name
-#: Maximum ratio of compression: gzip reaches 1,032 with zeros alone, and tables stay below 200.
+MAX_BYTES = 2**32  #: Maximum size of a file in memory.
+MAX_LINE = 2**20  #: Maximum bytes of a line.
+MAX_NAME = 2**16  #: Maximum bytes of a line that is a name.
+#: Maximum compression ratio: gzip reaches 1,032 on zeros alone, and tables stay below 200.
 MAX_RATIO = 1_000
-ALWAYS_UNPACKED = 2**26  #: bytes that any compressed file may have
-#: Maximum number of lines per byte of a compressed file, as each line takes time.
+ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that any compressed file may have.
+#: Maximum number of lines per byte of a compressed file. More lines would take too long.
 LINES_PER_BYTE = 8
-ALWAYS_LINES = 2**20  #: lines that any compressed file may have
+ALWAYS_LINES = 2**20  #: Lines that any compressed file may have.
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
 
 
 def most_unpacked(packed: int) -> int:
-    """Returns the maximum size of a file by its compressed size."""
+    """Returns the maximum unpacked size of a file, given its compressed size."""
     return max(ALWAYS_UNPACKED, MAX_RATIO * packed)
 
 
 def open_unpacked(
     path: FilePath, max_bytes: int | None = None, content: bytes | None = None
 ) -> io.BufferedReader:
-    """Opens a file, or its content, unpacked if its name or first bytes are those of gz, bz2 or xz.
+    """Opens a file or its content, and unpacks gz, bz2 and xz by the suffix or the first bytes.
 
-    Reading raises a :class:`ValueError` for damage, more than :obj:`max_bytes`, more than 64 MiB
-    and 1,000 times the packed size, or more than a million lines and eight per packed byte.
+    Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file may also have
+    at most max(64 MiB, 1,000 * packed size) bytes and max(2**20, 8 * packed size) lines.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
@@ -96,8 +96,8 @@ def read_bounded(file: Stream, called: str, max_bytes: int) -> bytes:
 
 
 def byte_lines(path: FilePath, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
-    """Yields the numbers, from one, and the bytes of the lines of a file, unpacked as by
-    :func:`open_unpacked`, without a byte order mark.
+    """Yields line numbers, starting at 1, and the bytes of lines, without a byte order mark.
+    Unpacks the file like :func:`open_unpacked`.
     """
     with open_unpacked(path) as file:
         for number, line in enumerate(iter(partial(file.readline, max_line + 1), b""), start=1):
@@ -116,7 +116,7 @@ def read_lines(path: FilePath) -> Iterator[tuple[int, str]]:
 
 
 def read_names(path: FilePath) -> list[str]:
-    """Reads a file of one name per line, without outer spaces and blank lines at the end."""
+    """Reads one name per line. Strips names, and skips blank lines at the end of the file."""
     names = [decode(line, path, number).strip() for number, line in byte_lines(path, MAX_NAME)]
     while names and not names[-1]:
         names.pop()
@@ -153,17 +153,17 @@ def file_sha256(path: Path) -> str:
 
 
 def find_damage(path: FilePath) -> str | None:
-    """Returns the damage of a file of :func:`torch.save`, found by its checksums, or nothing."""
+    """Describes damage of a file of :func:`torch.save`, or returns None if checksums match."""
     with Path(os.fsdecode(path)).open("rb") as file:
         try:
             damaged = zipfile.ZipFile(file).testzip()
-        except Exception as error:  # Any byte may be wrong, so that classes of errors are many.
+        except Exception as error:  # Damage at other bytes raises other errors.
             return str(error)
     return None if damaged is None else f"wrong checksum of its member '{damaged}'"
 
 
 def read_tensors(path: FilePath) -> Any:
-    """Reads tensors and plain data of :func:`torch.save`. Raises ValueError if a bit changed."""
+    """Reads tensors and plain data of :func:`torch.save`. Raises ValueError for damaged files."""
     if (damage := find_damage(path)) is not None:
         got = f"one that is damaged: {damage}"
         raise ValueError(f"Expected '{os.fsdecode(path)}' to be whole (got {got})")
@@ -172,7 +172,7 @@ def read_tensors(path: FilePath) -> Any:
 
 @contextmanager
 def named_if_full(path: Path) -> Iterator[None]:
-    """Names the file in an error of the system that names none, such as that of a full disk."""
+    """Adds the path to system errors without a file name, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -183,7 +183,7 @@ def named_if_full(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary name beside :obj:`path`, and renames it to :obj:`path` without errors."""
+    """Yields a temporary file in the same folder, and renames it to :obj:`path` on success."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
@@ -192,12 +192,12 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         with named_if_full(path):
             yield unfinished
-        mask = os.umask(0)  # Only owners can read files of mkstemp, and folders are often shared.
+        mask = os.umask(0)  # Files of mkstemp are private, but folders are often shared.
         os.umask(mask)
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        # PyTorch describes a full disk by these words.
+        # Messages of PyTorch for a full disk.
         if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):
             got = repr(str(error).splitlines()[0])
             raise OSError(f"Expected to write '{path}' whole (got {got})") from error
@@ -227,7 +227,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         try:
-            block = self._file.read1(len(buffer))  # What comes before the damage is not lost.
+            block = self._file.read1(len(buffer))  # read1 returns the bytes before the damage.
         except DAMAGED as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

@@ -26,7 +26,7 @@ def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
 
 
 def check_same_rows(X: Any, Y: Any) -> None:
-    """Refuses two data frames, or series, with the same rows in two orders."""
+    """Raises ValueError if data frames or series have the same rows in different orders."""
     if not (hasattr(X, "iloc") and hasattr(Y, "iloc")) or X.index.equals(Y.index):
         return
     x_index, y_index = list(X.index), list(Y.index)
@@ -40,7 +40,7 @@ def check_same_rows(X: Any, Y: Any) -> None:
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """Returns a data frame with its columns in the order of old names; other inputs unchanged."""
+    """Returns a data frame with columns in the order of known names; other inputs unchanged."""
     own_names = getattr(frame, "columns", None)
     if own_names is None or names is None:
         return frame

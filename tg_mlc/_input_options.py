@@ -1,6 +1,6 @@
 """Options of the command line for inputs, one for each kind of input.
 
-They are apart from the kinds, because the help of the command line must not import PyTorch.
+Kinds are defined elsewhere, because the help of the command line must not import PyTorch.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ class InputOption:
     """An option of the command line for inputs of one kind.
 
     Args:
-        name (str): Its name.
-        column (str): Its help where it names the column of such inputs in a file.
-        single (str, optional): Its help where it holds one such input.
-            (default: :obj:`None`, no command takes one)
-        several (bool, optional): Whether it names several columns, not one. (default: :obj:`False`)
+        name (str): The name of the option.
+        column (str): Help of the option if its value is the name of a column of a file.
+        single (str, optional): Help of the option if its value is an input.
+            (default: :obj:`None`, no command takes a single input)
+        several (bool, optional): Whether the value may name many columns. (default: :obj:`False`)
     """
 
     name: str
@@ -29,7 +29,7 @@ class InputOption:
 _FEATURES = (
     "The columns of inputs, separated by commas; by default, all but labels and names of rows."
 )
-#: The options by name; a kind of input of one's own adds its own (InputKind.command_option).
+#: The options by name. Custom kinds of inputs add their options (InputKind.command_option).
 INPUT_OPTIONS = {
     option.name: option
     for option in (

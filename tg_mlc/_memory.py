@@ -1,4 +1,4 @@
-"""Memory of large tensors, as fresh pages of 4 kB cost more than many computations."""
+"""Memory of large tensors: allocating fresh pages of 4 kB takes longer than many operations."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Minimum bytes of a tensor on large pages. Smaller tensors mostly come from memory that is kept.
+#: Minimum bytes of a tensor on large pages. Smaller tensors mostly reuse freed memory.
 LARGE = 2**24
 
 
 def keep_heap() -> None:
     """Keeps the memory of freed tensors for the next ones, instead of returning it to the system.
 
-    By default glibc returns every tensor of more than 32 MB at once, and the next one waits for
-    fresh pages: with 983 labels of ten neighbours each, 32 samples and 512 channels, attention
+    By default, glibc returns tensors of more than 32 MB at once, and the next tensor needs fresh
+    pages: with 983 labels of ten neighbours each, 32 samples and 512 channels, attention
     forward and backward takes twice as long. The process keeps the memory of its largest step.
-    Does nothing without glibc.
+    The function does nothing without glibc.
     """
     if (libc := _libc()) is not None and hasattr(libc, "mallopt"):
         # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD

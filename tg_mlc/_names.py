@@ -1,4 +1,4 @@
-"""Names: their checks and forms in messages, and classes that are found by name."""
+"""Names: checks, forms in messages, and a registry of classes by name."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 
 
 def shorten(text: Any, size: int = 80) -> str:
-    """Returns a text as it is, or cut off to the size, to fit into a message."""
+    """Returns a text, truncated to a maximum size for messages."""
     text = str(text)
     return text if len(text) <= size else f"{text[: size - 3]}..."
 
 
 def nearest(name: Any, names: Sequence[str]) -> str:
-    """Returns the end of a message about an unknown name: the nearest known one, if any."""
+    """Returns the end of a message about an unknown name: the nearest known name, if any."""
     near = get_close_matches(str(name), names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def few(names: Sequence[str], limit: int = 5) -> str:
-    """Returns the first names between commas, and the number of the others."""
+    """Joins the first names by commas, and adds the number of other names."""
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
 
 
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
-    """Refuses names that are too few, too many, or not unique."""
+    """Raises ValueError if the number of names is wrong, or names are not unique."""
     if len(names) != number:
         expected = f"'{argument}' to name each of the {number} {of}"
         raise ValueError(f"Expected {expected} (got {len(names)} names)")
@@ -44,7 +44,7 @@ def check_same_names(
     whose: str,
     of: str = "'label_names'",
 ) -> None:
-    """Refuses names that differ from those of the labels, or are in another order."""
+    """Raises ValueError if names differ from those of the labels, also in order."""
     if names is None or label_names is None or list(names) == list(label_names):
         return
     difference = "their numbers differ"
@@ -57,7 +57,7 @@ def check_same_names(
     raise ValueError(f"Expected {expected} (got {got}); {hint}")
 
 
-#: Names that models and explanations find in rooms above theirs, by the module to import.
+#: Modules that :func:`find` imports, with the names that they register.
 ROOMS = {
     "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
@@ -78,17 +78,17 @@ _REGISTERED: defaultdict[str, dict[str, Any]] = defaultdict(dict)
 
 
 def register(role: str, value: Any, name: str | None = None) -> None:
-    """Registers a class or a function for :func:`find`, under a name that no other module has.
+    """Registers a class or function for :func:`find`, under a name that no other module registers.
 
     Args:
         role (str): Its role in saved models: :obj:`"preprocessor"`, :obj:`"objective"`,
             :obj:`"builder"`, :obj:`"view"`, and so on.
-        value (Any): The class or the function, also a :obj:`partial` of it.
-        name (str, optional): The name. (default: :obj:`None`, its own)
+        value (Any): The class or function, or a :obj:`partial` of it.
+        name (str, optional): The name. (default: :obj:`None`, the name of the value)
     """
     name = name or value.__name__
     registered = _REGISTERED[role].get(name, value)
-    known, new = (each.func if isinstance(each, partial) else each for each in (registered, value))
+    known, new = (obj.func if isinstance(obj, partial) else obj for obj in (registered, value))
     if known.__module__ != new.__module__:
         expected = f"'{new.__module__}.{new.__qualname__}' to have a name of its own"
         got = f"that of '{known.__module__}.{known.__qualname__}', a {role} of saved models"
@@ -97,7 +97,7 @@ def register(role: str, value: Any, name: str | None = None) -> None:
 
 
 def find(role: str, name: str) -> Any:
-    """Returns what is registered under a name, after an import of its module if it is ours."""
+    """Returns a registered class or function by name. Imports modules of this package if needed."""
     if name not in _REGISTERED[role]:
         for room in [room for room, names in ROOMS.items() if name in names.split()]:
             import_module(room)

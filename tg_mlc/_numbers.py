@@ -1,4 +1,4 @@
-"""Numbers: texts and cells that spell them, and matrices from the types of other libraries."""
+"""Numbers: parsing of texts and cells, and conversion of matrices of other libraries."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _IS_NUMBER = re.compile(NUMBER)
-#: The spellings of unknown values, in lower case, in inputs and labels alike. A minus sign is one,
-#: too, where all other cells are numbers or labels.
+#: Spellings of unknown values in inputs and labels, in lower case. A minus sign also means unknown
+#: if all other cells are numbers or labels.
 MISSING = frozenset(
     {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null", "none", r"\n", "?"}
 )
@@ -25,28 +25,28 @@ false true  no yes  f t  n y  off on  .false. .true.  absent present  neg pos  n
 irrelevant relevant  nein ja  nee ja  nej ja  non oui  no sí  no si  não sim  нет да  ні так  否 是
 いいえ はい
 """
-#: Pairs of words for 0 and 1; both occur in a column of inputs that is read as such.
+#: Pairs of words for 0 and 1. A column of inputs is binary only if both words occur.
 TRUTHS = tuple(zip(_TRUTHS.split()[::2], _TRUTHS.split()[1::2], strict=True))
 
 
 def parse_number(text: str) -> float | None:
-    """Returns the number that a text spells, or nothing. Unlike :func:`float`, it does not take
+    """Parses a number. Returns None for other texts; unlike for :func:`float`, these include
     :obj:`"1_000"`, digits of other scripts, and infinity.
     """
     return float(text) if _IS_NUMBER.fullmatch(text) else None
 
 
 def as_list(values: Any) -> Any:
-    """Returns the list of a Series or array of Python objects such as sets; others unchanged."""
+    """Converts a Series or array of Python objects, such as sets, to a list."""
     values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
         return values
-    # Tables of Parquet hold arrays.
+    # Cells of Parquet files may be arrays.
     return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]
 
 
 def as_array(values: Any) -> np.ndarray:
-    """Returns a dense array of any matrix, also of tensors whose dtype NumPy lacks."""
+    """Converts any matrix to a dense array, also tensors of a dtype that NumPy lacks."""
     if isinstance(values, Tensor):
         small = values.is_floating_point() and values.element_size() < 4
         return np.asarray((values.float() if small else values).to_dense().numpy(force=True))
@@ -59,7 +59,7 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def to_scipy(values: Any) -> Any:
-    """Returns the SciPy matrix of a sparse tensor; other values unchanged."""
+    """Converts a sparse tensor to a SciPy array. Returns other values unchanged."""
     if not isinstance(values, Tensor) or values.layout == torch.strided:
         return values
     entries: Tensor = values.detach().cpu().to_sparse(layout=torch.sparse_coo).coalesce()
@@ -77,7 +77,7 @@ def to_label_csr(y: Any) -> sp.csr_array:
             raise ValueError(f"Expected 'y' to be a matrix [num_samples, num_labels] (got {got})")
         y = to_numbers(values, getattr(y, "columns", None), "'y'")
     check_real(y.dtype, "'y'")
-    # A cast would share the index arrays, from which stored zeros are dropped below.
+    # The copy protects the caller's index arrays, which are changed in place below.
     labels = sp.csr_array(y, dtype=np.float32, copy=True)
     labels.sum_duplicates()
     labels.eliminate_zeros()
@@ -89,7 +89,7 @@ def to_label_csr(y: Any) -> sp.csr_array:
 
 
 def to_numbers(values: np.ndarray, columns: Any, noun: str) -> np.ndarray:
-    """Returns the numbers of a matrix of Python objects, with NaN for None and pandas' NA."""
+    """Converts a matrix of Python objects to numbers, with NaN for None and pandas' NA."""
     check_real(values.dtype, noun)
     if values.dtype.kind in "biuf":
         return values
@@ -108,7 +108,7 @@ def to_numbers(values: np.ndarray, columns: Any, noun: str) -> np.ndarray:
 
 
 def check_real(dtype: np.dtype[Any], noun: str) -> None:
-    """Refuses complex numbers, whose imaginary part NumPy would drop."""
+    """Raises ValueError for complex numbers, as NumPy would drop the imaginary part."""
     if dtype.kind == "c":
         hint = "pass the real and imaginary parts as columns"
         raise ValueError(f"Expected {noun} to be real numbers (got {dtype}); {hint}")

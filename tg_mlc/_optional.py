@@ -1,4 +1,4 @@
-"""Imports of packages that only extras install, and of modules that are slow to import."""
+"""Imports of optional packages, which extras install, and lazy imports of slow modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_installed(package: str) -> bool:
 
 
 def how_to_install(extra: str) -> str:
-    """Returns how to install a missing extra, from an index or from a clone."""
+    """Returns a hint how to install a missing extra, from an index or from a clone."""
     return f'install it with: pip install "tg_mlc[{extra}]", or ".[{extra}]" in a clone'
 
 
@@ -27,7 +27,7 @@ def require(module: str, extra: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            # The package is installed, but not one that it needs: its own message says which.
+            # The package is installed, but lacks a dependency, which the error names.
             raise
         package = module.partition(".")[0]
         part = "" if package == module else f" for '{module}'"
@@ -38,8 +38,8 @@ def require(module: str, extra: str) -> Any:
 def imported_on_use(
     package: str, homes: Mapping[str, str], before: Callable[[], Any] | None = None
 ) -> Callable[[str], Any]:
-    """Returns the ``__getattr__`` of a package that imports its names, when they are first used,
-    from the modules that define them, after a call of :obj:`before`.
+    """Returns a ``__getattr__`` for a package. On first use of a name, this function calls
+    :obj:`before` and imports the name from its module.
     """
 
     def find(name: str) -> Any:

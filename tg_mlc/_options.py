@@ -1,4 +1,4 @@
-"""Options: their checks, and how messages write them."""
+"""Options: checks, and their spelling in messages."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def _in_python(name: str, *value: Any) -> str:
     return f"{name}={value[0]!r}" if value else f"'{name}'"
 
 
-#: Writes an option, with a value or without, as the caller does. The command line sets its own.
+#: Function that spells an option and perhaps its value. The command line sets another function.
 SPELLING: ContextVar[Callable[..., str]] = ContextVar("spelling", default=_in_python)
 
 
 def argument(name: str, *value: Any) -> str:
-    """Returns an option as the caller writes it, by its name in Python: ``ignore=['a']``, or
+    """Spells an option, named as in Python, for the caller: ``ignore=['a']`` in Python, or
     ``--ignore 'a'`` on the command line.
     """
     return SPELLING.get()(name, *value)
 
 
 def check_number(name: str, value: Any, below: float = math.inf) -> None:
-    """Checks that an option is a finite number of at least 0, and perhaps below another."""
+    """Checks that an option is a finite number of at least 0, and less than ``below``."""
     if not isinstance(value, Real) or not 0.0 <= float(value) < below:
         is_open = below == math.inf
         expected = "a finite number of at least 0" if is_open else f"a number in [0, {below:g})"

@@ -1,4 +1,4 @@
-"""Warnings that a caller may collect, so that an answer holds those of its own request."""
+"""Warnings that a caller may collect, such as a server for the response to a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
-    """Warns, or adds the message to those that the current thread or task collects.
+    """Warns, or adds the message to the list that the current thread or task collects.
 
     Args:
         message (str): The warning.
@@ -26,9 +26,9 @@ def warn(message: str, stacklevel: int = 2) -> None:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collects the messages of :func:`warn` within the block, each once.
+    """Collects unique messages of :func:`warn` within the block.
 
-    :func:`warnings.catch_warnings` changes all threads at once, which a server cannot do.
+    A server cannot use :func:`warnings.catch_warnings`, which affects all threads at once.
     """
     messages: list[str] = []
     token = _COLLECTED.set(messages)

@@ -31,12 +31,12 @@ class Observed(NamedTuple):
     mask: Tensor  #: ``[B, L]``, whether the target is observed
 
     def mean(self, losses: Tensor) -> Tensor:
-        """The mean of losses :math:`(B, L)` over the observed targets, zero if there is none."""
+        """Returns the mean of losses :math:`(B, L)` over observed targets, or 0 without any."""
         return torch.where(self.mask, losses, 0.0).sum() / self.mask.sum().clamp(min=1)
 
 
 def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed:
-    """Masks unknown entries in the inputs: masked in the loss, 0 * infinity would give NaN."""
+    """Masks unknown entries in the inputs. A mask on the loss could give 0 * infinity = NaN."""
     if logits.shape != y.shape:
         got = f"{tuple(logits.shape)} and {tuple(y.shape)}"
         raise ValueError(f"Expected logits and 'y' of one shape (got {got})")
@@ -50,7 +50,7 @@ def read_observed(logits: Tensor, y: Tensor, label_smoothing: float) -> Observed
 
 
 def check_range(name: str, values: Tensor, most: int, expected: str) -> None:
-    """Raises for targets outside of 0 to ``most``; on a GPU by an assertion that does not wait."""
+    """Raises if a target is outside of [0, ``most``]; on a GPU by an asynchronous assertion."""
     traced = torch.compiler.is_compiling() or is_functorch_wrapped_tensor(values)
     if traced or values.is_meta or not values.numel():
         return
@@ -79,7 +79,7 @@ def masked_bce(
 
     with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a
     gradient of zero; without an observed entry, the loss is zero. Half-precision logits are
-    promoted to float32. Targets are checked by an assertion on a GPU, and not in compiled code.
+    promoted to float32. An assertion checks targets on a GPU; compiled code does not check them.
 
     Args:
         logits (Tensor): Scores before the sigmoid.
@@ -95,12 +95,12 @@ def masked_bce(
 
     Raises:
         ValueError: If shapes differ, a target is neither NaN nor in :math:`[0, 1]`, an option is
-            out of range, or there are neither one nor :math:`L` weights.
+            out of range, or the number of weights is neither 1 nor :math:`L`.
     """
     entries = read_observed(logits, y, label_smoothing)
     if pos_weight is not None:
         weights = pos_weight if isinstance(pos_weight, Tensor | Sequence) else [pos_weight]
-        if not isinstance(weights, Tensor):  # a check of its values would wait for the device
+        if not isinstance(weights, Tensor):  # Reading a tensor would wait for the device.
             for weight in weights:
                 check_number("pos_weight", weight)
         shape = list(weights.shape) if isinstance(weights, Tensor) else [len(weights)]
@@ -122,15 +122,15 @@ def lamp_loss(
     loss: Callable[..., Tensor] = masked_bce,
     **options: Any,
 ) -> Tensor:
-    r"""The loss with intermediate terms from the `"Neural Message Passing for Multi-Label
+    r"""The loss with terms of intermediate states from the `"Neural Message Passing for Multi-Label
     Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathcal{L} = \ell(\mathbf{z}, \mathbf{y}) + \lambda \sum_s \ell(\mathbf{z}^{(s)},
         \mathbf{y})
 
-    with the readout :math:`\mathbf{z}^{(s)}` of the intermediate label state :math:`s`. The paper
-    takes the binary cross-entropy, and chooses :math:`\lambda` from 0 to 0.3 by validation.
+    with the logits :math:`\mathbf{z}^{(s)}` of the intermediate label state :math:`s`. The paper
+    uses the binary cross-entropy, and chooses :math:`\lambda` from 0 to 0.3 by validation.
 
     Args:
         logits (Tensor): Scores of the final label states before the sigmoid.
@@ -167,7 +167,7 @@ def listwise_loss(
         \mathcal{L} = \mathcal{L}_{\textrm{BCE}} - \frac{\lambda}{B L} \sum_{b} \sum_{i}
         \frac{y_{bi}}{\sum_j y_{bj}} \log \frac{e^{z_{bi}}}{\sum_j e^{z_{bj}}}
 
-    All samples count alike in the second term, as in recall at :math:`k`; without a label, it is 0.
+    All samples have equal weight in the second term, which is 0 for samples without a label.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
@@ -175,12 +175,12 @@ def listwise_loss(
     """
     check_number("weight", weight)
     entries = read_observed(logits, y, label_smoothing)
-    share = entries.target * entries.mask
-    share = share / share.sum(dim=1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
-    # The product of -inf with a fraction of zero would be NaN.
-    lowest = torch.finfo(share.dtype).min / 2
+    weights = entries.target * entries.mask
+    weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+    # The product of -inf and a weight of zero would be NaN.
+    lowest = torch.finfo(weights.dtype).min / 2
     log_softmax = entries.logits.masked_fill(~entries.mask, lowest).log_softmax(dim=1)
-    ranking = -torch.where(share > 0, share * log_softmax, 0.0).sum() / y.numel()
+    ranking = -torch.where(weights > 0, weights * log_softmax, 0.0).sum() / y.numel()
     bce = F.binary_cross_entropy_with_logits
     return entries.mean(bce(entries.logits, entries.target, reduction="none")) + weight * ranking
 
@@ -193,11 +193,11 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
         p_{bi}(y_{bi}) + \frac{\epsilon}{|\mathcal{A}_{bi}|} \sum_{s \in \mathcal{A}_{bi}} \log
         p_{bi}(s)
 
-    with :math:`\mathcal{A}_{bi}` the symbols at step :math:`i` whose probability is above zero.
+    with the set :math:`\mathcal{A}_{bi}` of symbols of nonzero probability at step :math:`i`.
 
     Args:
         log_probs (torch.Tensor): Log-probabilities of symbols, minus infinity if not allowed.
-        symbols (torch.Tensor): The sequences, of labels and, last of all symbols, the stop.
+        symbols (torch.Tensor): Sequences of label indices; the index :math:`L` is the stop.
         label_smoothing (float, optional): The fraction :math:`\epsilon`. (default: :obj:`0.0`)
 
     Shapes:
@@ -238,7 +238,7 @@ def focal_loss(
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        gamma (float, optional): How much less easy entries count. (default: :obj:`2.0`)
+        gamma (float, optional): Larger values down-weight easy entries. (default: :obj:`2.0`)
         alpha (float, optional): Weight :math:`\alpha` of positives. (default: :obj:`0.25`)
     """
     check_number("gamma", gamma)
@@ -269,14 +269,14 @@ def asymmetric_loss(
         p_m = \max(p - m, 0), \quad p = \sigma(z)
 
     .. warning::
-        The paper's defaults are for pretrained networks: negative entries count a hundredth or
-        less. Train with :func:`masked_bce` first (all three numbers 0), and raise :obj:`gamma_neg`
-        from there. Scores are no probabilities, so that thresholds have to be tuned.
+        The paper's defaults suit pretrained networks: they scale the loss of negatives by 0.01 or
+        less. Train with :func:`masked_bce` first (all three options 0), then raise
+        :obj:`gamma_neg`. Scores are not probabilities, so thresholds have to be tuned.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
-        gamma_neg (float, optional): How much less easy negatives count. (default: :obj:`4.0`)
-        gamma_pos (float, optional): How much less easy positives count. (default: :obj:`0.0`)
+        gamma_neg (float, optional): Exponent :math:`\gamma_-`. (default: :obj:`4.0`)
+        gamma_pos (float, optional): Exponent :math:`\gamma_+`. (default: :obj:`0.0`)
         margin (float, optional): Negatives below :math:`m` do not count. (default: :obj:`0.05`)
     """
     check_number("gamma_neg", gamma_neg)
@@ -285,17 +285,17 @@ def asymmetric_loss(
     entries = read_observed(logits, y, label_smoothing)
     z, target = entries.logits, entries.target
     positive = _sigmoid_power(-z, gamma_pos) * F.logsigmoid(z)
-    if margin == 0.0:  # the logarithm of 1 - p may be infinite
+    if margin == 0.0:  # log(1 - p) would be -inf where p rounds to 1.
         negative = _sigmoid_power(z, gamma_neg) * F.logsigmoid(-z)
     else:
-        # The slope of a root is infinite at 0.
+        # With an exponent below 1, the gradient at 0 is infinite.
         shifted = (z.sigmoid() - margin).clamp(min=torch.finfo(z.dtype).tiny)
         negative = shifted**gamma_neg * (-shifted).log1p()
     return entries.mean(-target * positive - (1.0 - target) * negative)
 
 
 def _sigmoid_power(z: Tensor, gamma: float) -> Tensor:
-    """A power of the sigmoid, with a finite slope however small it is."""
+    """Returns a power of the sigmoid. Its gradient stays finite where the sigmoid is tiny."""
     return (gamma * F.logsigmoid(z)).exp()
 
 
@@ -306,7 +306,7 @@ def soft_f1_loss(
     average: Literal["macro", "micro"] = "macro",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""One minus the F1 of a batch with probabilities in place of decisions, as the sigmoid F1 of
+    r"""One minus the F1 of a batch, with probabilities in place of decisions: the sigmoid F1 of
     the `"sigmoidF1: A Smooth F1 Score Surrogate Loss for Multilabel Classification"
     <https://arxiv.org/abs/2108.10566>`_ paper with its :math:`\beta = 1` and :math:`\eta = 0`.
 
@@ -315,7 +315,7 @@ def soft_f1_loss(
         \, \sigma(z_{bi})} {\sum_b y_{bi} + \sigma(z_{bi})}
 
     over the labels :math:`\mathcal{L}_+` with an observed entry. A label without a positive entry
-    has an F1 of 0, so that large batches suit rare labels.
+    has an F1 of 0, so rare labels need large batches.
 
     Args:
         logits, y, label_smoothing: As in :func:`masked_bce`, with its shapes and errors.
@@ -328,6 +328,6 @@ def soft_f1_loss(
     dims = (0,) if average == "macro" else (0, 1)
     both, either = (p * target).sum(dims), (p + target).sum(dims)
     present = entries.mask.any(dim=0) if average == "macro" else entries.mask.any()
-    # A saturated score may round to zero, where there is no F1.
+    # Saturated scores may round to zero; the F1 would be 0 / 0.
     loss = 1.0 - 2.0 * both / either.clamp(min=torch.finfo(either.dtype).eps)
     return torch.where(present, loss, 0.0).sum() / present.sum().clamp(min=1)

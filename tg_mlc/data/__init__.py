@@ -1,4 +1,4 @@
-"""Data sets of samples with labels, and the steps between raw data and a model: own data,
+"""Data sets of samples with labels, and the steps from raw data to a model: readers,
 vocabularies, splits.
 
 A sample is a PyG :class:`~torch_geometric.data.Data` whose ``y`` is a float tensor ``[1,
@@ -15,7 +15,7 @@ from tg_mlc.data.given import given_labels
 from tg_mlc.data.scaffold import scaffold_split
 from tg_mlc.data.splits import Split, predefined_split, random_split, stratified_split
 
-# Readers of own data are part of the room above, and are found here by name.
+# Readers are defined in tg_mlc.inputs, which imports this package, so they are imported on use.
 _READERS = {
     "arff": ("from_arff", "read_label_xml"),
     "arrays": ("from_arrays",),

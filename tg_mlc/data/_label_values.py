@@ -1,4 +1,4 @@
-"""Labels in any usual format, as a matrix of 0, 1 and NaN with names."""
+"""Readers of labels in usual formats, which return a matrix of 0, 1 and NaN, and names."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tg_mlc._numbers import TRUTHS, as_array, is_blank, is_missing, parse_number
 _INDICES_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
 _VECTOR_HINT = "give each label a column of 0 and 1"
 _MATRIX_OR_SETS = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
-_DIGITS = {"0", "1", "0.0", "1.0"}  # The cells of a vector that is written out.
+_DIGITS = {"0", "1", "0.0", "1.0"}  # The cells of a row of a label matrix, as strings.
 _WORDS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
-_DELIMITERS = (",", ";", "|", "\t")  # Between names that one text holds.
-DASHES = ("-", "\u2013", "\u2014")  #: Stand for unknown labels.
+_DELIMITERS = (",", ";", "|", "\t")  # Delimiters of names in one string.
+DASHES = ("-", "\u2013", "\u2014")  #: Dashes, which mean unknown labels.
 MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
 
 
 def read_labels(
     Y: Any, label_names: Sequence[str] | None, num_labels: int | None = None
 ) -> tuple[np.ndarray, list[str]]:
-    """The labels ``[N, L]`` and their names.
+    """Returns the labels ``[N, L]`` and their names.
 
-    With :obj:`num_labels`, labels and their names are those of an old data set.
+    If :obj:`num_labels` is set, :obj:`label_names` are those of an existing data set.
     """
     if isinstance(label_names, str):
         got = f"the string {shorten(label_names)!r}"
@@ -82,8 +82,8 @@ def _check_size(num_samples: int, num_labels: int) -> None:
 
 
 def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
-    """Lists of the numbers of each sample's labels, told from a matrix by their differing lengths,
-    as sets, and these numbers in order as names; anything else as it is.
+    """Converts lists of label indices to sets of indices, and returns sorted indices as names. Rows
+    are such lists if their lengths differ. Other inputs are returned unchanged.
     """
     rows = [row for row in Y if not is_missing(row)] if isinstance(Y, (list, tuple)) else []
     if not all(isinstance(row, (list, tuple)) for row in rows) or len(set(map(len, rows))) < 2:
@@ -100,7 +100,7 @@ def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
 
 
 def _is_index(number: Any) -> bool:
-    """Tells whether a value is a whole number of at least 0, as a float, too."""
+    """Tells whether a value is a whole number of at least 0, such as 1 or 1.0."""
     is_number = isinstance(number, (int, float, np.integer, np.floating))
     is_whole = is_number and not isinstance(number, bool) and float(number).is_integer()
     return bool(is_whole and number >= 0)
@@ -145,7 +145,7 @@ def _from_names(
 
 
 def _set_of_names(entry: Any, row: int) -> set[str] | None:
-    """The names of a sample's labels; :obj:`None` if they are unknown."""
+    """Returns the names of a sample's labels, or :obj:`None` if they are unknown."""
     is_list = isinstance(entry, (list, tuple)) and all(
         isinstance(name, str) or is_missing(name) for name in entry
     )
@@ -158,7 +158,7 @@ def _set_of_names(entry: Any, row: int) -> set[str] | None:
 
 
 def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | None:
-    """The names in a list or a set but for missing ones; :obj:`None` if none is left."""
+    """Returns the known names in a list or a set, or :obj:`None` if all names are missing."""
     entries = list(entries)
     nested = (list, tuple, set, dict, np.ndarray)
     wrong = next((name for name in entries if isinstance(name, nested)), None)
@@ -175,12 +175,12 @@ def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | Non
 
 
 def is_unknown(name: str) -> bool:
-    """Tells whether a text stands for labels, or for the name of one, that are not known."""
+    """Tells whether a text means an unknown label, or an unknown name of a label."""
     return is_blank(name) or name.strip() in DASHES
 
 
 def label_of(text: str) -> float | None:
-    """The label that a text spells: 0, 1, NaN for unknown, or :obj:`None` if it is no label."""
+    """Returns the label in a text: 0, 1, NaN for unknown, or :obj:`None` for other texts."""
     if is_unknown(text):
         return np.nan
     number = parse_number(text.strip())
@@ -212,15 +212,15 @@ def _matrix(Y: Any) -> np.ndarray:
 
 
 def _expected_sets(texts: list[str]) -> str:
-    """The message about one text for each sample, with what makes a set of names of it."""
+    """Returns an error message about samples of one text, with code that splits the texts."""
     expected = "a set or a list of label names for each sample"
-    counts = {mark: sum(mark in text for text in texts) for mark in _DELIMITERS}
+    counts = {symbol: sum(symbol in text for text in texts) for symbol in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=counts.__getitem__)
-    numbers = [text.split() for text in texts]
+    rows = [text.split() for text in texts]
     if counts[delimiter]:
         got = f"texts such as {next(text for text in texts if delimiter in text)!r:.60}"
         hint = f"[[name.strip() for name in text.split({delimiter!r})] for text in Y]"
-    elif any(len(row) > 1 and all(map(str.isdigit, row)) for row in numbers):
+    elif any(len(row) > 1 and all(map(str.isdigit, row)) for row in rows):
         got = f"texts such as {next(text for text in texts if ' ' in text.strip())!r:.60}"
         hint = "[text.split() for text in Y]"
     else:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
-    """The number of times that each word occurs in each document, bag or sequence, :math:`(N, V)`,
-    or the words' weights where a data set has them.
+    """Returns word counts :math:`(N, V)` of documents, which are bags or sequences, or the weights
+    of their words if the data set has weights.
     """
     data = dataset._data
     if data.x.dim() != 1 or data.x.is_floating_point() or dataset.num_inputs is None:
@@ -30,22 +30,22 @@ def bag_of_words(dataset: MultiLabelDataset) -> sp.csr_array:
     weight: Tensor | None = data.get("weight")
     values = np.ones(data.x.numel(), dtype=np.float32) if weight is None else weight.numpy()
     shape = (len(ptr) - 1, dataset.num_inputs)
-    # A copy: words are summed in place.
+    # The matrix is copied because duplicate words are summed in place.
     counts = sp.csr_array((values, data.x.numpy(), ptr), shape=shape, copy=True)
     counts.sum_duplicates()
     return counts if dataset._indices is None else counts[list(dataset._indices)]
 
 
 def inputs_of(dataset: MultiLabelDataset) -> Any:
-    """The matrix :math:`(N, F)` of words or vectors that linear and kernel classifiers take."""
+    """Returns the matrix :math:`(N, F)` of words or vectors for linear and kernel classifiers."""
     return dataset.rows("x").numpy() if dataset._data.x.dim() == 2 else bag_of_words(dataset)
 
 
 def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
-    """The same samples as bags of the words of a matrix :math:`(N, V)`, with its values as their
-    weights; what a published data set knows of its labels stays.
+    """Returns the samples as bags of words. The matrix :math:`(N, V)` holds the weights of words.
+    Descriptions and parents of labels are kept.
     """
-    # The rows of an official split are those of the whole data set.
+    # An official split refers to rows of the whole data set, so parts have none.
     parts = (dataset._official or ()) if dataset._indices is None else ()
     official = [rows.numpy() for rows in parts]
     words, y = words.sorted_indices(), dataset.y.numpy()
@@ -62,7 +62,7 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """The same samples with a row of values :math:`(N, *)` each as one more attribute."""
+    """Returns the samples with a new attribute, one row of values :math:`(N, *)` each."""
     if values.size(0) != len(dataset):
         expected = f"'{key}' to have a row for each of {len(dataset)} samples"
         raise ValueError(f"Expected {expected} (got {values.size(0)})")
@@ -74,7 +74,7 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
 
 
 def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
-    """The same samples without an attribute."""
+    """Returns the samples without an attribute."""
     changed = _changeable(dataset)
     del changed._data[key]
     if changed.slices is not None:
@@ -83,7 +83,7 @@ def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
 
 
 def _changeable(dataset: DatasetT) -> DatasetT:
-    """A copy whose attributes can change, while tensors are shared."""
+    """Returns a copy that shares tensors, but has its own dictionary of attributes."""
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None
     return changed

@@ -1,4 +1,4 @@
-"""Data sets whose samples have labels: the base of all of them, and one that is held in memory."""
+"""Data sets of samples with labels: the base class, and a data set in memory."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ class MultiLabelDataset(InMemoryDataset):
     """A PyG :class:`InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
     label_names: list[str]  #: In the order of the columns of ``y``.
-    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (the numbers of its words
-    #: ``x`` of shape ``[n]`` and, unless all are 1, their values ``weight``), :obj:`"vector"`
-    #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (the numbers of its words in order,
-    #: ``x`` of shape ``[n]``) or :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``).
+    #: The kind of a sample's input, for tables of features: :obj:`"bag"` (word indices ``x`` of
+    #: shape ``[n]`` and, unless all are 1, the values ``weight`` of words), :obj:`"vector"`
+    #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (word indices in order, ``x`` of
+    #: shape ``[n]``) or :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``).
     kind: str | None = None
     #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
     num_inputs: int | None = None  #: The size of the vocabulary, or of a vector.
     label_graph: Any = None  #: The hierarchy of the labels, if the data came with one.
     schema: Any = None  #: The roles of the columns of the table behind the samples.
-    #: How texts became words, as of :func:`~tg_mlc.data.tokenize`; :obj:`"other"` if by a function
-    #: of one's own.
+    #: The tokenizer of the texts, as in :func:`~tg_mlc.data.tokenize`; :obj:`"other"` for a custom
+    #: function.
     tokenizer: str = "words"
     preprocessor: Any = None  #: The preprocessor that made the samples.
     _official: tuple[Tensor, Tensor] | None = None
-    # The indices of a copy's samples in the whole data set, if it is a copy of a part.
+    # For a copy of a part: the indices of its samples in the whole data set.
     _copied: Sequence[int] | None = None
 
     @property
@@ -50,14 +50,14 @@ class MultiLabelDataset(InMemoryDataset):
         return self.rows("y")
 
     def rows(self, key: str) -> Tensor:
-        """The rows of an attribute, one for each sample.
+        """Returns the values of an attribute that has one row per sample.
 
         Args:
             key (str): The name of the attribute.
 
         Raises:
-            KeyError: If samples do not have it.
-            ValueError: If a sample has several rows of it, or none.
+            KeyError: If samples lack the attribute.
+            ValueError: If the attribute has several rows for a sample, or none.
         """
         values: Tensor = self._data[key]
         # PyG keeps no slices of a single sample.
@@ -68,10 +68,10 @@ class MultiLabelDataset(InMemoryDataset):
         return values if self._indices is None else values[list(self._indices)]
 
     def copy(self, idx: IndexType | None = None) -> Self:
-        """A copy of all samples, or of some. A copy of a part has no official split.
+        """Copies all samples, or some of them. A copy of a part has no official split.
 
         Args:
-            idx (slice, list or tensor, optional): Which samples. (default: :obj:`None`, all)
+            idx (slice, list or tensor, optional): The samples. (default: :obj:`None`, all)
         """
         part = self if idx is None else self.index_select(idx)
         copied: Self = super().copy(idx)
@@ -86,10 +86,10 @@ class MultiLabelDataset(InMemoryDataset):
         Args:
             val_fraction (float, optional): The fraction of the published training samples.
                 (default: :obj:`0.1`)
-            seed (int, optional): Determines which samples these are. (default: :obj:`0`)
+            seed (int, optional): Seed of the stratified split. (default: :obj:`0`)
 
         Raises:
-            ValueError: If the data set was published without a split, or this is a part of it.
+            ValueError: If the data set was published without a split, or is only a part.
         """
         if self._official is None or self._is_part():
             got = "a part of a data set" if self._is_part() else f"{type(self).__name__} without it"
@@ -109,7 +109,7 @@ class MultiLabelDataset(InMemoryDataset):
         return self._indices is not None or self._copied is not None
 
     def _places(self) -> Sequence[int]:
-        """The indices of all samples in the whole data set, beside which attributes are kept."""
+        """Returns the indices of all samples in the whole data set."""
         indices: Sequence[int] = self.indices()
         return indices if self._copied is None else [self._copied[index] for index in indices]
 
@@ -123,7 +123,7 @@ class MultiLabelDataset(InMemoryDataset):
 
 
 class ArrayDataset(MultiLabelDataset):
-    """A data set in memory, as :func:`tg_mlc.data.from_arrays` makes it."""
+    """A data set in memory, such as :func:`tg_mlc.data.from_arrays` returns."""
 
     def __init__(self, samples: Samples, transform: Callable[[Data], Data] | None = None) -> None:
         super().__init__(None, transform)
@@ -131,7 +131,7 @@ class ArrayDataset(MultiLabelDataset):
         self._samples = samples
 
     def samples(self) -> Samples:
-        """All samples in PyG's collated form."""
+        """Returns all samples in PyG's collated format."""
         if self._indices is not None:
             return self.copy().samples()
         train, test = self._official or (None, None)
@@ -139,13 +139,13 @@ class ArrayDataset(MultiLabelDataset):
 
 
 def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
-    """Returns the samples of data sets of one kind, one after another.
+    """Concatenates data sets of one kind.
 
     Args:
-        parts (Sequence[MultiLabelDataset]): The data sets, which agree in labels and features.
+        parts (Sequence[MultiLabelDataset]): Data sets with the same labels and features.
 
     Raises:
-        ValueError: If their samples have other attributes, or sizes of these, than each other.
+        ValueError: If samples differ in their attributes, or in the sizes of attributes.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -160,7 +160,7 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
 
 
 def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
-    """The samples of whole data sets of tensors, or :obj:`None` for other data sets."""
+    """Returns concatenated samples, or :obj:`None` if parts or values need to be collated."""
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):

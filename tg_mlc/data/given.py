@@ -1,4 +1,4 @@
-"""Given labels of samples whose other labels are to be predicted: a caller's, and random ones."""
+"""Given labels, which models take as inputs: those of a caller, and random ones for training."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import without_attribute
 from tg_mlc.data.dataset import MultiLabelDataset
 
-#: The largest fraction of a sample's labels that masks give where a model learns from given labels.
+#: The largest fraction of known labels that :func:`draw_given` gives in training.
 MAX_GIVEN = 0.75
 
 
 def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) -> Tensor:
-    r"""Makes the attribute :obj:`given` of a batch from what is known of its labels.
+    r"""Makes the attribute :obj:`given` of a batch from known labels.
 
     .. code-block:: python
 
@@ -32,11 +32,11 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
 
     Args:
         label_names (Sequence[str]): The names of all labels.
-        given (Any): 0, 1, or NaN or None for unknown: by name, the same for all samples; a list of
-            such mappings, one for each sample; a data frame, whose columns are some of the labels;
-            or a matrix :math:`(B, L)` of all of them.
-        batch_size (int, optional): The number of samples, for what is the same for all. (default:
-            :obj:`1`)
+        given (Any): Labels 0, 1, or NaN or None for unknown: a mapping from names for all samples;
+            a list of mappings, one for each sample; a data frame, whose columns are some of the
+            labels; or a matrix :math:`(B, L)` of all labels.
+        batch_size (int, optional): The number of samples, if :obj:`given` is one mapping.
+            (default: :obj:`1`)
 
     Shapes:
         - **output:** :math:`(B, L)`: 0, 1, or NaN for unknown
@@ -76,11 +76,11 @@ def draw_given(
     *,
     present_only: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    r"""Draws labels that are given, as in label mask training from the `"General Multi-label Image
+    r"""Draws given labels at random, as in label mask training from the `"General Multi-label Image
     Classification with Transformers" <https://arxiv.org/abs/2011.14027>`_ paper.
 
-    Each sample draws a probability uniformly from 0 to :obj:`max_fraction`, by which each of its
-    known labels is given.
+    Each sample draws a probability uniformly from 0 to :obj:`max_fraction`. Each of its known
+    labels is given with this probability.
 
     Args:
         y (Tensor): Targets: 0, 1, or NaN for unknown.
@@ -103,7 +103,7 @@ def draw_given(
 
 
 def has_given(samples: Any) -> bool:
-    """Tells whether a data set or a list of samples carries known labels as :obj:`given`."""
+    """Tells whether a data set or a list of samples has the attribute :obj:`given`."""
     if isinstance(samples, MultiLabelDataset):
         return len(samples) > 0 and "given" in samples[0]
     if not isinstance(samples, (list, tuple)):
@@ -113,10 +113,10 @@ def has_given(samples: Any) -> bool:
 
 
 def split_given(samples: Any) -> tuple[Any, Tensor]:
-    """Returns samples without the known labels that they carry, and these :math:`(N, L)`.
+    """Returns samples without their attribute :obj:`given`, and its values :math:`(N, L)`.
 
     Raises:
-        ValueError: If only some samples of a list carry known labels.
+        ValueError: If only some samples of a list have known labels.
     """
     if isinstance(samples, MultiLabelDataset):
         return without_attribute(samples, "given"), samples.rows("given")

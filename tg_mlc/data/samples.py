@@ -1,5 +1,5 @@
-"""Samples in PyG's collated form, and their file: written at once or not at all, read without
-running code, and named after the settings that made it.
+"""Samples in PyG's collated format, and their files, which are written atomically, read without
+running pickled code, and named after the settings of their data set.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _DAMAGED = OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pic
 
 
 class Samples(NamedTuple):
-    """All samples of a data set in PyG's collated form, with what belongs to them."""
+    """All samples of a data set in PyG's collated format, with names, report and split."""
 
     data: Data
     slices: dict[str, Tensor] | None
     label_names: list[str]
     report: dict[str, Any] | None
-    kind: str | None = None  #: What the input of a sample is, *e.g.* "bag".
+    kind: str | None = None  #: The kind of input, *e.g.* "bag".
     feature_names: list[str] | None = None
-    num_features: int | None = None  #: The number of words, or of a vector's entries.
+    num_features: int | None = None  #: The number of words, or of entries of a vector.
     train: Tensor | None = None  #: The rows of the official training part.
     test: Tensor | None = None  #: The rows of the official test part.
 
@@ -48,7 +48,7 @@ class Samples(NamedTuple):
 
     def save(self, path: str | Path) -> None:
         """Writes a file that :meth:`load` can read."""
-        # One string is read a hundred times as fast as a list of them.
+        # Reading one string is a hundred times as fast as reading a list of strings.
         names = None if self.feature_names is None else "\n".join(self.feature_names)
         content = {**self._asdict(), "data": self.data.to_dict(), "feature_names": names}
         content["format"] = FORMAT
@@ -80,12 +80,12 @@ class Samples(NamedTuple):
 
 
 def settings_key(*settings: Any) -> str | None:
-    """A short name for settings, the same in every run: objects are told apart by their class and
-    attributes. None if a function is among them, because its name does not tell what it does.
+    """Returns a hash of settings that is the same in every run. Objects enter with their class and
+    attributes. Returns None if a setting is a function, whose name does not identify its code.
     """
     try:
         words = _words(settings)
-    except RecursionError:  # An object leads to itself.
+    except RecursionError:  # An object refers to itself.
         return None
     return None if _ADDRESS.search(words) else sha256(words.encode())[:16]
 
@@ -94,14 +94,14 @@ def _words(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_words, value))}]"
     if isinstance(value, (set, frozenset)):
-        # The order of hashes differs between runs.
+        # The order of a set differs between runs.
         return f"set {sorted(map(_words, value))}"
     if isinstance(value, dict):
         return f"dict {_words(list(value.items()))}"
     if isinstance(value, (Tensor, np.ndarray)):
-        return f"{value.dtype} {value.tolist()}"  # Printing would shorten it.
+        return f"{value.dtype} {value.tolist()}"  # Printing shortens large arrays.
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return repr(value)
-    # By default, an object prints its address.
+    # The default repr contains an address, which differs between runs.
     printed = str(type(value)) if repr(value) == object.__repr__(value) else repr(value)
     return f"{printed} {_words(vars(value))}"

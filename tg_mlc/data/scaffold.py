@@ -27,13 +27,13 @@ MAX_TAKERS = 256
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of samples with their sizes and how often each class of each label occurs in them."""
+    """Groups of samples: their sizes, and their numbers of samples of each class of each label."""
 
     sizes: np.ndarray
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Puts each group into the first part where it fits, or else where there is most room."""
+        """Assigns each group to the first part with enough room, or else the most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -44,25 +44,25 @@ class Groups:
         return part_of
 
     def part_counts(self, part_of: np.ndarray) -> np.ndarray:
-        """Occurrences of each class in the parts, ``[3, num_classes]``."""
+        """Counts the samples of each class in the parts, ``[3, num_classes]``."""
         return np.stack([self.counts[part_of == part].sum(axis=0) for part in range(NUM_PARTS)])
 
     def repair(self, part_of: np.ndarray, used: np.ndarray) -> np.ndarray:
-        """Swaps groups between parts of equal sizes while fewer classes are absent then."""
+        """Swaps groups of equal total size between parts while this reduces absent classes."""
         part_of = part_of.copy()
         improved = True
         while improved:
             improved = False
             for part, column in np.argwhere((self.part_counts(part_of) == 0) & used[:, None]):
                 counts = self.part_counts(part_of)
-                if counts[part, column] == 0:  # No earlier swap has brought the class.
+                if counts[part, column] == 0:  # An earlier swap may have added the class.
                     donors = np.flatnonzero((self.counts[:, column] > 0) & (part_of != part))
                     swaps = (self._swap(part_of, counts, i, part) for i in donors[:MAX_DONORS])
                     improved |= any(swaps)
         return part_of
 
     def _swap(self, part_of: np.ndarray, counts: np.ndarray, donor: int, part: int) -> bool:
-        """Swaps a group with as many samples of another part if fewer classes are absent then."""
+        """Swaps a group with as many samples of another part if this reduces absent classes."""
         source = part_of[donor]
         spare = self._spare(np.flatnonzero(part_of == part), counts[part], self.sizes[donor])
         if spare is None:
@@ -76,7 +76,7 @@ class Groups:
         return True
 
     def _spare(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Groups of a part of this size in all, whose loss makes no further class absent."""
+        """Returns groups with a total size that a part can lose without losing a class, or None."""
         chosen: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
@@ -104,10 +104,10 @@ def scaffold_split(
     """Splits molecules so that no scaffold from the `"The Properties of Known Drugs. 1. Molecular
     Frameworks" <https://doi.org/10.1021/jm9602928>`_ paper is in two parts.
 
-    All molecules without a ring share the empty scaffold. With labels, scaffolds are swapped
-    between the parts, keeping the sizes, as long as that gives more labels both classes in each
-    part (with a seed, several orders are tried); :obj:`report` of the result names the labels that
-    lack one.
+    All molecules without a ring share the empty scaffold. If :obj:`y` is given, scaffolds of equal
+    total size are swapped between parts while this gives more labels both classes in every part
+    (with a seed, several orders are tried). The :obj:`report` of the split names labels that still
+    lack a class.
 
     Args:
         smiles (list[str]): One SMILES string per molecule.
@@ -115,14 +115,14 @@ def scaffold_split(
             :func:`~tg_mlc.data.stratified_split`. (default: :obj:`None`)
         fractions (tuple[float], optional): Fractions of training, validation and test molecules, as
             close as whole scaffolds allow. (default: :obj:`(0.8, 0.1, 0.1)`)
-        seed (int, optional): Determines the random order in which scaffolds are shared out. If
-            :obj:`None`, they go from the most to the least common, which puts the rarest into the
-            test part. (default: :obj:`None`)
-        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
+        seed (int, optional): Seed of the random order in which parts are filled with scaffolds. If
+            :obj:`None`, the order is from the most to the least common scaffold, so the rarest are
+            in the test part. (default: :obj:`None`)
+        label_names (list[str], optional): Names in the report. (default: :obj:`None`, indices)
 
     Raises:
         ValueError: If a SMILES string is invalid, sizes disagree, labels are not 0, 1 or NaN, the
-            fractions are invalid, or there are too few scaffolds to give each part one.
+            fractions are invalid, or there are fewer scaffolds than parts need.
     """
     labels = None if y is None else sparse_labels(y, label_names)
     if labels is not None and (rows := labels.positive.shape[0]) != len(smiles):
@@ -147,7 +147,7 @@ def scaffold_split(
 
 
 def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
-    """The Bemis-Murcko scaffolds as SMILES without stereochemistry, empty without a ring."""
+    """Returns Bemis-Murcko scaffolds as SMILES without stereochemistry, empty without a ring."""
     chem = require("rdkit.Chem", extra="molecules")
     murcko = require("rdkit.Chem.Scaffolds.MurckoScaffold", extra="molecules")
     scaffolds = []
@@ -165,9 +165,9 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
 
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
-    """The part of each group in the first attempt that lacks the fewest classes."""
+    """Returns the part of each group in the first attempt with the fewest absent classes."""
     used = part_sizes > 0
-    # A class cannot be in more parts than groups have it.
+    # A class in n groups can be in at most n parts.
     possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
     attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
@@ -181,10 +181,10 @@ def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarra
 
 def _orders(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> Iterator[np.ndarray]:
     if seed is None:
-        yield np.argsort(-groups.sizes, kind="stable")  # The rarest go into the test part.
+        yield np.argsort(-groups.sizes, kind="stable")  # The rarest scaffolds go to the test part.
         return
     rng = np.random.default_rng(seed)
-    # A group of more than half a small part would leave no room for variety there.
+    # Groups larger than half of the smallest part come first, so large parts take them.
     large = int(part_sizes[part_sizes > 0].min()) // 2
     for _ in range(NUM_ATTEMPTS):
         order = rng.permutation(len(groups.sizes))

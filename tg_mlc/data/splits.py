@@ -24,7 +24,7 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """The sizes of three parts: fractions rounded down, and the rest by the largest remainders."""
+    """Returns sizes of three parts, rounded down; largest remainders get the remaining samples."""
     try:
         num_samples = index(num_samples)
     except TypeError:
@@ -90,7 +90,7 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 def coverage_report(
     labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
 ) -> str:
-    """A list of the labels that lack a class in a part, by name, or else by index."""
+    """Lists the labels that lack a class in a part, by name, or by index without names."""
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
@@ -150,7 +150,7 @@ class Split:
         Args:
             part_of (numpy.ndarray): 0, 1 or 2 for each sample, or another number for no part.
             name (str): How the split was made.
-            report (str, optional): As above. (default: :obj:`None`)
+            report (str, optional): Remarks on the split. (default: :obj:`None`)
         """
         train, val, test = (torch.from_numpy(np.flatnonzero(part_of == i)) for i in range(3))
         return cls(train, val, test, name, report)
@@ -171,14 +171,14 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Warns if samples are in no part of the split, which may have been made of others.
+        """Warns if samples are in no part, as the split may be that of another data set.
 
         Args:
-            num_samples (int): The number of samples that are to be divided.
-            of (str, optional): What messages call their data set. (default: :obj:`"'dataset'"`)
+            num_samples (int): The number of samples of the data set.
+            of (str, optional): The data set's name in messages. (default: :obj:`"'dataset'"`)
 
         Raises:
-            ValueError: If the split names a sample that is not there.
+            ValueError: If the split contains an index that is out of range.
         """
         highest = max((int(part[-1]) for part in self.parts if part.numel() > 0), default=-1)
         if highest >= num_samples:
@@ -188,12 +188,12 @@ class Split:
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
-            # Level 4 is the line that called a function which checks its arguments.
+            # Stack level 4 is the caller of the public function that checks its arguments.
             warnings.warn(f"{message}; if it should not, make it of all", stacklevel=4)
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices, whatever the name of the split."""
+        """The SHA-256 of the three sets of indices. The name of the split does not enter."""
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -239,7 +239,7 @@ def random_split(
         seed (int, optional): Determines the split. (default: :obj:`0`)
 
     Raises:
-        ValueError: If the fractions are invalid, or leave a part empty that should not be.
+        ValueError: If fractions are invalid, or a part of nonzero fraction would be empty.
     """
     sizes = part_sizes(num_samples, fractions)
     shuffled = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -277,21 +277,21 @@ def stratified_split(
     label_names: list[str] | None = None,
 ) -> Split:
     """Splits samples by iterative stratification from the `"On the Stratification of Multi-Label
-    Data" <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the rarest label that has samples
-    left is shared out first, each of its samples to the part that most lacks that label.
+    Data" <https://doi.org/10.1007/978-3-642-23808-6_10>`_ paper: the label with the fewest samples
+    left is next, and each of its samples goes to the part that most lacks the label.
 
-    Unlike the paper's, a part that is full gets no more samples, so the parts have the sizes of
-    :func:`random_split`. Time and memory grow with the number of positive labels alone.
+    Unlike in the paper, a full part gets no more samples, so the parts have the sizes of
+    :func:`random_split`. Time and memory depend on the number of positive labels only.
 
     Args:
         y (torch.Tensor, numpy.ndarray or scipy.sparse matrix): Labels ``[num_samples,
             num_labels]``, dense or sparse: 0, 1 or NaN (unknown, not counted).
         fractions, seed (optional): As in :func:`random_split`.
-        label_names (list[str], optional): The labels for the report. (default: :obj:`None`)
+        label_names (list[str], optional): Names in the report. (default: :obj:`None`, indices)
 
     Raises:
-        ValueError: If labels are not 0, 1 or NaN, or if the fractions are invalid or leave a part
-            empty that should not be.
+        ValueError: If labels are not 0, 1 or NaN, if the fractions are invalid, or if a part of
+            nonzero fraction would be empty.
     """
     labels = sparse_labels(y, label_names)
     sizes = part_sizes(labels.positive.shape[0], fractions)
@@ -301,7 +301,7 @@ def stratified_split(
 
 
 def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.ndarray:
-    """Numbers the fold of each sample, stratified, in folds whose sizes differ by at most one."""
+    """Returns the index of each sample's stratified fold. Sizes of folds differ by at most 1."""
     labels = sparse_labels(y)
     num_samples = labels.positive.shape[0]
     if not 2 <= num_folds <= num_samples:
@@ -312,21 +312,21 @@ def stratified_folds(y: LabelMatrix, num_folds: int = 5, seed: int = 0) -> np.nd
 
 
 def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Gives each sample the number of its part."""
+    """Returns the index of each sample's part."""
     num_samples = positive.shape[0]
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
-    left = np.diff(by_label.indptr).astype(np.int64)  # Positives of each label without a part.
+    left = np.diff(by_label.indptr).astype(np.int64)  # Unassigned positive samples per label.
     room = sizes.astype(np.int64).copy()
-    # Column by column in memory: the loop below reads the three numbers of one label at a time.
+    # [num_labels, num_parts]: the loop below reads the numbers of one label at a time.
     lacking = np.outer(left, sizes / num_samples)
     part_of = np.full(num_samples, -1, dtype=np.int64)
     while left.any():
         label = int(np.where(left > 0, left, num_samples + 1).argmin())
         members = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for sample in members[part_of[members] < 0]:
-            # The part with room that lacks most of the label; among equals, that with most room.
+            # The part that most lacks the label; ties go to the part with the most room.
             parts = (part for part in range(len(room)) if room[part] > 0)
             part = max(parts, key=lambda part: (lacking[label, part], room[part]))
             row = by_sample.indices[by_sample.indptr[sample] : by_sample.indptr[sample + 1]]

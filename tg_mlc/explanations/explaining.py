@@ -1,4 +1,4 @@
-"""The function explain: why a model gave labels to samples, by several methods at once."""
+"""The function explain, which explains labels that a model gave to samples, by many methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question
 
 MAX_LABELS = 300  #: The default limit of labels in one explanation.
-CHUNK = 16  #: The number of samples under a probe at a time.
+CHUNK = 16  #: The number of samples that are explained at a time.
 
 
 def explain(
@@ -41,41 +41,41 @@ def explain(
     at: str | None = None,
     max_labels: int = MAX_LABELS,
 ) -> Explanation:
-    r"""Explains why a model gave labels to samples: scores of their components by several methods,
-    each with its measured faithfulness; the readouts of intermediate states; and which other labels
-    moved a label: the change of its logit when messages of one label are cut, or one is given.
+    r"""Explains why a model gave labels to samples, by scores of components from several methods,
+    each with a measured faithfulness; by readouts of intermediate states; and by effects of other
+    labels: the change of a logit when messages of one label are cut, or one label is given.
 
-    - :obj:`"attention"`: what a label attends to, averaged over steps and heads.
+    - :obj:`"attention"`: attention weights of a label, averaged over steps and heads.
     - :obj:`"integrated gradients"` (`Sundararajan et al. 2017 <https://arxiv.org/abs/1703.01365>`_)
-      of component states, on a path from zeros with points until they sum to the difference of
-      logits within 1 %; class activation, if :obj:`at` is the last layer of a pooled GNN.
-    - :obj:`"alone"`: the rise of the logit where labels attend to the component and to no other.
-    - :obj:`"occlusion"`: the fall of the logit where one component is masked (a word is left out, a
-      column unknown, an atom a dummy without bonds), or a bond of a molecule is cut.
-    - :obj:`"group occlusion"`: the same, where all atoms of a ring or functional group are masked.
+      of component states, on a path from zeros with enough points that the sum is within 1 % of
+      the difference of logits; class activation if :obj:`at` is the last layer of a pooled GNN.
+    - :obj:`"alone"`: the rise of the logit if labels attend to this component only, not to none.
+    - :obj:`"occlusion"`: the fall of the logit if a component is masked (a word removed, a column
+      unknown, an atom replaced by a dummy without bonds), or a bond of a molecule is cut.
+    - :obj:`"group occlusion"`: the fall of the logit if a whole ring or functional group is masked.
 
-    Occlusion explains the whole model. The others look into a network; their names end in
+    Occlusion explains the whole model. Other methods explain a network: their names end in
     :obj:`"of LaMP"` if base classifiers of :func:`auto` add to the logit, and in
-    :obj:`"of messages"` if something may bypass label messages.
+    :obj:`"of messages"` if parts of the logit may bypass label messages.
 
     Args:
         model (Model or torch.nn.Module): A model, or a network of logits.
-        raw (Any): Raw inputs as the model takes them, or samples.
+        raw (Any): Raw inputs of the model, or samples.
         labels (Sequence[str], optional): The labels to explain. (default: :obj:`None`, all)
-        method (str, optional): A method above; :obj:`"auto"` tries all, and chooses the most
-            faithful. (default: :obj:`"auto"`)
+        method (str, optional): One of the methods above; :obj:`"auto"` tries all, and uses
+            the most faithful. (default: :obj:`"auto"`)
         y (Any, optional): True labels :math:`(N, L)`. (default: :obj:`None`, those of samples)
         given (Any, optional): Known labels, as of :meth:`~tg_mlc.inference.Model.predict`.
             (default: :obj:`None`, the attribute :obj:`given` of samples)
         names (Sequence[str], optional): Names of samples. (default: :obj:`None`, by their inputs)
         label_names (Sequence[str], optional): The labels of a network.
             (default: :obj:`None`, those of its label graph)
-        validation (Any, optional): Samples by which faithfulness is measured, without labels.
-            (default: :obj:`None`, the explained ones)
-        metric (str, optional): The metric of thresholds. (default: :obj:`"f1_micro"`)
+        validation (Any, optional): Samples without labels, on which faithfulness is measured.
+            (default: :obj:`None`, the explained samples)
+        metric (str, optional): The metric that thresholds maximise. (default: :obj:`"f1_micro"`)
         at (str, optional): The module of a network whose output is the states of components, such
-            as the last layer of a GNN. (default: :obj:`None`, what labels attend to)
-        max_labels (int, optional): The largest number of labels. (default: :obj:`300`)
+            as the last layer of a GNN. (default: :obj:`None`, the states that labels attend to)
+        max_labels (int, optional): The maximum number of labels. (default: :obj:`300`)
 
     Raises:
         ValueError: If a label or method is unknown, there are more labels than :obj:`max_labels`,
@@ -95,31 +95,31 @@ register("method", explain)
 
 
 def _columns(question: Question, labels: Sequence[str] | str | None, max_labels: int) -> list[int]:
-    """The indices of the labels to explain. Raises ValueError if one is unknown, or too many."""
+    """Returns indices of labels to explain. Raises ValueError for unknown or too many labels."""
     known = question.label_names
-    asked = [labels] if isinstance(labels, str) else list(known if labels is None else labels)
-    if not asked:
+    names = [labels] if isinstance(labels, str) else list(known if labels is None else labels)
+    if not names:
         raise ValueError("Expected 'labels' of the model (got none); leave them out to explain all")
-    for label in asked:
+    for label in names:
         if label not in known:
             got = f"(got {label!r}){nearest(label, known)}"
             raise ValueError(f"Expected 'labels' of the model {got}")
-    if len(asked) > max_labels:
+    if len(names) > max_labels:
         num_components = max(len(question.kind.components(sample)) for sample in question.samples)
         numbers_per_label = 4 * len(known) + (len(METHODS) + 8) * num_components
-        gigabytes = 8 * len(question.samples) * len(asked) * numbers_per_label / 1e9
-        got = f"(got {len(asked)}, whose explanation would take about {gigabytes:.1f} GB)"
+        gigabytes = 8 * len(question.samples) * len(names) * numbers_per_label / 1e9
+        got = f"(got {len(names)}, whose explanation would take about {gigabytes:.1f} GB)"
         raise ValueError(
             f"Expected at most {max_labels} labels at once {got}; pass the ones of interest as "
             f"'labels', or a larger 'max_labels'"
         )
-    return [known.index(label) for label in asked]
+    return [known.index(label) for label in names]
 
 
 def _explain(
     question: Question, columns: list[int], methods: list[str], judge: Question
 ) -> Explanation:
-    """Explains all samples of a question, by methods whose faithfulness samples of a judge show."""
+    """Explains samples of a question. Faithfulness is measured on samples of another question."""
     samples = _explain_samples(question, columns, methods)
     names = list(samples[0].scores)
     if not names:
@@ -152,7 +152,7 @@ def _explain_samples(
 def _explain_chunk(
     question: Question, rows: slice, columns: list[int], methods: Sequence[str]
 ) -> list[SampleExplanation]:
-    """The explanations of a few samples."""
+    """Returns explanations of a few samples."""
     samples, kind, weight = question.samples[rows], question.kind, question.weight[columns]
     given = None if question.given is None else question.given[rows]
     chunk = Chunk(question, samples, columns, given)
@@ -172,7 +172,7 @@ def _explain_chunk(
         is_own = np.arange(len(components)) < len(components) - len(view.beside)
         scores = view.scores
         if question.part is not None:
-            # A weight brings scores of a part to the units of the whole.
+            # The weight converts scores of a part of the model to logits of the whole model.
             part = question.part
             scores = {f"{name} of {part}": values * weight for name, values in scores.items()}
         for name, by_sample in model_scores.items():
@@ -207,7 +207,7 @@ class View(NamedTuple):
     as in :class:`SampleExplanation`.
     """
 
-    beside: list[str]  #: components beside those of the sample
+    beside: list[str]  #: components that a sample does not list
     scores: dict[str, np.ndarray]
     states: np.ndarray
     attention: np.ndarray
@@ -227,7 +227,7 @@ def _mean(views: Sequence[View], num_labels: int) -> View:
 
 
 def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[View]:
-    """The explanation of each sample by a network."""
+    """Returns the explanation of each sample by a network."""
     question, labels, size = chunk.question, chunk.labels, len(chunk.samples)
     flow = question.prepare(chunk.samples)
     view = NetworkView(probe, question.batch_of(flow, chunk.given), labels)
@@ -248,33 +248,33 @@ def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[Vi
         num_rows = len(question.kind.components(sample))
         if row_scores:
             num_rows = len(next(iter(row_scores.values()))[index])
-        fractions, beside = _fractions(question, probe, sample, flow.samples[index], num_rows)
+        fractions, extra = _fractions(question, probe, sample, flow.samples[index], num_rows)
         weights = np.moveaxis(to_components[index], 0, 2)
         reads_all = weights.shape[2] == fractions.shape[1] and probe.reads_components
         weights = fractions @ weights if reads_all else weights[:, :, :0]
         by_method = {name: fractions @ values[index] for name, values in row_scores.items()}
         arrays = states[index], weights, label_effects[index], label_attention[index]
-        views.append(View(beside, by_method, *arrays))
+        views.append(View(extra, by_method, *arrays))
     return views
 
 
 def _fractions(
     question: Question, probe: NetworkProbe, sample: Data, prepared: Data, num_rows: int
 ) -> tuple[np.ndarray, list[str]]:
-    """The fraction :math:`(C, N)` of each component in the rows of a network's states, and the
-    names of components beside those of the sample.
+    """Returns the fraction :math:`(C, N)` of each component in the rows of a network's states,
+    and the names of extra components that the sample does not list.
     """
     fractions = question.kind.state_fractions(sample, prepared, probe.network, num_rows)
     if fractions is not None:
         return fractions, []
-    number, beside = len(question.kind.components(sample)), probe.extra_vectors
-    if number + sum(size for _, size in beside) != num_rows:
-        beside = [("other inputs", num_rows - number)]
-    if beside[0][1] < 0:
+    number, extra = len(question.kind.components(sample)), probe.extra_vectors
+    if number + sum(size for _, size in extra) != num_rows:
+        extra = [("other inputs", num_rows - number)]
+    if extra[0][1] < 0:
         raise ValueError(
             f"Expected component states for each of {number} components (got {num_rows}); the "
             f"network joins components, so explain it by method='occlusion'"
         )
-    sizes = [1] * number + [size for _, size in beside]
+    sizes = [1] * number + [size for _, size in extra]
     column = np.repeat(np.arange(len(sizes)), sizes)
-    return (np.arange(len(sizes))[:, None] == column).astype(float), [name for name, _ in beside]
+    return (np.arange(len(sizes))[:, None] == column).astype(float), [name for name, _ in extra]

@@ -36,9 +36,9 @@ Change = Callable[[Tensor], Tensor]
 
 
 class Attention(NamedTuple):
-    """The attention of labels, and the logits that the head reads out of their states."""
+    """The attention of labels, and the logits that the head computes from label states."""
 
-    states: Tensor  #: ``[S, B, L]``, logits that the head reads out of each state
+    states: Tensor  #: ``[S, B, L]``, logits that the head computes from each state
     to_components: Tensor  #: ``[T, heads, N, L]``
     #: ``[T, heads, B, L, L]``, from source to target; ``T`` is 0 if labels pass no messages
     to_labels: Tensor
@@ -46,7 +46,7 @@ class Attention(NamedTuple):
 
 
 class NetworkProbe:
-    """A network whose component states can be read and replaced. These are the input of its
+    """A network whose component states can be read and replaced. Component states are the input of
     :class:`~tg_mlc.nn.LabelMessagePassing`, the output of another module, the columns of
     :obj:`x`, or the states of labels in windows of events.
 

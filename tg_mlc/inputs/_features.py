@@ -1,4 +1,4 @@
-"""Tables of features: matrices and lists of several types, and the base of their kinds."""
+"""Tables of features: matrices and lists of several types, and the base class of their kinds."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Document = Sequence[Any]
 
 
 class TableKind(InputKind):
-    """Base of kinds of words and vectors, which models receive as indices or columns.
+    """Base class of kinds of inputs that are words or vectors.
 
     It accepts all inputs of :func:`~tg_mlc.data.from_arrays` with :obj:`like`.
 
     Raises:
-        ValueError: On use, if samples are of another kind, or have other words or columns than
-            training samples.
+        ValueError: If samples to fit or transform are of another kind, or have other words or
+            columns than training samples.
     """
 
     kind: str  #: the kind of :class:`~tg_mlc.data.MultiLabelDataset`
     feature_names: list[str] | None  #: the vocabulary, or the names of columns
-    num_inputs: int  #: the size of the vocabulary, or of a row
-    #: data of the training :class:`~tg_mlc.inputs.schema.Schema`
+    num_inputs: int  #: the size of the vocabulary, or the number of columns
+    #: dictionary of the training :class:`~tg_mlc.inputs.schema.Schema`
     schema: dict[str, Any] | None = None
     _read_schema: tuple[dict[str, Any], Schema] | None = None
 
@@ -66,7 +66,7 @@ class TableKind(InputKind):
         return {name: value for name, value in state.items() if name != "_read_schema"}
 
     def _schema(self) -> Schema | None:
-        """The schema of the training table, cached because rows may come one by one."""
+        """Returns the schema of the training table, cached for calls with single rows."""
         if self.schema is None:
             return None
         if self._read_schema is None or self._read_schema[0] is not self.schema:
@@ -74,7 +74,7 @@ class TableKind(InputKind):
         return self._read_schema[1]
 
     def _schema_of(self, names: list[str]) -> Schema:
-        """The schema of rows with these columns; in this order if training had no names."""
+        """Returns the schema of rows with these columns, in order if training had no names."""
         if (schema := self._schema()) is not None:
             return schema
         if self.feature_names is not None:
@@ -86,7 +86,7 @@ class TableKind(InputKind):
         return read_rows(rows, self.num_inputs, self._schema_of, ordered=ordered)
 
     def _read_frame(self, frame: Any) -> ReadRows:
-        """Reads the columns that training had, in any order."""
+        """Reads the training columns of a data frame, in any order."""
         refused = dict[int, str]()
         names = [clean(str(name)) for name in frame.columns]
         matrix = self._schema_of(names).matrix(frame, refused=refused)
@@ -112,13 +112,13 @@ class TableKind(InputKind):
         """Returns the training columns of a sparse data frame; other inputs unchanged."""
         if not hasattr(raw, "columns") or is_dense_frame(raw):
             return raw
-        wanted = {*(self.feature_names or ())}
-        columns = [own for own in raw.columns if str(own) in wanted]
-        return raw[columns] if columns and len(columns) == len(wanted) else raw
+        names = {*(self.feature_names or ())}
+        columns = [column for column in raw.columns if str(column) in names]
+        return raw[columns] if columns and len(columns) == len(names) else raw
 
 
 def as_documents(X: Any) -> list[Document] | None:
-    """Lists of strings or whole numbers; :obj:`None` if the inputs are something else."""
+    """Returns lists of strings or whole numbers, or :obj:`None` for other inputs."""
     if not isinstance(X, (list, tuple)) or not X:
         return None
     documents = [row.tolist() if isinstance(row, (np.ndarray, torch.Tensor)) else row for row in X]
@@ -145,10 +145,10 @@ def read_frame(
     is_old: bool,
     schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """Returns a data frame as a matrix, the names of its columns, and its schema, by the rules of
-    files. Other inputs, and frames of sparse columns, are returned unchanged.
+    """Returns a data frame as a matrix, the names of its columns, and its schema, as for files.
+    Other inputs, and data frames of sparse columns, are returned unchanged.
 
-    With :obj:`is_old`, names, and the schema if there is one, are those of an earlier data set.
+    If :obj:`is_old`, the names, and the schema if any, are those of an existing data set.
     """
     if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None
@@ -163,7 +163,7 @@ def read_frame(
     if feature_names is not None:
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
-    # The columns of bags are words.
+    # Columns of bags are words, which the caller has chosen.
     chosen = feature_names is not None or kind == "bag"
     schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
     if not schema.inputs:

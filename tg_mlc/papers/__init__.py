@@ -1,9 +1,9 @@
-"""Models, decoders, recipes and checkpoints of papers, to reproduce them and to compare with them.
+"""Models, decoders, recipes and checkpoints from papers, for reproduction and comparison.
 
-Each rival is one file: its module, a :func:`~tg_mlc.models.builder` that makes it from training
-samples, a label graph and options, and its :class:`~tg_mlc.training.Objective`, unless the binary
-one trains it. To add a rival, write such a file like :mod:`tg_mlc.papers.gaml`, export it here, and
-enter it under a name in :obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks.
+The file of a rival has a module, a :func:`~tg_mlc.models.builder` that makes the module from
+training samples, a label graph and options, and an :class:`~tg_mlc.training.Objective`, unless the
+binary objective trains it. To add a rival, write a file like :mod:`tg_mlc.papers.gaml`, export it
+here, and add it to :obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks.
 Rivals of :class:`~tg_mlc.sequences.LANET` belong in :mod:`tg_mlc.papers.next_set`.
 """
 

@@ -1,7 +1,7 @@
-"""Base scores of the recipes of published data sets: classifiers that validation samples choose.
+"""Base scores of the recipes of published data sets, from classifiers tuned on validation samples.
 
-They stand outside of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and loading a
-model with its classifiers does not.
+This module is not part of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and loading
+a model with its classifiers does not.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tg_mlc.stacking.features import StackingFeatures
 _RIDGE = "kernel ridge regression"
 _HINGE = tuple(product(["hinge"], (0.1, 0.3, 1.0, 3.0, 10.0)))
 _KERNELS = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
-# With less regularisation a regression remembers its samples, and so the labels of duplicates.
+# Weakly regularised regression memorises training samples, and so the label sets of duplicates.
 _EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
-# All vectors of a molecule together have unit length.
+# Settings for molecules, whose concatenated vectors have unit length.
 _UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
 _GINI = {"n_estimators": 500, "criterion": "gini", "n_jobs": -1}
 
 _TABLE: dict[str, Any] = {"reading": "raw", "view": "inputs"}
 _MOLECULE: dict[str, Any] = {"reading": "relative", "metric": "roc_auc_macro"}
-#: The classifiers of published data sets: support vector machines and kernel ridge regression for
-#: words and vectors as they are, a forest and kernel ridge regression for molecules.
+#: The classifiers of published data sets: support vector machines and kernel ridge regression on
+#: raw words and vectors; a forest and kernel ridge regression on molecules.
 PUBLISHED: dict[str, ClassifierSearch] = {
     "svm": ClassifierSearch(
         "linear SVM, tuned", "linear", settings=_HINGE, metric="f1_micro", **_TABLE
@@ -68,14 +68,14 @@ PUBLISHED: dict[str, ClassifierSearch] = {
 
 
 class InputMatrix(View):
-    """Words or vectors as they are."""
+    """Words or vectors, unchanged."""
 
     def matrix(self, dataset: MultiLabelDataset) -> Any:
         return inputs_of(dataset)
 
 
 class MorganBits(View):
-    """Presence of Morgan substructures, folded to a number of bits that divides their number."""
+    """Presence of Morgan substructures, folded to the number of bits of the fitted samples."""
 
     num_bits: int
 
@@ -101,12 +101,12 @@ register("view", MorganBits, "morgan_bits")
 
 
 def table_preprocessor(kind: str | None, classifiers: Sequence[str] = ("svm", "ridge")) -> Chain:
-    """Scales inputs, and adds the scores of classifiers that validation samples choose.
+    """Returns steps that scale inputs, and add scores of classifiers tuned on validation samples.
 
     Args:
         kind (str): The :obj:`kind` of a data set.
         classifiers (Sequence[str], optional): Among :obj:`"svm"`, :obj:`"ridge"` (kernel ridge
-            regression) and :obj:`"exact"` (the same, tuned for whole label sets); none if empty.
+            regression) and :obj:`"exact"` (kernel ridge regression, tuned for subset accuracy).
             (default: :obj:`("svm", "ridge")`)
     """
     features = [published_features(classifiers)] if classifiers else []
@@ -114,10 +114,10 @@ def table_preprocessor(kind: str | None, classifiers: Sequence[str] = ("svm", "r
 
 
 def published_features(classifiers: Sequence[str] = ("svm", "ridge")) -> StackingFeatures:
-    """Scores of classifiers as in the recipes of published data sets.
+    """Returns features that are scores of classifiers, as in recipes of published data sets.
 
     Args:
-        classifiers (Sequence[str], optional): Among :obj:`PUBLISHED`.
+        classifiers (Sequence[str], optional): Keys of :obj:`PUBLISHED`.
             (default: :obj:`("svm", "ridge")`)
     """
     return StackingFeatures(classifiers, PUBLISHED)

@@ -1,4 +1,4 @@
-"""Checkpoints of the authors' released LaMP code, https://github.com/QData/LaMP, and its model."""
+"""Model and checkpoints of the authors' released LaMP code, https://github.com/QData/LaMP."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class _DiscardingConv(AttentionConv):
 
 
 class _LabelMLP(LabelToLabelConv):
-    """Block among labels without attention: labels never meet."""
+    """Block among labels without attention. Labels do not exchange messages."""
 
     def __init__(self, channels: int, **block: Unpack[BlockOptions]) -> None:
         super().__init__(channels, **block)
@@ -115,7 +115,7 @@ class ReleasedLaMP(LaMP):
         encoder, label_graph, num_steps, num_feature_layers, label_kwargs: As in
             :class:`~tg_mlc.models.LaMP`.
         label_attention (bool, optional): If set to :obj:`False`, the blocks among labels consist of
-            their MLP, and a step returns one state, as with the flag :obj:`-no_dec_self_att`.
+            their MLP only, and a step returns one state, as with :obj:`-no_dec_self_att`.
             (default: :obj:`True`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias.
             (default: :obj:`True`)
@@ -189,12 +189,12 @@ def load_lamp_checkpoint(
     Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     The model is a :class:`ReleasedLaMP` in evaluation mode: its logits, intermediate readouts and
-    attention weights are those of the released code, mistakes included (the encoder's attention is
-    discarded, the readout is not tied to the label embedding). Inputs are ragged batches without
-    the padding symbol 0; the begin and end symbols of the released code are ordinary tokens.
+    attention weights are those of the released code, including its mistakes (it discards attention
+    of the encoder, and does not tie the readout to the label embedding). Inputs are ragged batches
+    without the padding symbol 0; begin and end symbols of that code are ordinary tokens.
 
-    Options that no shape determines are taken from the arguments, then from the settings if the
-    training script saved them, then from the defaults.
+    Options that shapes of tensors do not determine come from the arguments, then from settings that
+    the training script saved, then from the defaults.
 
     Args:
         state_dict (dict or path-like): The state dict, the dict that the training script saves, or
@@ -208,8 +208,8 @@ def load_lamp_checkpoint(
             than 1 gets a self-loop. (default: :obj:`None`)
         heads (int, optional): The number of attention heads, :obj:`-n_head`.
             (default: :obj:`1` if the heads are not projected, else :obj:`4` as in the paper)
-        heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, to be checked: it
-            follows from :obj:`heads` and the shapes. (default: :obj:`None`)
+        heads2 (int, optional): The number of heads among labels, :obj:`-n_head2`, as a check:
+            :obj:`heads` and the shapes determine this number. (default: :obj:`None`)
         label_names (list of str, optional): The names of the labels. (default: :obj:`None`)
         enc_transform (str, optional): Pooling of the components of a sample into one:
             :obj:`"mean"`, :obj:`"sum"` or :obj:`""` for none. (default: :obj:`""`)
@@ -222,7 +222,7 @@ def load_lamp_checkpoint(
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If the file is damaged or holds other objects, the model has no graph decoder,
-            a recurrent encoder or convolutions over DNA, or the arguments contradict it.
+            a recurrent encoder or convolutions over DNA, or arguments contradict the checkpoint.
     """
     state, settings = _read(state_dict)
     enc_transform = settings.get("enc_transform", "") if enc_transform is None else enc_transform
@@ -256,7 +256,7 @@ def load_lamp_checkpoint(
         value_channels=values // heads,
         backend=backend,
     )
-    # The released code has neither projections of single heads nor a label graph.
+    # Checkpoints lack output projections of single heads, and the label graph.
     tensors = {"labels._extra_state": model.state_dict()["labels._extra_state"]}
     for name in model.state_dict():
         num_heads = label_heads if "label_to_label" in name else heads
@@ -292,7 +292,7 @@ def _check_parts(state: State) -> None:
 def _resolve_heads(
     state: State, heads: int | None, label_heads: int | None
 ) -> tuple[int, int | None]:
-    """The numbers of heads among components and labels; :obj:`None` without label attention."""
+    """Returns the numbers of heads of component and label attention (None without the latter)."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     projection = f"{CROSS}.fc.weight"
     if heads is None:
@@ -326,7 +326,7 @@ def _label_graph(
     settings: Mapping[str, Any],
 ) -> LabelGraph:
     if label_mask is None:
-        # A positive '-adj_matrix_lambda' loads a prior graph whatever the mask says.
+        # A positive '-adj_matrix_lambda' loads a prior graph for any mask.
         has_prior = label_adj is not None or settings.get("adj_matrix_lambda", 0) > 0
         label_mask = "prior" if has_prior else settings.get("label_mask", "none")
     check_choice("label_mask", label_mask, get_args(LabelMask))
@@ -352,7 +352,7 @@ def _label_graph(
 
 
 def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
-    """The encoder of inputs, and the number of layers after it."""
+    """Returns the encoder of inputs, and the number of feature layers after the encoder."""
     if VECTORS in state:
         return VectorEncoder(state[VECTORS].size(1), channels), 0
     num_tokens, num_layers = state[TOKENS].size(0), _count(state, "encoder.layer_stack")
@@ -368,20 +368,20 @@ def _count(state: State, stack: str) -> int:
 
 
 def _converted(state: State) -> dict[str, Tensor]:
-    """The tensors of the forward pass, by our names."""
+    """Returns the tensors of the forward pass by their names in this package."""
     converted = {}
     for name, tensor in state.items():
         if name not in IGNORED:
-            ours = name
+            new_name = name
             for pattern, replacement in RULES.items():
-                ours = re.sub(pattern, replacement, ours)
+                new_name = re.sub(pattern, replacement, new_name)
             # The released MLPs are convolutions of width 1.
-            converted[ours] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor
+            converted[new_name] = tensor.squeeze(-1) if tensor.dim() == 3 else tensor
     if POSITIONS in state:
         converted["encoder.positions"] = state[POSITIONS][1:]
     num_labels = state[EMBEDDING].size(0)
     for name in ("readout.own_weight", "readout.bias"):
-        if name in converted:  # One readout for all labels is repeated for each.
+        if name in converted:  # Labels may share one readout, which is repeated.
             converted[name] = converted[name].expand(num_labels, *converted[name].shape[1:])
     return converted
 
@@ -389,7 +389,7 @@ def _converted(state: State) -> dict[str, Tensor]:
 def _read(
     source: Mapping[str, Any] | str | os.PathLike[str],
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors by the names of the bare model, and the known settings of the run."""
+    """Returns tensors by name, without DataParallel's prefix, and the saved settings."""
     content = source if isinstance(source, Mapping) else _load(source)
     settings: dict[str, Any] = {}
     if "model" in content:
@@ -417,7 +417,7 @@ def _load(path: Any) -> Mapping[str, Any]:
         # The settings are an argparse.Namespace, which only holds attributes.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
-    # Reading other bytes as a pickle may raise anything; PyTorch before 1.6 wrote no archive.
+    # Invalid bytes may raise any error; files of PyTorch before 1.6 are not archives.
     except Exception as error:
         got = f"{path.stat().st_size:,} bytes that are cut short, or of another format or object"
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Decoders: label sets as sequences, one label after another, and beam search for the likeliest."""
+"""Decoders, which predict label sets as sequences, and beam search for the likeliest sequences."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ State = TypeVar("State")
 
 
 class StepDecoder(Protocol[State]):
-    """Decoder of one symbol after another, with a row of its state for every hypothesis.
+    """Decoder of one symbol at a time. Its state has a row for every hypothesis.
 
-    Rows are grouped by sample, and all samples have the same number of them: one at first.
+    Rows are grouped by sample. All samples have the same number of rows, which is 1 at the start.
     """
 
     num_labels: int
@@ -40,7 +40,7 @@ class StepDecoder(Protocol[State]):
 
 
 def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """Components padded with zeros, and their mask. A sample without any has one zero."""
+    """Returns components padded with zeros, and their mask. Empty samples get a zero component."""
     dense, mask = to_dense(x, ptr)
     mask[:, 0] = True
     return dense, mask
@@ -63,7 +63,7 @@ class Hypotheses(NamedTuple):
             \qquad
             w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
 
-        with :math:`p_{ki}` the peaks. They rank the labels that are in all sequences or in none.
+        with the peaks :math:`p_{ki}`, which rank labels that are in all sequences or in none.
 
         Shapes:
             - **output:** scores :math:`(B, L)`
@@ -82,23 +82,23 @@ def beam_search(
     max_length: int | None = None,
     excluded: Tensor | None = None,
 ) -> Hypotheses:
-    r"""Searches for the likeliest label sequences, of all samples and hypotheses at once.
+    r"""Searches for the likeliest label sequences of all samples at once.
 
     .. math::
         \textrm{rank}(\mathcal{Y}) = \frac{\log p(\mathcal{Y})}{(|\mathcal{Y}| + 1)^{\alpha}}
 
-    Where fewer than :math:`K` sequences are possible, the last ones are empty, of log-probability
-    minus infinity. No label comes twice: the other symbols share the probability of the labels that
-    a sequence has already. A sequence that has stopped stays in the beam as long as it is among the
-    best. With a beam of one and no length penalty, the search is greedy.
+    If fewer than :math:`K` sequences are possible, the last sequences are empty and have a
+    log-probability of minus infinity. No label repeats: the softmax excludes labels that a sequence
+    already has. A sequence that has stopped stays in the beam while it is among the best. With a
+    beam of one and no length penalty, the search is greedy.
 
     Args:
         decoder (StepDecoder): The decoder.
         x, ptr (torch.Tensor): The states of components, and the pointers of the samples.
         beam_size (int, optional): Number of hypotheses :math:`K`; the papers take 5.
             (default: :obj:`5`)
-        length_penalty (float, optional): The exponent :math:`\alpha`: larger ones prefer longer
-            sequences with a higher mean log-probability. (default: :obj:`0.0`)
+        length_penalty (float, optional): The exponent :math:`\alpha`. Larger exponents prefer
+            longer sequences. (default: :obj:`0.0`)
         max_length (int, optional): The largest number of labels in a sequence, all if :obj:`None`.
             Warns if a best sequence would continue. (default: :obj:`None`)
         excluded (torch.Tensor, optional): A mask of excluded labels, :math:`(B, L)`.
@@ -138,20 +138,20 @@ def beam_search(
 
 
 class _Beam(NamedTuple):
-    """The hypotheses of all samples after some steps, the best first."""
+    """The hypotheses of all samples after some steps, in descending order of rank."""
 
-    symbols: Tensor  # [B, K, n + 1], from the first stop symbol
+    symbols: Tensor  # [B, K, n + 1], starting with a stop symbol
     log_probs: Tensor  # [B, K]
     labels: Tensor  # [B, K, L]
-    open: Tensor  # [B, K, L], the labels that may follow, none after the end
+    open: Tensor  # [B, K, L], the labels that may follow; none after a final stop
     peaks: Tensor  # [B, K, L]
 
     def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
-        """The best hypotheses that are one symbol longer, and the row that each continues."""
+        """Returns the best hypotheses with one more symbol, and the rows that they continue."""
         num_samples, width, stop = self.open.shape
         step = self._log_probs_of(logits)
         totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
-        # The number of symbols of all continuations, with the stop.
+        # The number of symbols of each continuation, including the stop.
         by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
         lengths = torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
         ranks = totals / lengths.flatten(start_dim=1) ** length_penalty
@@ -162,7 +162,7 @@ class _Beam(NamedTuple):
         log_probs = totals.gather(1, chosen)
         labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1))
         labels = labels.scatter(2, symbol, True)[..., :stop]
-        # Sequences of probability zero fill a beam with too few others; they have no labels.
+        # If a beam lacks possible sequences, impossible ones fill it, with their labels cleared.
         impossible = log_probs.isneginf().unsqueeze(-1)
         symbols = torch.cat([self.symbols.flatten(end_dim=1)[rows], symbol], dim=-1)
         symbols = symbols.masked_fill(impossible, stop)
@@ -173,7 +173,7 @@ class _Beam(NamedTuple):
         return _Beam(symbols, log_probs, labels, still_open, peaks), rows.flatten()
 
     def close(self, logits: Tensor, length_penalty: float) -> tuple[_Beam, Tensor]:
-        """All hypotheses with a final stop, and for each sample whether the best would continue."""
+        """Appends a stop to all hypotheses, and tells for which samples the best would go on."""
         step = self._log_probs_of(logits)
         beam = self._replace(
             symbols=F.pad(self.symbols, (0, 1), value=self.labels.size(-1)),
@@ -186,7 +186,7 @@ class _Beam(NamedTuple):
         return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
 
     def ranks(self, length_penalty: float) -> Tensor:
-        """The ranks of hypotheses that have ended, the best having the largest."""
+        """Returns the ranks of hypotheses that have ended; higher is better."""
         return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
 
     def _log_probs_of(self, logits: Tensor) -> Tensor:
@@ -218,9 +218,9 @@ class AttentionDecoder(nn.Module):
         p(y_{i+1} \mid y_1, \ldots, y_i) = \textrm{softmax} (\mathbf{W}^o \mathbf{u}^{T.2}_i +
         \mathbf{b})
 
-    A symbol starts from its embedding alone, without its position, as the labels so far are a set.
-    Training computes all positions at once; a step of a search computes the states of the last
-    symbols only, from stored keys and values of the others.
+    A symbol starts from its embedding, without a position, because the labels so far are a set.
+    Training computes all positions at once. A step of a search computes the states of the last
+    symbols only, and caches keys and values of earlier symbols.
 
     Args:
         channels (int): Size :math:`d` of all states.
@@ -324,8 +324,8 @@ class RecurrentDecoder(nn.Module):
         p(y_{i+1} \mid y_1, \ldots, y_i) = \textrm{softmax}(\mathbf{W}^o \tanh(\mathbf{W}^c
         [\mathbf{h}_i, \mathbf{c}_i]))
 
-    The GRU starts from a linear map of the mean component. The result of its attention is not fed
-    back, so that training computes all attention at once.
+    The GRU starts from the tanh of a linear map of the mean component. The context of the attention
+    is not fed back, so training computes the attention of all positions at once.
 
     Args:
         channels (int): Size :math:`d` of all states.

@@ -29,9 +29,9 @@ class GAML(nn.Module):
         \{ \mathbf{z}^{t-1}_k : k \in \mathcal{N}(j) \}), \{ \mathbf{u}^{t-1}_i \} \big)
 
     Every label attends to all components of its sample. Every component attends to its neighbours
-    and to all labels. Labels have no edges among each other: what they have in common goes through
-    the components. Blocks are :class:`~tg_mlc.nn.AttentionConv`, where the paper has highway
-    networks.
+    and to all labels. Labels have no edges to each other: they exchange information only through
+    components. Blocks are :class:`~tg_mlc.nn.AttentionConv`; the paper has highway networks
+    instead.
 
     Args:
         encoder (torch.nn.Module): Turns a batch into components, as for

@@ -1,4 +1,4 @@
-"""Label sets as sequences of symbols: a model that predicts one label after another, and training.
+"""Label sets as sequences of symbols: a model that predicts one label at a time, and its training.
 
 Symbols are the labels :math:`0, ..., L - 1` and a stop, which also begins every sequence.
 """
@@ -43,7 +43,7 @@ class LabelSequenceModel(nn.Module):
         p(\mathcal{Y} \mid \mathbf{x}) = \prod_{i=1}^{|\mathcal{Y}| + 1}
         p(y_i \mid y_1, \ldots, y_{i-1}, \mathbf{x})
 
-    No label comes twice, so that the probabilities of all sequences without repetitions sum to one.
+    No label repeats, so the probabilities of all sequences without repetitions sum to one.
 
     Args:
         encoder (torch.nn.Module): Turns a batch into components.
@@ -82,12 +82,12 @@ class LabelSequenceModel(nn.Module):
     def of_training_samples(
         cls, train: MultiLabelDataset, encoder: nn.Module, decoder: nn.Module, order: LabelOrder
     ) -> LabelSequenceModel:
-        """Takes the order of labels, and their largest number, from training samples."""
+        """Makes a model with the order and the maximum number of labels of training samples."""
         longest = max(int(train.y.nansum(dim=1).max()), 1)
         return cls(encoder, decoder, label_ranks(train.y, order), longest)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Runs the forward pass with teacher forcing. Unknown labels compete with no symbol."""
+        """Runs the forward pass with teacher forcing. Unknown labels have probability zero."""
         symbols = label_sequences(data.y, self.ranks)
         logits = self.decoder(*self._encode(data), shifted(symbols, self.ranks.numel()))
         return next_log_probs(logits, symbols, data.y.isnan()), symbols
@@ -113,8 +113,8 @@ class LabelSequenceObjective(Objective):
     r"""Trains sequences of labels by :func:`~tg_mlc.losses.sequence_loss` with teacher forcing.
 
     Scores come from a beam search (see :meth:`tg_mlc.papers.decoders.Hypotheses.scores`), and are
-    above 0.5 for the labels of the best sequence. Unknown labels are no targets, and compete with
-    none. The validation loss has no smoothing.
+    above 0.5 for the labels of the best sequence. Unknown labels are no targets, and have
+    probability zero. The validation loss has no smoothing.
 
     Args:
         label_smoothing (float, optional): Smoothing of the training targets; the released code of
@@ -137,20 +137,20 @@ class LabelSequenceObjective(Objective):
         check_number("length_penalty", self.length_penalty)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The cross-entropy of the label sequences of a batch."""
+        """Returns the cross-entropy of the label sequences of a batch."""
         return sequence_loss(*model(batch), label_smoothing=self.label_smoothing)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The scores of the label sets of a beam search."""
+        """Returns scores of labels from a beam search."""
         search: Callable[..., Hypotheses] = cast(Any, model).search
         return search(batch, beam_size=self.beam_size, length_penalty=self.length_penalty).scores()
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The scores, and the loss without smoothing."""
+        """Returns the scores, and the loss without smoothing."""
         return self.scores(model, batch), sequence_loss(*model(batch))
 
     def num_terms(self, batch: Batch) -> Tensor:
-        """The number of symbols: present labels, and the stop of each sample."""
+        """Returns the number of symbols: present labels, and a stop per sample."""
         num_labels: Tensor = (batch.y == 1).sum()
         return num_labels + len(batch.y)
 
@@ -180,12 +180,12 @@ def mped_autoregressive(
     **kwargs: Any,
 ) -> LabelSequenceModel:
     r"""Builds the autoregressive form of :func:`~tg_mlc.papers.mped`: each label attends to the
-    components and to the labels before it (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
+    components and to earlier labels (see :class:`~tg_mlc.papers.decoders.AttentionDecoder`).
 
     Args:
         train (MultiLabelDataset): The training samples, which determine the order of labels and
             their largest number.
-        label_graph (LabelGraph, optional): Ignored, as labels attend to those before them.
+        label_graph (LabelGraph, optional): Ignored, as labels attend to earlier labels.
             (default: :obj:`None`)
         node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`.
             (default: :obj:`True`)
@@ -253,7 +253,7 @@ def seq2seq(
     Args:
         train, label_graph, label_order, kwargs: As in :func:`~tg_mlc.papers.mped_autoregressive`.
         node_messages (bool, optional): If set to :obj:`False`, there is no GRU over the components,
-            which takes the place of messages. (default: :obj:`True`)
+            which replaces messages among them. (default: :obj:`True`)
         channels (int, optional): Size :math:`d` of all states, an even number; Graph2Graph takes
             512. (default: :obj:`64`)
         num_layers (int, optional): Number of layers of encoder and decoder, 1 to 3.
@@ -277,7 +277,7 @@ def seq2seq(
 
 
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
-    r"""The ranks :math:`(L)` of the labels of training samples :math:`(N, L)` in an order.
+    r"""Returns the ranks :math:`(L)` of labels in an order, from training samples :math:`(N, L)`.
 
     :obj:`"frequency"` ranks the most frequent label first, :obj:`"reverse"` last; :obj:`"given"` is
     the data set's order, and :obj:`"random"` is drawn once by PyTorch's generator.
@@ -292,7 +292,7 @@ def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
 
 
 def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
-    r"""The present labels of every sample in the order of ranks, as symbols :math:`(B, n)`.
+    r"""Returns symbols :math:`(B, n)`: the present labels of every sample, sorted by rank.
 
     Each sequence is padded with at least one stop symbol.
     """
@@ -304,14 +304,14 @@ def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
 
 
 def shifted(symbols: Tensor, stop: int) -> Tensor:
-    """The symbol before each, the stop before the first: the decoder's input."""
+    """Shifts symbols right by one for the decoder's input. The first becomes a stop."""
     return F.pad(symbols[:, :-1], (1, 0), value=stop)
 
 
 def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = None) -> Tensor:
     r"""Log-probabilities :math:`(B, n, L + 1)` of all symbols at each position :math:`(B, n)`.
 
-    No label comes twice, and labels of the mask :obj:`unknown` compete with no other.
+    Earlier labels and labels of the mask :obj:`unknown` have probability zero.
     """
     stop = logits.size(-1) - 1
     before = shifted(symbols, stop).unsqueeze(-1)

@@ -30,7 +30,7 @@ class PooledMLP(nn.Module):
         \mathbf{y} = \textrm{MLP} \Big( \frac{1}{n} \sum_{j=1}^{n} \mathbf{z}_j \Big), \qquad
         \mathbf{z} = \textrm{FMP}(\textrm{encoder}(\mathbf{x}))
 
-    *MP BR* has messages among the components and two layers, *Emb + MLP* no messages and four.
+    *MP BR* has messages among components and 2 layers; *Emb + MLP* has no messages and 4 layers.
 
     Args:
         encoder (torch.nn.Module): Turns a batch into components, as for
@@ -40,7 +40,7 @@ class PooledMLP(nn.Module):
         num_feature_layers (int, optional): Number of blocks among components, :obj:`0` for none.
             (default: :obj:`2`)
         **block (optional): Options of the blocks (see :class:`~tg_mlc.nn.AttentionConv`). Their
-            :obj:`dropout`, by default :obj:`0.1`, is also that of hidden layers.
+            :obj:`dropout`, by default :obj:`0.1`, also applies to hidden layers.
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -73,7 +73,7 @@ class PooledMLP(nn.Module):
 class PooledComponents(nn.Module):
     """The mean :math:`(B, d)` of a sample's components after feature message passing.
 
-    Zeros if there are none. Takes the arguments of :class:`PooledMLP`.
+    A sample without components has zeros. The arguments are those of :class:`PooledMLP`.
     """
 
     def __init__(
@@ -103,10 +103,10 @@ class BinaryRelevance(nn.Module):
         \mathbf{y} = \mathbf{W}^{(2)} \, \textrm{ReLU}(\mathbf{W}^{(1)} \mathbf{x}) + \mathbf{b}
 
     The raw vector :math:`\mathbf{x}` of a sample is the sum of its :math:`n` raw components over
-    :math:`\sqrt{n}`: a vector as it is, a bag of words at unit length if its words weigh the same
-    or its encoder is :obj:`normalized`, and of a molecule the counts of its atoms in every
-    category. Given labels add two entries for each label, present and absent. The last weights
-    start from zero.
+    :math:`\sqrt{n}`. A vector is unchanged; a bag of words has unit length if its words have equal
+    weights or its encoder is :obj:`normalized`; for a molecule, :math:`\mathbf{x}` counts atoms in
+    every category. Given labels add two entries for each label, present and absent. The weights of
+    the last layer start from zero.
 
     Args:
         encoder (torch.nn.Module): Maps raw inputs linearly to components, *e.g.*
@@ -117,7 +117,7 @@ class BinaryRelevance(nn.Module):
             (default: :obj:`False`)
         dropout (float, optional): Dropout on the hidden layer. (default: :obj:`0.1`)
         given_labels (bool, optional): If set to :obj:`True`, takes the attribute :obj:`given` of a
-            batch, labels that are known already. (default: :obj:`False`)
+            batch as a second input. (default: :obj:`False`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples
@@ -141,7 +141,7 @@ class BinaryRelevance(nn.Module):
         last = nn.Linear(channels, num_labels, bias=False)
         hidden = (nn.ReLU(), nn.Dropout(dropout), last)
         self.layers = nn.Identity() if linear else nn.Sequential(*hidden)
-        # Counts of many atoms would otherwise start with large logits.
+        # Otherwise, molecules of many atoms would start with large logits.
         for parameter in self.parameters() if linear else last.parameters():
             nn.init.zeros_(parameter)
 
@@ -206,7 +206,7 @@ def binary_relevance(
 
     Args:
         train, label_graph, frequency_strength, inputs: As in :func:`pooled_mlp`.
-        node_messages (bool, optional): Ignored, as there are no messages. (default: :obj:`False`)
+        node_messages (bool, optional): Ignored, as nothing sends messages. (default: :obj:`False`)
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model.
             (default: :obj:`64`)
         dropout, given_labels (optional): As in :class:`BinaryRelevance`.

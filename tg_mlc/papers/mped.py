@@ -28,10 +28,10 @@ def mped(
     for Multi-Label Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a
     predecessor of LaMP's with the same title.
 
-    It differs from LaMP as published in its steps, in MLPs of hidden size :math:`2 d`, and in two
-    label graphs: in the complete one, no label attends to itself, and in the edgeless one there are
-    no blocks among labels at all. Components without a known graph attend to themselves too, as in
-    LaMP, unlike in the paper.
+    MPED differs from LaMP as published in its number of steps, in MLPs of hidden size :math:`2 d`,
+    and in two label graphs: labels of the complete graph do not attend to themselves, and the
+    edgeless graph has no blocks among labels. Unlike in the paper, components without a known graph
+    also attend to themselves, as in LaMP.
 
     Args:
         train, label_graph, node_messages: As in :func:`~tg_mlc.models.table_lamp`.
@@ -39,7 +39,7 @@ def mped(
             (default: :obj:`64`)
         encoder_steps (int, optional): Number of blocks among components; 1 on SIDER in the paper.
             (default: :obj:`3`)
-        decoder_steps (int, optional): Number of label message passing steps; 1 on SIDER, too.
+        decoder_steps (int, optional): Number of label message passing steps; 1 on SIDER.
             (default: :obj:`3`)
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`.
             (default: :obj:`0.5`)
@@ -52,7 +52,7 @@ def mped(
     options: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}
     options |= {"mlp_channels": 2 * channels, "dropout": 0.2}
     options["label_messages"] = bool((source != target).any())
-    # The label states take given labels, the inputs do not.
+    # Given labels enter the label states, not the input encoder.
     options["given_labels"] = kwargs.pop("given_labels", False)
     inputs = pop_input_encoder(train, channels, kwargs)
     if label_graph.density == 1.0:

@@ -48,23 +48,23 @@ class EventOptions(TypedDict, total=False):
 class EventModel(nn.Module):
     r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label
     Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Their input is a vector of amounts
-    for each event, with its time and its entity.
+    for each event, the time of the event, and its entity.
 
     .. math::
         \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
 
-    Where the paper is silent, this is our choice: amounts are scaled as in
-    :class:`~tg_mlc.sequences.NextSetDataset`, a missing one counts as 1, and the four terms are
+    Choices of ours, which the paper does not specify: amounts are scaled as in
+    :class:`~tg_mlc.sequences.NextSetDataset`, missing amounts count as 1, and the four terms are
     summed.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
-        num_entities (int): Number of training entities; the embedding of all others is zero.
+        num_entities (int): Number of training entities. Other entities have a zero embedding.
         channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
         gaps (list of int, optional): The days between events of training, as in
             :class:`~tg_mlc.sequences.windows.WindowViews`. (default: :obj:`None`, all up to 365)
-        entity (bool, optional): If set to :obj:`False`, the entity is no input.
+        entity (bool, optional): If set to :obj:`False`, the entity is not an input.
             (default: :obj:`True`)
     """
 
@@ -105,8 +105,8 @@ class EventModel(nn.Module):
 
 
 class EventTransformer(nn.Module):
-    r"""Attention among the event states :math:`(S, d)` of a window, their mean, and a linear map to
-    logits :math:`(B, L)` after dropout. A window without events has a mean of zero.
+    r"""Attention among the event states :math:`(S, d)` of a window, then dropout and a linear map
+    of the mean state to logits :math:`(B, L)`. A window without events has a mean of zero.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class EventTransformer(nn.Module):
 
 class TransformerBase(EventModel):
     r"""The "TransformerBase" rival in the `"Label Attention Network for Sequential Multi-Label
-    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, whose mean
-    is mapped to logits.
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: attention among events, then a
+    linear map of the mean state to logits.
 
     Args:
         num_labels, num_entities, channels: As in :class:`EventModel`.
@@ -171,7 +171,7 @@ class LSTMModel(EventModel):
         self.lstm = nn.LSTM(channels, channels)
 
     def last_state(self, data: Data) -> Tensor:
-        """The states ``[B, C]`` after the last events, zero for a window without events."""
+        """Returns the states ``[B, C]`` after the last events, zero for windows without events."""
         x, ptr = self.encode(data)
         lengths, (padded, _) = ptr.diff(), to_dense(x, ptr)
         states, _ = self.lstm(padded.transpose(0, 1))
@@ -181,8 +181,8 @@ class LSTMModel(EventModel):
 
 class LSTMBaseline(LSTMModel):
     r"""The "RNN (LSTM)" rival in the `"Label Attention Network for Sequential Multi-Label
-    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, whose last
-    state is mapped to logits.
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: an LSTM over events, and a
+    linear map of its last state to logits.
 
     Args:
         num_labels, num_entities, channels, events: As in :class:`TransformerBase`.
@@ -208,8 +208,8 @@ class LSTMBaseline(LSTMModel):
 
 class TimeAttention(nn.Module):
     r"""The "time-attention" ablation of the `"Label Attention Network for Sequential Multi-Label
-    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the inputs of :class:`LANET`, but
-    attention among events.
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the inputs of :class:`LANET` with
+    attention among events instead of labels.
 
     The paper does not specify the state of an event; here it is the sum of the views of all its
     occurrences and of the embedding of the entity.
@@ -252,12 +252,12 @@ class TwoAttentions(nn.Module):
 
     The paper predicts "confidence scores from concatenation of label-attention and time-attention",
     and learns "weights when summing attention views". Here the logits of both are concatenated or
-    summed, and the one weight :math:`g` is the sigmoid of a learned number.
+    summed, and the single weight :math:`g` is the sigmoid of a learned number.
 
     Args:
         label (LANET): Attention among labels.
         time (TimeAttention): Attention among events.
-        gated (bool, optional): Whether to weight the logits instead of mapping them.
+        gated (bool, optional): If set to :obj:`True`, sums weighted logits.
             (default: :obj:`False`)
     """
 
@@ -277,7 +277,7 @@ class TwoAttentions(nn.Module):
 
 
 class C2AEOutput(NamedTuple):
-    """Both codes of a batch, and the logits that are decoded from the labels' code."""
+    """Codes of the windows and labels of a batch, and logits decoded from the code of labels."""
 
     from_window: Tensor  #: ``[B, C]``
     from_labels: Tensor  #: ``[B, C]``
@@ -320,7 +320,7 @@ class C2AE(LSTMModel):
         return cast(Tensor, self.decoder(self.window_code(self.last_state(data))))
 
     def autoencode(self, data: Data) -> C2AEOutput:
-        """Returns the tensors of the objective. An unknown label enters as one half."""
+        """Returns the tensors of the objective. Unknown labels enter as 0.5."""
         from_window = self.window_code(self.last_state(data))
         from_labels = self.label_encoder(data.y.nan_to_num(0.5))
         return C2AEOutput(from_window, from_labels, self.decoder(from_labels))
@@ -343,12 +343,12 @@ class C2AEObjective(Objective):
         |\mathcal{N}_b|} \sum_{p \in \mathcal{P}_b, n \in \mathcal{N}_b} e^{y_{bn} - y_{bp}}
 
     with the codes :math:`\mathbf{X}` of windows and :math:`\mathbf{E}` of label sets, of :math:`C`
-    channels, and pairs of a present and an absent label. Unknown labels are left out, and so are
-    samples without a present or without an absent label. Unlike the paper, all terms are means, so
-    that the weights do not depend on sizes.
+    channels, and the present and absent labels :math:`\mathcal{P}_b` and :math:`\mathcal{N}_b`.
+    Samples without a present or without an absent label are skipped. Unlike in the paper, all terms
+    are means, so the weights do not depend on sizes.
 
     Args:
-        alpha (float, optional): The weight :math:`\alpha`, which the paper validates.
+        alpha (float, optional): The weight :math:`\alpha`; the paper tunes it by validation.
             (default: :obj:`1.0`)
         penalty (float, optional): The weight :math:`\lambda` of the paper. (default: :obj:`0.5`)
     """
@@ -376,15 +376,15 @@ class C2AEObjective(Objective):
 
 
 def _not_white(code: Tensor) -> Tensor:
-    """The distance of a code's second moments from those of independent unit variables."""
+    """Returns the mean squared difference of a code's second moments from the identity."""
     moments = code.T @ code / code.size(0)
     return (moments - torch.eye(code.size(1), device=code.device)).square().mean()
 
 
 def pairwise_loss(logits: Tensor, y: Tensor) -> Tensor:
-    r"""The mean of :math:`e^{y_n - y_p}` over the pairs of a sample, then over samples with pairs.
+    r"""Averages :math:`e^{y_n - y_p}` over the pairs of each sample, then over samples with pairs.
 
-    It is the product of the means over absent and over present labels.
+    The mean over pairs is the product of the means over absent and over present labels.
     """
     present, absent = y == 1, y == 0
     both = present.any(dim=1) & absent.any(dim=1)

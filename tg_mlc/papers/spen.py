@@ -25,15 +25,15 @@ from tg_mlc.training.objectives import SigmoidScores
 
 
 class GlobalEnergy(nn.Module):
-    r"""The energy of a label set from the `"Structured Prediction Energy Networks"
-    <https://arxiv.org/abs/1511.06350>`_ paper, whatever the input.
+    r"""The energy of a label set, independent of the input, from the `"Structured Prediction Energy
+    Networks" <https://arxiv.org/abs/1511.06350>`_ paper.
 
     .. math::
         E(\mathbf{y}) = \mathbf{w}^{\top} \, \textrm{softplus}(\mathbf{C} \mathbf{y})
 
-    It starts at zero, with :math:`\mathbf{w} = \mathbf{0}`. Each of the :obj:`num_units` rows of
-    :math:`\mathbf{C}` is a combination of labels that is more or less likely. Probabilities
-    :math:`(B, L)` have energies :math:`(B)`.
+    Energies are zero at first, as :math:`\mathbf{w} = \mathbf{0}`. Each of the :obj:`num_units`
+    rows of :math:`\mathbf{C}` weights a combination of labels. The input is probabilities
+    :math:`(B, L)`, the output energies :math:`(B)`.
     """
 
     def __init__(self, num_labels: int, num_units: int) -> None:
@@ -46,9 +46,9 @@ class GlobalEnergy(nn.Module):
         return F.softplus(self.combinations(y)) @ self.weight
 
     def slope(self, y: Tensor) -> Tensor:
-        r"""The gradient :math:`\partial E / \partial \mathbf{y}`, :math:`(B, L)`, in closed form.
+        r"""Computes :math:`\partial E / \partial \mathbf{y}`, :math:`(B, L)`, in closed form.
 
-        It needs no autograd, and can be differentiated once more.
+        The closed form does not use autograd, and is differentiable itself.
         """
         slope: Tensor = (self.combinations(y).sigmoid() * self.weight) @ self.combinations.weight
         return slope
@@ -110,7 +110,7 @@ class SPEN(nn.Module):
         sizes = [self.pooled.channels, self.pooled.channels, num_labels]
         self.local = MLP(sizes, dropout=dropout, norm=None)
         self.energy = GlobalEnergy(num_labels, num_units)
-        # A step of size one minimises the energy with its global part linearised.
+        # With the global energy linearised, a step of size 1 minimises the total energy.
         self.step_size = nn.Parameter(torch.full((num_steps,), 0.5))
 
     def forward(self, data: Data, *, return_intermediate: bool = False) -> Tensor | SPENOutput:
@@ -124,7 +124,7 @@ class SPEN(nn.Module):
         local: Tensor = self.local(self.pooled(data))
         z = [local]
         for step_size in self.step_size:
-            # The last term is the slope of the negative entropy.
+            # The last term is the gradient of the negative entropy.
             slope = self.energy.slope(z[-1].sigmoid()) - local + z[-1]
             z.append(z[-1] - step_size * slope)
         return SPENOutput(z[-1], z[:-1]) if return_intermediate else z[-1]
@@ -133,9 +133,9 @@ class SPEN(nn.Module):
 class InfNetOutput(NamedTuple):
     """The logits of the networks of :class:`InfNet`, each ``[B, L]``."""
 
-    local: Tensor  #: The local part of the energy.
-    augmented: Tensor  #: The network that searches for likely and wrong label sets.
-    inference: Tensor  #: The network that predicts.
+    local: Tensor  #: Local part of the energy.
+    augmented: Tensor  #: Training network, which finds wrong label sets of low energy.
+    inference: Tensor  #: Prediction network.
 
 
 class InfNet(nn.Module):
@@ -176,7 +176,7 @@ class InfNet(nn.Module):
         return cast(Tensor, self.inference(self.pooled(data)))
 
     def networks(self, data: Data) -> InfNetOutput:
-        """The logits of all networks. Only the local part trains the components."""
+        """Returns the logits of all networks. Only those of the local part train the components."""
         x = self.pooled(data)
         fixed = x.detach()
         return InfNetOutput(self.local(x), self.augmented(fixed), self.inference(fixed))
@@ -203,7 +203,7 @@ class UnrolledObjective(SigmoidScores, Objective):
         \mathcal{L} = \frac{1}{\sum_t w_t} \sum_{t=0}^{T} w_t \, \textrm{BCE}(\mathbf{z}_t,
         \mathbf{y}), \qquad w_t = \frac{1}{T - t + 1}
 
-    so that good label sets are found early, and the best at the end. Unknown labels do not count.
+    The weights of later steps are larger. Unknown labels do not count.
     """
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -235,9 +235,9 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
 
     with :math:`\Delta(\mathbf{a}, \mathbf{y}) = \lVert \mathbf{a} - \mathbf{y} \rVert^2`, all
     relative to the number of labels. As in the paper, cross-entropy and entropy keep both networks
-    stable. The paper pretrains the local energy, and tunes :math:`\Psi` last; here all are trained
-    at once, :math:`\Phi` without the hinge, and the local energy also with cross-entropy. An
-    unknown label counts as the network's own score.
+    stable. The paper pretrains the local energy, and tunes :math:`\Psi` last. Here all networks are
+    trained at once: :math:`\Phi` without the hinge, and the local energy also with cross-entropy.
+    The target of an unknown label is the score of :math:`\mathbf{A}_{\Phi}`.
 
     Args:
         local_weight (float, optional): Weight of the cross-entropies. (default: :obj:`1.0`)

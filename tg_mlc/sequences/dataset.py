@@ -1,4 +1,4 @@
-"""Data set of next label sets given earlier events of an entity, and splits of events by time."""
+"""Data set for predicting next label sets from earlier events, and splits of events by time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tg_mlc.sequences.windows import Events, WindowOptions
 Targets = Sequence[int] | Tensor | np.ndarray  #: Indices of events.
 #: Fractions of the events of each entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)
-#: Decays: weights of an occurrence relative to an occurrence one event later.
+#: Weights of an occurrence relative to an occurrence one event later.
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 RARE = 0.01  #: Fractions are divided by this scale before logarithms.
 TREND_DAYS = (7, 28, 84)  #: Lengths of the periods, in days, of the fractions in a trend.
@@ -41,7 +41,7 @@ def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class LabelMemory:
-    """The labels that an entity had before an event, with counts and times since the last one.
+    """Features of labels that an entity had before an event, such as counts and recency.
 
     Occurrences are sorted by entity, label and event, and store cumulative features. One binary
     search per label of the entity then finds the features before an event.
@@ -60,7 +60,7 @@ class LabelMemory:
         run = np.cumsum(is_first) - 1
         # The binary search needs ascending keys.
         self._key = run * (y.shape[0] + 1) + self._event
-        # Per occurrence, sum of "decay ** events_since" over occurrences of its pair so far.
+        # Per occurrence, the sum of "decay ** events_since" over its pair's occurrences so far.
         self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(run)) - self._start[run]
         levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])
@@ -260,7 +260,7 @@ def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
 
 class EventPreprocessor(Preprocessor):
     """Makes a :class:`NextSetDataset` of events. Labels, entities and bins of amounts come from
-    training events, up to the last training target of an entity. Labels that occur only later are
+    training events, up to the last training target of an entity. Labels that only occur later are
     dropped from windows and targets; :meth:`left_out` counts them. New entities share one index.
 
     Args:
@@ -302,7 +302,7 @@ class EventPreprocessor(Preprocessor):
         self.label_names = [events.label_names[label] for label in labels]
         self.entities = [events.entities[entity] for entity in entities]
         self.last_days = events.time[last[entities]].tolist()
-        # The last training event of an entity is a target only, and in no training window.
+        # The last training event of an entity is only a target, and not in a training window.
         in_windows = in_training & ~np.isin(np.arange(events.num_events), last)
         days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
         self.gaps = [int(gap) for gap in np.unique(np.append(0, days // 1))]
@@ -319,7 +319,7 @@ class EventPreprocessor(Preprocessor):
         return self
 
     def transform(self, raw: Any) -> Any:
-        """Makes a :class:`NextSetDataset` of :class:`EventSequences`, also of other entities."""
+        """Makes a :class:`NextSetDataset` of :class:`EventSequences`, even of new entities."""
         if not self.label_names:
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw

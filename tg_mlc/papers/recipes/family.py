@@ -16,8 +16,8 @@ from tg_mlc.papers.mped import graph2graph, mped
 from tg_mlc.papers.recipes.recipe import Member
 from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
-#: Learns within half an epoch of Bibtex; with 2e-3, autoregressive models learn half as much in
-#: four (by validation samples). The papers' 2e-4 is for four times the width.
+#: Models learn within half an epoch of Bibtex. With 2e-3, autoregressive models learn half as much
+#: in four epochs (by validation samples). The papers use 2e-4 at four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
 #: No intermediate loss: these models have no label states between steps, or their papers use none.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
@@ -26,7 +26,7 @@ _SEQUENCES |= {"objective": {"label_smoothing": 0.0}}
 #: Rivals without a decoder.
 RIVALS: dict[str, Member] = {
     "mp-br": Member(pooled_mlp, {**_PLAIN, "model": {"dropout": 0.2}}),
-    # The same with Graph2Graph's settings, which have one more layer.
+    # MP BR with Graph2Graph's settings, which have one more layer.
     "graph2mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 3, "dropout": 0.2}}),
     "emb-mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 0, "num_layers": 4}}),
     "mlp-br": Member(binary_relevance, _PLAIN),
@@ -52,7 +52,7 @@ RIVALS: dict[str, Member] = {
 #: LaMP and its rivals, by the names of rows in benchmarks.
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
-    # The fraction of C-Tran (arXiv:2011.14027).
+    # C-Tran (arXiv:2011.14027) has the same maximum fraction.
     "lamp-given": Member(None, {"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
     "mped": Member(mped, {**_PLAIN, **_SLOWER}),
     "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),

@@ -28,7 +28,7 @@ _SPLITS = ("random", "scaffold", "stratified")
 
 
 def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    """80% for training, 10% for validation and 10% for testing."""
+    """Splits into 80% training, 10% validation and 10% test samples."""
     if method == "scaffold":
         return scaffold_split(dataset.smiles, dataset.y, seed=seed, label_names=dataset.label_names)
     if method == "stratified":
@@ -45,7 +45,7 @@ def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
     return tree(dataset.label_parents, dataset.label_names)
 
 
-#: Atoms alone, with the paper's T = 2 and two feature layers; the rest is ours, and untuned.
+#: LaMP on atoms alone, with the paper's T = 2 and two feature layers. Other values are untuned.
 _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {**ALONE, "vectors": [], "num_steps": 2, "num_feature_layers": 2, "dropout": 0.2},
     "module": {"lr": 1e-3, "weight_decay": 0.01},
@@ -53,18 +53,18 @@ _PUBLISHED: dict[str, dict[str, Any]] = {
     "fit": {"max_epochs": 20, "monitor": "val/macro_roc_auc"},
 }
 
-# Found by trial on SIDER's random splits 0 to 3 and NCI's 0, 1 and 11, with their test scores in
-# view; so benchmarks begin at seed 10, though their splits are drawn from the same molecules.
+# Settings were found by trial on SIDER's random splits 0 to 3 and NCI's 0, 1 and 11, while test
+# scores were visible. So benchmarks begin at seed 10, but their splits share the molecules.
 _SIDER = Recipe(
     data=_moleculenet(SIDER),
-    # Every pair of SIDER's labels occurs together: the papers' co-occurrence graph is complete.
+    # Every pair of SIDER's labels co-occurs, so the papers' co-occurrence graph is complete.
     graphs={"prior": partial(correlated, top_k=5)},
     build=molecule_lamp,
     model={"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0},
-    # Intermediate readouts would learn from messages what base scores contain already.
+    # Without an intermediate loss: intermediate states would learn what base scores contain.
     module={**MODULE, "lr": 3e-4, "weight_decay": 0.1},
     objective={"intermediate_weight": 0.0},
-    # Messages hardly add to base scores after one epoch: the lowest loss chooses the best epoch.
+    # Messages hardly improve base scores after one epoch, so the lowest loss selects the epoch.
     fit={"max_epochs": 8, "monitor": "val/loss", "patience": None}
     | {"ema_decay": 0.98, "gradient_clip": 1.0},
     batch_size=64,
@@ -74,10 +74,10 @@ _SIDER = Recipe(
 )
 MOLECULES = {
     "sider": _SIDER,
-    # Settings of SIDER, not tried here.
+    # These settings are SIDER's, untuned.
     "tox21": replace(_SIDER, data=_moleculenet(Tox21)),
     "clintox": replace(_SIDER, data=_moleculenet(ClinTox)),
-    # Forests for all of its labels, which are all unknown somewhere, would take hours.
+    # Each of ToxCast's labels is unknown for some samples, so forests would take hours.
     "toxcast": replace(
         _SIDER,
         data=_moleculenet(ToxCast),
@@ -126,7 +126,7 @@ DNA = {
     )
 }
 
-#: Fractions of information that neighbours carry, by the name of the data set.
+#: Fraction of information that neighbours carry, by data set.
 SHARES = {f"planted-{percent}": percent / 100 for percent in (0, 25, 50, 75)}
 
 

@@ -1,4 +1,4 @@
-"""Recipe: settings to load a data set, to divide it, and to train on it."""
+"""Recipe: settings to load and split a data set, and to train a model on it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tg_mlc.papers.base_scores import published_features
 from tg_mlc.training import BinaryObjective, MultiLabelDataModule, Objective, Training
 from tg_mlc.training.fitting import TrainSettings, train_model
 
-#: Options of LaMP's optimiser. Some recipes change one.
+#: Options of LaMP's optimiser, which some recipes change.
 MODULE: dict[str, Any] = {"lr": 1e-3, "weight_decay": 0.01, "lr_schedule": "cosine", "warmup": 0.05}
-#: Options of a model without other classifiers.
+#: Options of a model without base scores of other classifiers.
 ALONE: dict[str, Any] = {"base_scores": None, "score_skip": False, "attention_dropout": None}
 GraphBuilder = Callable[[MultiLabelDataset, Split], LabelGraph]
 
 
 def official_split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-    """The published split, the same for all seeds."""
+    """Returns the published split, which is the same for all seeds."""
     return dataset.official_split()
 
 
 def correlated(dataset: MultiLabelDataset, split: Split, *, top_k: int) -> LabelGraph:
-    """Label graph of the largest correlations among training samples."""
+    """Returns the label graph of the largest correlations among training samples."""
     return co_occurrence(dataset, weight="correlation", top_k=top_k, split=split)
 
 
@@ -45,35 +45,35 @@ INPUT_OPTIONS = ("channels", "num_components", "input_dropout", "min_df", "laten
 
 @dataclass(frozen=True)
 class Member:
-    """A model of the family: how it is built, and its differences from LaMP as published."""
+    """A model of the family: its builder, and its differences from LaMP as published."""
 
     #: Builds the model from training samples, a label graph, whether components send messages, and
     #: options. Default: the recipe's function.
     build: Callable[..., nn.Module] | None = None
-    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: Changes of attributes.
-    replaced: Mapping[str, Any] = field(default_factory=dict)  #: Attributes that are replaced.
+    changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: Changes of the recipe.
+    replaced: Mapping[str, Any] = field(default_factory=dict)  #: Replaced attributes of the recipe.
 
 
 @dataclass(frozen=True)
 class Source:
-    """How samples are loaded and divided."""
+    """Functions that load and split samples."""
 
-    load: Callable[[Path], MultiLabelDataset]  #: Loads them from the folder of all data sets.
-    #: Divides them by the name of a method and a seed.
+    load: Callable[[Path], MultiLabelDataset]  #: Loads samples from the folder of all data sets.
+    #: Splits samples by the name of a method and a seed.
     split: Callable[[MultiLabelDataset, str, int], Split] = official_split
     splits: tuple[str, ...] = ("official",)  #: Names of methods; the first is the default.
-    #: Draws samples anew, for data that are made from a seed.
+    #: Draws new samples from a seed, for synthetic data.
     redraw: Callable[[int], MultiLabelDataset] | None = None
-    min_positives: int = 0  #: Labels that occur less often do not count in metrics.
+    min_positives: int = 0  #: Metrics skip labels that occur less often.
     preprocess: bool = True  #: Whether inputs are scaled or weighted.
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings to load a data set, to divide it, and to train on it."""
+    """Settings to load and split a data set, and to train a model on it."""
 
     data: Source
-    #: Label graphs beside edgeless and fully connected; "prior" is the usual prior.
+    #: Label graphs other than edgeless and complete; "prior" is the default prior graph.
     graphs: Mapping[str, GraphBuilder]
     #: Builds a model from training samples, a label graph, whether components send messages, and
     #: :attr:`model`.
@@ -84,33 +84,33 @@ class Recipe:
     batch_size: int
     #: The classifiers of base scores, among :obj:`~tg_mlc.papers.base_scores.PUBLISHED`.
     classifiers: tuple[str, ...] = ()
-    objective: dict[str, Any] = field(default_factory=dict)  #: Arguments of the class below.
+    objective: dict[str, Any] = field(default_factory=dict)  #: Arguments of the objective class.
     objective_class: type[Objective] = BinaryObjective
-    settings: dict[str, Any] = field(default_factory=dict)  #: Settings of preprocessing, for files.
-    #: Changes for LaMP as published: settings of the paper where it learns with them, else ours.
+    settings: dict[str, Any] = field(default_factory=dict)  #: Preprocessing, as files list it.
+    #: Changes for LaMP as published: the paper's settings if LaMP learns with them, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: More changes for rivals.
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The ways to divide the samples; the first is the default."""
+        """The names of split methods; the first is the default."""
         return self.data.splits
 
     @property
     def redraw(self) -> Callable[[int], MultiLabelDataset] | None:
-        """Draws samples anew, if they are made from a seed."""
+        """A function that draws new samples from a seed, for synthetic data."""
         return self.data.redraw
 
     def split(self, dataset: MultiLabelDataset, method: str, seed: int) -> Split:
-        """Divides the samples by one of :attr:`splits`."""
+        """Splits the samples by one of the methods :attr:`splits`."""
         return self.data.split(dataset, method, seed)
 
     def as_published(self) -> Recipe:
-        """LaMP without other classifiers' help and without a linear path."""
+        """Returns the recipe of LaMP without base scores and without a linear path."""
         return replace(self, **self._merged(self.published), classifiers=(), published={})
 
     def as_member(self, member: Member) -> Recipe:
-        """Another model of the family on the same data.
+        """Returns the recipe of another model of the family on the same data.
 
         Its settings are those of LaMP as published, unless the rivals of this recipe or the model
         change them.
@@ -125,16 +125,16 @@ class Recipe:
         return replace(recipe, **{**changed, "build": member.build or recipe.build})
 
     def _merged(self, changes: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        """Attributes with some of their entries changed."""
+        """Returns attributes with changed entries."""
         return {name: {**getattr(self, name), **entries} for name, entries in changes.items()}
 
     def load_dataset(self, root: str | os.PathLike[str]) -> MultiLabelDataset:
-        """Loads the data set, whose folder is in :obj:`root`, the folder of all data sets."""
+        """Loads the data set from its folder in :obj:`root`, the folder of all data sets."""
         return self.data.load(Path(root))
 
     def prepare(self, dataset: MultiLabelDataset, split: Split) -> MultiLabelDataset:
-        """Returns preprocessed samples, and the preprocessor, fitted to their training part, as the
-        attribute :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor`.
+        """Returns preprocessed samples. Their attribute
+        :attr:`~tg_mlc.data.MultiLabelDataset.preprocessor` is fitted to training samples.
 
         Args:
             dataset (MultiLabelDataset): The data set.
@@ -149,12 +149,12 @@ class Recipe:
         return prepared
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
-        """A mask :math:`(L)` of the labels of a whole data set that are frequent enough."""
+        """Returns a mask :math:`(L)` of labels with enough positive samples in the data set."""
         counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
         return counted
 
     def untrained_scores(self, dataset: MultiLabelDataset, split: Split) -> tuple[Tensor, Tensor]:
-        """Scores of validation and test samples before training: those of the base scores."""
+        """Returns scores of validation and test samples before training, from base scores."""
         label_graph = self.label_graph("edgeless", dataset, split)
         model = self.build(dataset[split.train], label_graph, **self.model).eval()
         val, test = (batches_of(dataset[part]) for part in split.parts[1:])
@@ -167,7 +167,7 @@ class Recipe:
         on_val: Tensor | FloatArray,
         on_test: Tensor | FloatArray,
     ) -> Evaluation:
-        """Evaluates :meth:`counted_labels` of test samples, with thresholds of validation."""
+        """Evaluates :meth:`counted_labels` on test samples, with thresholds from validation."""
         counted = self.counted_labels(dataset).numpy()
         y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
         names = list(compress(dataset.label_names, counted))
@@ -175,7 +175,7 @@ class Recipe:
         return evaluate(y_test, on_test[:, counted], tuners, names)
 
     def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
-        """The label graph of a variant.
+        """Returns a label graph by name.
 
         Args:
             name (str): :obj:`"edgeless"`, :obj:`"complete"`, or one of :attr:`graphs`.
@@ -220,7 +220,7 @@ class Recipe:
             module_options (dict, optional): Arguments of
                 :class:`~tg_mlc.training.MultiLabelModule` that differ from the recipe.
                 (default: :obj:`None`)
-            config (dict, optional): Further entries of checkpoints. (default: :obj:`None`)
+            config (dict, optional): More entries for checkpoints. (default: :obj:`None`)
             **fit_options (optional): Arguments of :func:`~tg_mlc.training.fit` that differ from the
                 recipe.
         """

@@ -35,16 +35,16 @@ def _mulan(name: str, **options: Any) -> Source:
     return Source(lambda root: MulanDataset(root, name), **options)
 
 
-#: For data sets that were published without a split.
+#: Options of data sets that were published without a split.
 _RANDOM: dict[str, Any] = {
     "split": lambda data, _, seed: random_split(len(data), seed=seed),
     "splits": ("random",),
 }
-#: For data sets on which kernels would take too much memory.
+#: Classifiers for data sets on which kernels would need too much memory.
 _FEW: tuple[str, ...] = ("svm",)
-#: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels. Found by a few trials on
-#: Bibtex and Reuters, with test scores in view; docs/results.md lists the paper's settings, and the
-#: validation scores of others (benchmarks/accuracy/settings.py).
+#: LaMP alone, with the paper's T = 2, K = 4 and a quarter of its channels, from a few trials on
+#: Bibtex and Reuters, while test scores were visible. docs/results.md lists the paper's settings,
+#: and validation scores of other settings (benchmarks/accuracy/settings.py).
 _SMALLER = {"channels": 128, "dropout": 0.1, "input_dropout": 0.4, "latent": True}
 _PUBLISHED: dict[str, dict[str, Any]] = {
     "model": {**MODEL, **ALONE, **_SMALLER},
@@ -80,15 +80,15 @@ def _recipe(
     return Recipe(**{**settings, **changes})
 
 
-# Found by a few trials on Bibtex, Reuters and Delicious, chosen by validation scores with test
-# scores in view; the others have the same settings, untuned. On Delicious many pages occur twice,
-# which its third classifier remembers.
+# Settings were chosen by validation scores in a few trials on Bibtex, Reuters and Delicious, while
+# test scores were visible; other data sets have the same settings, untuned. Many pages of Delicious
+# occur twice, and its third classifier memorises them.
 TABLES = {
     "bibtex": _recipe(
         _mulan("bibtex"),
         epochs=10,
         graphs=_TEXT_GRAPHS,
-        # The paper's dropout, which validation samples prefer to a smaller one.
+        # The paper's dropout, which has better validation scores than a smaller one.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "dropout": 0.2},
@@ -99,10 +99,10 @@ TABLES = {
         _mulan("delicious"),
         kinds=("svm", "ridge", "exact"),
         epochs=2,
-        # Alone, LaMP learned more in the first epochs from 40 neighbours of a tag than from 10.
+        # LaMP alone learned faster in the first epochs with 40 neighbours of a tag than with 10.
         graphs={**_TEXT_GRAPHS, "correlation-40": partial(correlated, top_k=40)},
         model={**MODEL, "num_steps": 1, "input_dropout": 0.1, "frequency_strength": 0.25},
-        # One step, as with base scores: for so many labels it takes half the time.
+        # One step, as with base scores, because two steps take twice the time.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "num_steps": 1, "input_dropout": 0.1},
@@ -114,9 +114,9 @@ TABLES = {
         epochs=8,
         graphs=_TEXT_GRAPHS,
         model={**MODEL, "channels": 128, "input_dropout": 0.4},
-        # Topics depend on few words, of which fewer may be dropped. Four fifths of the words are in
-        # fewer than 8 documents, which a model would learn by heart. Validation samples prefer this
-        # learning rate to a larger one for LaMP, but not for the MLPs among its rivals.
+        # Topics depend on few words, so the input dropout is lower. Four fifths of the words occur
+        # in fewer than 8 documents, and a model would memorise these words. The learning rate has
+        # better validation scores than a larger one for LaMP, but not for its MLP rivals.
         published={
             **_PUBLISHED,
             "model": {**_PUBLISHED["model"], "input_dropout": 0.2, "min_df": 8},
