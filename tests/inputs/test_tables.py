@@ -366,6 +366,7 @@ def test_unclosed_quotes_raise_or_warn(save):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(read_table(save('a,b\n"one line\nand another",1\n'))) == 1
+        assert read_table(save('a,b\n"x\n",1\n"\n",2\n')).texts("a") == ["x\n", "\n"]
 
 
 def test_blank_lines_in_a_single_column_are_rows(save, monkeypatch: pytest.MonkeyPatch):

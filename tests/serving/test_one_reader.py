@@ -17,6 +17,7 @@ from tests.serving.conftest import TRAINING, as_csv, post, post_csv
 from tg_mlc.inputs.tables import read_blocks
 
 ODD = ["", " ", "NA", "?", "-", "fast", "100", "1E2", "1067", "True", "1e39", "2024-01-31", "1,5"]
+ODD += ["\n", "fast\n", "two\nlines", 'a "quoted" word']
 WRITTEN = [(",", "utf-8"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8-sig"), (";", "utf-8")]
 cells = {
     name: st.sampled_from([*values, *ODD, f" {values[0]} "]) for name, values in TRAINING.items()

@@ -36,7 +36,7 @@ BEGINNINGS = {
     "obo": ("format-version:", "[Term]"),
     "skos": ("<?xml", "<rdf"),
 }
-# As in rcv1.topics.hier.orig: "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS".
+# A line is "parent: C15   child: C151   child-description: ACCOUNTS/EARNINGS", for instance.
 RCV1_LINE = re.compile(r"\s*parent:\s*(\S+)\s+child:\s*(\S+)(?:\s+child-description:.*)?\s*")
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _SKOS = "{http://www.w3.org/2004/02/skos/core#}"

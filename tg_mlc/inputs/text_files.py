@@ -214,7 +214,7 @@ class TextFile:
 
     def _warn_if_swallowing(self, cells: list[str], line: int) -> bool:
         """Warns of a quoted cell of several lines that holds whole rows."""
-        inner = next(cell for cell in cells if len(cell.splitlines()) > 1).splitlines()[1:-1]
+        inner = [row for cell in cells for row in cell.splitlines()[1:-1]]
         is_swallowing = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
         if is_swallowing:
             message = f"A quoted cell that begins in line {line} of '{self.path}' holds what"

@@ -51,8 +51,8 @@ _PENALTY = 10.0
 _ROWS = 256  # Per prediction.
 _TIMED = 3  # Batches.
 _CHANNELS = 32
-_COLUMNS = 512  # Of a matrix of correlations, per product.
-_NUMBERS = 2**24  # Of messages in memory.
+_COLUMNS = 512  # Columns of correlations per product.
+_NUMBERS = 2**24  # Numbers of messages in memory.
 
 
 PARTS: dict[str, Callable[[LabelGraph], Any]] = {
@@ -297,7 +297,7 @@ class _Fitting:
         ]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
-        self.options: dict[str, dict[str, float]] = {}  # Of closed forms.
+        self.options: dict[str, dict[str, float]] = {}  # Options of closed forms.
         self.epochs: dict[str, int] = {}
 
     def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
