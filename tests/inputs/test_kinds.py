@@ -129,6 +129,7 @@ class Digits(InputKind):
 
     forms = {"digits": Form("digits")}
     option = "digits"
+    are_columns = True
 
     class Counts(View):
         def matrix(self, dataset):
@@ -185,6 +186,9 @@ def test_a_new_kind_works_in_every_interface(digits, tmp_path):
     auto.save(tmp_path / "auto")
     pair = [trained.probabilities(digits[:3]) for trained in (tg_mlc.load(tmp_path / "auto"), auto)]
     np.testing.assert_allclose(*pair)
+    # Its components are explained.
+    explanation = auto.explain(digits[:2], method="occlusion")
+    assert [len(sample.components) for sample in explanation.samples] == [10, 10]
     # The estimator takes the new kind.
     classifier = LaMPClassifier(inputs="digits", base_scores=None, max_epochs=1, random_state=0)
     assert classifier.fit(digits, y).predict(digits[:3]).shape == (3, 2)

@@ -53,7 +53,7 @@ class Components(ABC):
         return self.components(sample)
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns a sample without some of its components.
+        """Returns a sample without some of its components; hidden columns are zero.
 
         Args:
             sample (Data): The sample, which is not changed.
@@ -62,6 +62,9 @@ class Components(ABC):
                 model, which may know the value of an unknown number. (default: :obj:`()`)
         """
         hidden, rows = copy(sample), torch.from_numpy(kept)
+        if self.are_columns:
+            hidden.x = sample.x * rows
+            return hidden
         for key in ("x", "weight"):
             if key in sample:
                 hidden[key] = sample[key][rows]
