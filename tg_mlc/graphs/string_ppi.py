@@ -177,7 +177,7 @@ class _Links(NamedTuple):
 
     scores: dict[tuple[int, int], float]  #: scores from 0 to 1000 of pairs that reach the minimum
     linked: set[int]  #: proteins with links of any score
-    scored: bool
+    scored: bool  #: whether the file has scores
     highest: float  #: highest score of a pair, on the file's scale
     example: str  #: a name as the file writes it
 

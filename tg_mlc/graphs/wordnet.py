@@ -232,7 +232,7 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the similarity of the most similar synsets of each pair of groups, or zero if these
+    """Returns the similarity of the most similar synsets of each pair of groups, or zero if synsets
     have no common hypernym.
 
     As in NLTK, the lowest common hypernym has the longest shortest path to the top, and its depth

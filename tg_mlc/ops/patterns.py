@@ -1,5 +1,5 @@
-"""Attention patterns, which say which queries attend to which keys. Their types allow fast
-implementations: complete blocks are matrix products, and shared label graphs are not repeated.
+"""Attention patterns: which queries attend to which keys. Their types allow fast implementations:
+complete blocks are matrix products, and shared label graphs are not repeated.
 
 Attention weights, edge biases and compressed formats follow :meth:`Pattern.to_edge_index`.
 """
@@ -63,15 +63,15 @@ class Pattern(ABC):
 
     @abstractmethod
     def to_edge_index(self) -> Tensor:
-        """The list ``[2, num_edges]``, with keys in row 0 and queries in row 1."""
+        """Returns the list ``[2, num_edges]``, with keys in row 0 and queries in row 1."""
 
     @abstractmethod
     def csr(self) -> CSR:
-        """The edges grouped by query."""
+        """Returns the edges grouped by query."""
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Pattern:
-        """The same pattern on another device."""
+        """Returns the same pattern on another device."""
 
     @property
     def density(self) -> float:
@@ -97,7 +97,7 @@ class Pattern(ABC):
         return self.to_edge_index(), weights.reshape(self.num_edges, weights.size(-1))
 
     def shared(self) -> tuple[Edges, int]:
-        """The fewest edges that describe the pattern, and the number of samples that share them."""
+        """Returns the fewest edges that describe the pattern, and how many samples share them."""
         return Edges(self.to_edge_index(), self.num_queries, self.num_keys, validate=False), 1
 
 
@@ -173,28 +173,28 @@ class Edges(Pattern):
 
     @_cached
     def mask(self) -> Tensor:
-        """The dense mask ``[num_queries, num_keys]``."""
+        """Returns the dense mask ``[num_queries, num_keys]``."""
         mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
         mask[self.edge_index[1], self.edge_index[0]] = True
         return mask
 
     @_cached
     def isolated(self) -> Tensor:
-        """A mask of the queries without neighbours, ``[num_queries]``."""
+        """Returns the mask of queries without neighbours, ``[num_queries]``."""
         return self.csr().ptr.diff() == 0
 
     @_cached
     def finite_mask(self) -> Tensor:
-        """The mask in which isolated queries see all keys, for a finite softmax."""
+        """Returns the mask in which isolated queries see all keys, for a finite softmax."""
         return self.mask() | self.isolated().unsqueeze(-1)
 
     def to_edge_index(self) -> Tensor:
-        """The edges as they were given."""
+        """Returns the edges as they were passed."""
         return self.edge_index
 
     @_cached
     def csr(self) -> CSR:
-        """The edges grouped by query, sorted once."""
+        """Returns the edges grouped by query, which are sorted once."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
         perm = torch.sort(pair, stable=True).indices
         key, query = self.edge_index[:, perm]
@@ -202,7 +202,7 @@ class Edges(Pattern):
 
     @_cached
     def long_rows(self) -> LongRows:
-        """The queries, and the keys, that have far more edges than others."""
+        """Returns the queries, and the keys, that have far more edges than others."""
         ptrs = self.csr().ptr, self.csc().ptr
         if is_recorded():  # The rows depend on values.
             empty = ptrs[0].new_empty(0)
@@ -212,7 +212,7 @@ class Edges(Pattern):
 
     @_cached
     def csc(self) -> CSC:
-        """The edges grouped by key."""
+        """Returns the edges grouped by key."""
         ptr, key, _ = self.csr()
         key, order = torch.sort(key, stable=True)
         query = ptr2index(ptr, output_size=self.num_edges)
@@ -330,7 +330,7 @@ class Blocks(Pattern):
         return self._num_edges
 
     def to_edge_index(self) -> Tensor:
-        """The literal list of all pairs, sample after sample."""
+        """Returns the list of all pairs, sample after sample."""
         ptr, key, _ = self.csr()
         return torch.stack([key, ptr2index(ptr, output_size=self.num_edges)])
 
@@ -342,7 +342,7 @@ class Blocks(Pattern):
         return CSR(ptr, edge - ptr[row] + self.key_ptr[sample[row]], None)
 
     def sample_of_query(self) -> Tensor:
-        """The sample of every query."""
+        """Returns the sample of every query."""
         sample: Tensor = ptr2index(self.query_ptr, output_size=self.num_queries)
         return sample
 
@@ -417,11 +417,11 @@ class Shared(Pattern):
         return edge_bias.repeat(self.num_samples, 1)
 
     def shared(self) -> tuple[Edges, int]:
-        """The graph, and the number of samples."""
+        """Returns the graph, and the number of samples."""
         return self.graph, self.num_samples
 
     def to_edge_index(self) -> Tensor:
-        """The literal list of edges, sample after sample."""
+        """Returns the list of the edges of all samples, sample after sample."""
         shifted = self.graph.edge_index.unsqueeze(1) + self._offsets(self.num_nodes)
         return shifted.reshape(2, self.num_edges)
 

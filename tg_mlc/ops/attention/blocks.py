@@ -258,7 +258,7 @@ class TorchSoftmax:
 
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
-        """Turns scores into weights, and gradients of weights into those of scores."""
+        """Turns scores into weights, and gradients of weights into gradients of scores."""
         # Rounding may put a score above the sum.
         weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)

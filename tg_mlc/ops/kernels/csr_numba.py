@@ -141,7 +141,7 @@ class Space(NamedTuple):
 
 @kernel
 def forward_groups(first: int, last: int, call: Forward, space: Space) -> None:
-    """All passes over whole groups, one group after the other."""
+    """Runs all passes over whole groups, one group after the other."""
     for group in range(first, last):
         for step in range(3):
             forward_pass(step, 0, call.edges.other.shape[0], group, call, space)
@@ -165,7 +165,7 @@ def forward_pass(step: int, low: int, high: int, group: int, call: Forward, spac
 
 @kernel
 def backward_groups(first: int, last: int, call: Backward, space: Space) -> None:
-    """All passes over whole groups, one group after the other."""
+    """Runs all passes over whole groups, one group after the other."""
     for group in range(first, last):
         for step in range(7):
             backward_pass(step, 0, call.edges.other.shape[0], group, call, space)
@@ -271,7 +271,7 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 @kernel
 def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
-    """Tells whether all indices of edges exist, and whether those of each row ascend."""
+    """Tells whether all indices of edges exist, and whether indices ascend in every row."""
     is_valid, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
         is_valid = is_valid and ptr[row] <= ptr[row + 1]
@@ -337,7 +337,7 @@ def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array
 def dots(
     x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array
 ) -> None:
-    """The scaled dot products of one row with the rows of its edges."""
+    """Computes scaled dot products of one row with the other ends of its edges."""
     done, size = uintp(0), uintp(y.channels)
     if size == 0:
         out[low:high] = 0
@@ -480,7 +480,7 @@ def drop(first: int, last: int, group: int, softmax: Softmax, weight: Array, out
 
 @kernel
 def bias_span(span: Span, grad: Array, out: Array) -> None:
-    """Adds gradients of scores to those of a bias ``[heads, num_edges]``, if there is one."""
+    """Adds gradients of scores to gradients of a bias ``[heads, num_edges]``, if there is one."""
     head = span.group % span.heads
     if out.shape[1] > 0:
         for e in range(uintp(span.low), uintp(span.high)):

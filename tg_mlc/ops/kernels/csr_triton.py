@@ -89,7 +89,7 @@ def dense_rows(x: Tensor) -> Tensor:
 
 
 def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int, int, int]:
-    """Returns numbers of rows, of edges per row at once, and of warps of a program."""
+    """Returns a program's numbers of rows, of edges per row at once, and of warps."""
     warps = max(1, min(block // CHANNELS_OF_WARP, MAX_WARPS))
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     num_values = TILE * warps // itemsize
@@ -100,7 +100,7 @@ def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int,
 
 
 def long_tile(block: int) -> tuple[int, int, int]:
-    """The tile of a row with far more edges than others."""
+    """Returns the :func:`tile` of a row with far more edges than others."""
     return 1, max(1, LONG_WARPS * TILE // 4 // block), LONG_WARPS
 
 
@@ -163,8 +163,8 @@ def rows_of_program(
     ptr: tensor, rows: tensor, num_rows: tensor, longest: tensor, heads: tensor, ROWS: constexpr
 ) -> Any:
     """Returns the sample, the head, the group of both, the rows of a program, a mask of rows that
-    it owns, and the first and last edge of rows. A program owns no row beyond the last one, and no
-    row with more than ``longest`` edges.
+    it owns, and where the edges of rows begin and end. A program owns no row beyond the last one,
+    and no row with more than ``longest`` edges.
     """
     portions = tl.cdiv(num_rows, ROWS)
     group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
@@ -172,7 +172,7 @@ def rows_of_program(
     owned = row < num_rows
     if rows is not None:
         row = tl.load(rows + row, mask=owned, other=0)
-    row = row.to(tl.int64)  # offsets count numbers, of which there may be more than 2**31
+    row = row.to(tl.int64)  # Offsets may exceed 2**31.
     first = tl.load(ptr + row, mask=owned, other=0)
     last = tl.load(ptr + row + 1, mask=owned, other=0)
     owned &= last - first <= longest
@@ -216,13 +216,13 @@ def store_rows(
 
 @kernel
 def dots(x: tensor, y: tensor) -> Any:
-    """The dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
+    """Returns dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
     return tl.sum(x[:, None, :] * y, axis=2)
 
 
 @kernel
 def weighted_sum(weight: tensor, y: tensor) -> Any:
-    """The sums over the edges of every row, ``[ROWS, BLOCK]``."""
+    """Returns weighted sums over the edges of every row, ``[ROWS, BLOCK]``."""
     return tl.sum(weight[:, :, None] * y, axis=1)
 
 
@@ -304,7 +304,7 @@ def query_gradient(
     C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
     EDGES: constexpr,
 ) -> None:  # fmt: skip
-    r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
+    r"""Computes gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
     :math:`\Delta = \sum_j \alpha_j g_j`, in one pass over edges: :math:`\Delta` is only known at
     its end, so both terms are summed separately. :math:`\Delta` is stored for gradients of keys.
     """
@@ -347,7 +347,7 @@ def key_gradient(
     grad_key: tensor, grad_value: tensor, grad_scores: tensor, DROPOUT: constexpr, C: constexpr,
     C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
-    """The gradients of some keys, of their values and, with a bias, of their edges' scores."""
+    """Computes gradients of some keys, their values and, with a bias, their edges' scores."""
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
     )

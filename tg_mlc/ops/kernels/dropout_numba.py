@@ -69,7 +69,7 @@ def dropout_factor(seed: int, index: int, dropout_p: float) -> float:
 
 @kernel
 def mix(seed: int, index: int) -> Any:
-    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Returns a hash by the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
     state = uint64(seed) + uint64(index) * uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)

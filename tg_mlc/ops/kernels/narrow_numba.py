@@ -347,7 +347,7 @@ def unpack(x: Array, i: int, factor: float, head: Head, out: Array, row: int) ->
 
 @kernel
 def start_of(row: Any, head: Head) -> Any:
-    """The offset of one head of a row."""
+    """Returns the offset of one head of a row."""
     return (row * uintp(head.heads) + uintp(head.head)) * uintp(head.channels)
 
 
