@@ -219,8 +219,8 @@ def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score:
         expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
         hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
-    unit = MAX_SCORE if highest <= 1.0 else 1.0
-    scores = {pair: unit * value for pair, value in scores.items() if value >= min_score}
+    factor = MAX_SCORE if highest <= 1.0 else 1.0
+    scores = {pair: factor * value for pair, value in scores.items() if value >= min_score}
     return _Links(scores, linked, column >= 0, highest, example)
 
 

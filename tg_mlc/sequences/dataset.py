@@ -43,8 +43,8 @@ def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 class LabelMemory:
     """Features of labels that an entity had before an event, such as counts and recency.
 
-    Occurrences of labels are sorted by entity, label and event. A binary search per label of the
-    entity finds its last occurrence before an event, whose cumulative features are stored.
+    Occurrences of labels are sorted by entity, label and event, and store cumulative features. A
+    binary search per label of the entity finds the label's last occurrence before an event.
     """
 
     def __init__(self, ptr: np.ndarray, time: np.ndarray, y: sp.csr_array) -> None:
@@ -60,7 +60,7 @@ class LabelMemory:
         pair_index = np.cumsum(is_first) - 1
         # Keys ascend over all pairs of entity and label, as the binary search requires.
         self._key = pair_index * (y.shape[0] + 1) + self._event
-        # Per occurrence, the sum of "decay ** events_since" over it and its pair's earlier ones.
+        # Sums of "decay ** events_since" over an occurrence and all earlier ones of its pair.
         self._decayed = np.ones((len(pair_index), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(pair_index)) - self._start[pair_index]
         levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])

@@ -18,7 +18,7 @@ from tg_mlc.sequences.dataset import TREND_DAYS, NextSetDataset, Targets
 NUM_SCALED = 512
 MAX_SCALED_ENTRIES = 2**18
 #: Inverse temperatures of the two similarities of :class:`Neighbours`, and its ridge penalties.
-#: Chosen on validation targets of Complete Journey, among 5 to 40 and among 30 to 30,000.
+#: Chosen on validation targets of Complete Journey, in the ranges 5 to 40 and 30 to 30,000.
 SHARPNESS = (20.0, 40.0)
 RIDGES = (100.0, 1000.0)
 NUM_FOLDS = 5  #: number of folds of entities for cross-fitted regressions
