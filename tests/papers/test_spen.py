@@ -162,13 +162,13 @@ def test_each_network_minimises_its_own_part_of_the_loss(infnet, observed):
     margin = (augmented + energy(observed.y)).relu()
     assert (margin > 0).float().mean() > 0
     size = observed.y.numel()
-    for part, expected in (
+    for network, expected in (
         (infnet.global_energy, margin.sum()),
         (infnet.local, margin.sum()),
         (infnet.augmented, -augmented.sum()),
         (infnet.inference, energy(inferred).sum()),
     ):
-        torch.testing.assert_close(gradients(loss, part), gradients(expected / size, part))
+        torch.testing.assert_close(gradients(loss, network), gradients(expected / size, network))
 
 
 def test_cross_entropy_and_entropy_are_added(infnet, observed):
