@@ -34,7 +34,7 @@ def _threads(request):
 
 
 def hub(num_nodes, num_spokes, seed):
-    """A graph whose hub shares edges in both directions with most nodes, and few other edges."""
+    """Returns a graph whose hub has edges in both directions to most nodes, and few others."""
     generator = torch.Generator().manual_seed(seed)
     spokes = torch.randperm(num_nodes, generator=generator)[:num_spokes]
     centre = torch.full_like(spokes, int(torch.randint(num_nodes, (1,), generator=generator)))
@@ -45,7 +45,7 @@ def hub(num_nodes, num_spokes, seed):
 
 
 def results(pattern, heads, dtype, backend, seed=0, channels=5):
-    """Output and gradients, for slices of one larger tensor."""
+    """Returns the output and gradients for slices of one larger tensor."""
     generator = torch.Generator().manual_seed(seed)
     options = {"generator": generator, "dtype": dtype, "requires_grad": True}
     joint = torch.randn(pattern.num_queries, 3, heads, channels, **options)
