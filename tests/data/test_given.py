@@ -69,7 +69,6 @@ def test_masks_give_a_fraction_of_known_labels(present_only):
     y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
     given, targets = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
     is_given = ~given.isnan()
-    # A known label is either given or a target.
     assert torch.equal(is_given ^ ~targets.isnan(), ~y.isnan())
     assert torch.equal(given[is_given], y[is_given])
     assert torch.equal(targets[~targets.isnan()], y[~targets.isnan()])

@@ -24,8 +24,8 @@ from tests.sequences.histories import histories
     [
         (auto.main, {"seconds": auto.SECONDS - 1}),
         (given_labels.main, {"max_epochs": 1}),
-        *((lanet_tables.main, {name: 1}) for name in ("max_epochs", "batches", "draws")),
-        *((paper_tables.main, {name: 8}) for name in ("epochs", "channels")),
+        *((lanet_tables.main, each) for each in ({"max_epochs": 1}, {"batches": 1}, {"draws": 3})),
+        *((paper_tables.main, each) for each in ({"epochs": 1}, {"channels": 8})),
         (prior_vs_learned.main, {"max_epochs": 3}),
         (settings.main, {"channels": 8}),
     ],

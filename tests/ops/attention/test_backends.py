@@ -174,8 +174,8 @@ def test_scores_may_be_larger_than_half_precision_can_express(
     if dropout_p == 0.0:
         exact = [t.double() for t in tensors]
         expected = outputs_and_gradients(exact, pattern, "reference", None, **options)
-        for one, other in zip(result[: 1 + return_weights], expected, strict=False):
-            assert_close(one.double(), other, atol=1e-2, rtol=1e-2)
+        for tensor, reference in zip(result[: 1 + return_weights], expected, strict=False):
+            assert_close(tensor.double(), reference, atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)

@@ -110,8 +110,8 @@ def test_single_precision_is_close_to_the_oracle(channels):
     exact = graph_attention(*[tensor.double() for tensor in tensors], pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend="csr")
     actual, expected = (torch.autograd.grad(x.square().sum(), tensors) for x in (out, exact))
-    for one, other in zip([out, *actual], [exact, *expected], strict=True):
-        assert (one - other).norm() < 2e-6 * other.norm()
+    for value, reference in zip([out, *actual], [exact, *expected], strict=True):
+        assert (value - reference).norm() < 2e-6 * reference.norm()
 
 
 @pytest.mark.parametrize("degree", [1, 31, 32, 40])

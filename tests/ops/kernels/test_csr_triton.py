@@ -91,9 +91,9 @@ def check_against_the_oracle(tensors, pattern):
     doubles = [tensor.double() for tensor in tensors]
     exact = outputs_and_gradients(doubles, pattern, "reference", tensors[0].dtype)
     tolerance = TOLERANCE[tensors[0].dtype]
-    for one, other in zip(actual, exact, strict=True):
-        assert one.dtype == tensors[0].dtype
-        assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
+    for value, reference in zip(actual, exact, strict=True):
+        assert value.dtype == tensors[0].dtype
+        assert_close(value.double(), reference, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.slow
