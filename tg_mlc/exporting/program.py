@@ -93,8 +93,8 @@ class Program(nn.Module):
 
 
 def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
-    """Returns the program of a model. Only the numbers of columns are fixed, and unused tensors are
-    no inputs.
+    """Returns the program of a model for any number of samples, components and edges. Its inputs
+    are the tensors that it uses.
 
     Args:
         scorer (Program): The model. Its list of names is reduced to the tensors in use.
@@ -143,15 +143,15 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
     runtime = require("onnxruntime", extra="export")
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = program.run_decompositions(_DECOMPOSITIONS)
+        decomposed = program.run_decompositions(_DECOMPOSITIONS)
         options: dict[str, Any] = {"input_names": names, "output_names": ["probability"]}
-        exported: Any = torch.onnx.export(plain, dynamo=True, verbose=False, **options)
+        exported: Any = torch.onnx.export(decomposed, dynamo=True, verbose=False, **options)
         exported.save(path)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
     def run(*tensors: Tensor) -> Tensor:
-        given = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
-        return torch.from_numpy(session.run(["probability"], given)[0])
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        return torch.from_numpy(session.run(["probability"], feeds)[0])
 
     return run
 
@@ -161,8 +161,8 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
 
 def _groups(ends: Tensor, size: int) -> Tensor:
     """Returns the group of each row, computed from the ends of the groups."""
-    marks = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
-    return marks.cumsum(0)[:size]
+    counts = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
+    return counts.cumsum(0)[:size]
 
 
 def _repeat_interleave(
