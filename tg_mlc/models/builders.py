@@ -67,7 +67,7 @@ def builder(build: BuildT) -> BuildT:
         @wraps(initialise)
         def initialise_recorded(self: nn.Module, *args: Any, **kwargs: Any) -> None:
             initialise(self, *args, **kwargs)
-            if type(self) is build:  # The constructor of a subclass may take others.
+            if type(self) is build:  # Constructors of subclasses may take other arguments.
                 self.__dict__[_ARGUMENTS] = named_arguments(signature.bind(*args, **kwargs))
 
         build.__init__ = initialise_recorded  # type: ignore[misc]
