@@ -29,7 +29,7 @@ PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
 _MIN_PROBABILITY = 1e-4
 _CHUNK = 2**24  # likelihoods per chunk of samples
-_NEVER = -1e9  # log-likelihood
+_NEVER = -1e9  # log-likelihood of sets that no other training sample has
 
 
 class LabelSets:
