@@ -131,7 +131,7 @@ class NetworkBaseline(TunableBaseline):
                 raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
         self.networks_ = []
         for weights in networks:
-            network = self._make(num_inputs, num_labels).eval().requires_grad_(False)
+            network = self._make_network(num_inputs, num_labels).eval().requires_grad_(False)
             for parameter, weight in zip(network.parameters(), weights, strict=True):
                 parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
             self.networks_.append(network)
@@ -152,7 +152,7 @@ class NetworkBaseline(TunableBaseline):
     def _inputs(self, x: Features) -> Tensor:
         return (_dense(x) - self.mean_) / self.spread_
 
-    def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
+    def _make_network(self, num_inputs: int, num_labels: int) -> nn.Sequential:
         layers: list[nn.Module] = []
         for size in (num_inputs, self.hidden):
             layers += [nn.Linear(size, self.hidden), nn.ReLU(), nn.Dropout(self.dropout)]
@@ -163,7 +163,7 @@ class NetworkBaseline(TunableBaseline):
     ) -> nn.Sequential:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((self.random_state or 0) + 1000 * index)
-            network = self._make(inputs.size(1), target.size(1))
+            network = self._make_network(inputs.size(1), target.size(1))
             parameters = network.parameters()
             optimizer = torch.optim.Adam(parameters, self.learning_rate, weight_decay=1e-5)
             for _ in range(epochs or self.epochs):

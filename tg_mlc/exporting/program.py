@@ -45,14 +45,14 @@ def featurize(
     flow = Flow(Query(), model.label_names, reading.samples, reading.size)
     model.features.apply(flow)
     tensors, stacking = dict[str, Tensor](), model.stage(Classifiers)
-    is_exported = stacking is not None and base_scores == "export"
+    exports_scores = stacking is not None and base_scores == "export"
     if stacking is not None:
-        if is_exported:
+        if exports_scores:
             matrices = stacking.matrices(flow.samples)
             tensors = {VIEW.format(view): matrix for view, matrix in matrices.items()}
         stacking.apply(flow)
     batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1)))).to_dict()
-    skipped = NO_INPUTS | ({"base_scores"} if is_exported else set())
+    skipped = NO_INPUTS | ({"base_scores"} if exports_scores else set())
     for name, value in batch.items():
         if isinstance(value, Tensor) and name not in skipped:
             tensors[name] = value
@@ -110,10 +110,10 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     # Without this option, the program would refuse batches of a single sample.
     option = {"backed_size_oblivious": True}
     scorer.names = [name for name in tensors if name != "given" or scorer.takes_given]
-    for _ in range(2):
+    for _ in range(2):  # The second program has only the inputs that the first one uses.
         values = tuple(tensors[name] for name in scorer.names)
-        sizes = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
-        options: dict[str, Any] = {"dynamic_shapes": (sizes,), "strict": False}
+        dims = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
+        options: dict[str, Any] = {"dynamic_shapes": (dims,), "strict": False}
         try:
             with torch.no_grad(), config.patch(**option), warnings.catch_warnings():
                 warnings.simplefilter("ignore")

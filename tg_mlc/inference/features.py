@@ -163,7 +163,7 @@ class _ClassifierModules(TensorStage):
 
 
 def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
-    """Returns Features with a preprocessor's steps; Classifiers with the last if it makes scores."""
+    """Returns Features with a preprocessor's steps; a last step with scores becomes Classifiers."""
     if preprocessor is None:
         return [Features()]
     steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]

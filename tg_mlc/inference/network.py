@@ -78,16 +78,16 @@ def _describe_network(
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
-    known: dict[str, Any] = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
-    known["label_names"] = list(label_names)
+    available: dict[str, Any] = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
+    available["label_names"] = list(label_names)
     if graph is not None:
-        known["label_graph"] = graph
-    known |= {name: value for name, value in vars(model).items() if packed(value) is not None}
-    known |= {**recorded, **specified}
+        available["label_graph"] = graph
+    available |= {name: value for name, value in vars(model).items() if packed(value) is not None}
+    available |= {**recorded, **specified}
     names = dict.fromkeys([*signature.parameters, *recorded, *specified])
-    arguments = {name: packed(known[name]) for name in names if name in known}
+    arguments = {name: packed(available[name]) for name in names if name in available}
     unsupported = [name for name, value in arguments.items() if value is None]
-    got = [f"a {type(known[name]).__name__} as '{name}'" for name in unsupported]
+    got = [f"a {type(available[name]).__name__} as '{name}'" for name in unsupported]
     try:
         signature.bind(**arguments)
     except TypeError as error:

@@ -77,8 +77,8 @@ def builder(build: BuildT) -> BuildT:
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        description = named_arguments(bound, 2), describe_samples(train)
-        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *description)
+        fields = named_arguments(bound, 2), describe_samples(train)
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *fields)
         return model
 
     register("builder", recorded)

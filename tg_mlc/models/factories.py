@@ -134,8 +134,8 @@ def molecule_lamp(
     encoder = JointEncoder([*atom_encoders, *encoders]) if encoders else atom_encoders[0]
     kwargs = {"score_skip": has_scores, **kwargs}
     model = compose(encoder, train, label_graph, node_messages and atoms, **kwargs)
-    has_path = encoders and not has_scores
-    model.linear_path = LinearPath(encoders, train.y.size(1)) if has_path else None
+    has_linear_path = encoders and not has_scores
+    model.linear_path = LinearPath(encoders, train.y.size(1)) if has_linear_path else None
     if has_scores and model.score_skip is not None:
         # The fit to base scores is final; training changes only other parameters.
         model.score_skip.requires_grad_(False)

@@ -68,7 +68,7 @@ class ClassifierSearch:
         metric (str, optional): The metric to maximise: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
             scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
-        growth (float, optional): Fit time grows with this power of samples. (default: :obj:`1.0`)
+        growth (float, optional): Exponent of the sample count in fit time. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -291,16 +291,16 @@ def _find_in_time(search: ClassifierSearch, samples: SearchData, seconds: float,
     view, setting, _ = tried[best]
     x = matrices[view]
     classifier = search.make(setting, x.shape[1], seed)
-    # Remaining time, in multiples of the time of the best setting on the subsample.
-    times = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
+    # Number of fits of the best setting to the subsample that the remaining time allows.
+    num_fits = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
     if search.baseline == "linear" or "extra_trees" in search.options or setting[2:] == (True,):
-        times *= _FOLDS[0] / (_FOLDS[1] + 1)  # One fit per fold, and the final fit.
+        num_fits *= _FOLDS[0] / (_FOLDS[1] + 1)  # One fit per fold, and the final fit.
     if is_forest:
         growth = (len(train) / len(few)) ** search.growth
-        num_trees = int(np.clip(NUM_TREES * times / growth, MIN_TREES, MAX_TREES))
+        num_trees = int(np.clip(NUM_TREES * num_fits / growth, MIN_TREES, MAX_TREES))
         classifier.set_params(n_estimators=num_trees)
-        times *= NUM_TREES / num_trees
-    affordable = len(few) * max(1.0, times) ** (1 / search.growth)
+        num_fits *= NUM_TREES / num_trees
+    affordable = len(few) * max(1.0, num_fits) ** (1 / search.growth)
     limit = MAX_KERNEL_ROWS if search.baseline == "kernel_ridge" else np.inf
     rows = train[np.sort(order[: int(min(affordable, limit, len(train)))])]
     decisions = classifier.held_out_scores(x[rows], y[rows], cv=_folds(y[rows], _FOLDS[1]))
@@ -314,7 +314,7 @@ def _train_in_time(
     view, setting, train = next(iter(samples.matrices)), search.settings[0], samples.train
     x, y = samples.matrices[view][train], samples.y[train]
     network = search.make(setting, x.shape[1], seed)
-    affordable = seconds / network.seconds_per_epoch(x, y)
+    affordable = seconds / network.seconds_per_epoch(x, y)  # An epoch on k folds costs k - 1.
     target_epochs = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
     num_folds = next((number for number in (5, 3) if affordable >= (number - 1) * target_epochs), 2)
     epochs = int(np.clip(affordable / (num_folds - 1), 1, target_epochs))
@@ -351,5 +351,5 @@ def _find_by_metric(search: ClassifierSearch, samples: SearchData, seed: int) ->
 def _folds(y: FloatArray, num_folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields the training rows and the held-out rows of each fold."""
     fold = stratified_folds(y, min(num_folds, len(y)))
-    for part in range(fold.max() + 1):
-        yield np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+    for index in range(fold.max() + 1):
+        yield np.flatnonzero(fold != index), np.flatnonzero(fold == index)

@@ -22,20 +22,20 @@ MAX_PAIRS = 2**20
 STRENGTHS = (1.0, 0.5, 0.0)
 
 _SPREAD = 0.5  # Prior standard deviation of label biases around their mean.
-_SHRINKAGE = 3.0  # Shrinks rare-label weights to their mean; times the entries per sample.
+_SHRINKAGE = 3.0  # Shrinks rare-label weights to their mean; multiplied by entries per sample.
 _MIN_SPREAD = 1e-6  # Smaller standard deviations of logits count as zero.
 
 
 class LogitStacking:
-    r"""Combines the logits of classifiers with weights that labels share.
+    r"""Combines the logits of classifiers, with weights shared by frequent and by rare labels.
 
     .. math::
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
         w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad
         w_c, v_c \ge 0
 
-    interpolates between weights :math:`w` for frequent and weights :math:`v` for rare labels. The
-    rarity :math:`r_l` is 0 for labels with as many positives as negatives. It is linear in the
+    The weights of a label interpolate between :math:`w` for frequent and :math:`v` for rare labels.
+    The rarity :math:`r_l` is 0 for labels with as many positives as negatives. It is linear in the
     logarithm of the smaller count of the two, and equals :math:`r` at :obj:`MIN_CLASS`. The value
     :math:`r` is 1, 0.5 or 0, whichever gives the best macro average precision.
 

@@ -243,14 +243,14 @@ def compare(
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
     start = seed_start = time.monotonic()
-    done, epochs = list[int](), list[int]()
+    completed, epochs = list[int](), list[int]()
     values: dict[str, dict[str, list[float]]] = {
         row: {name: [] for name in METRICS} for row in (SINGLE, STACK, *rows)
     }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
         # The next seed is assumed to take as long as the previous one.
-        if done and now - start + now - seed_start > seconds:
+        if completed and now - start + now - seed_start > seconds:
             break
         seed_start = now
         samples = len(dataset) if split == "random" else dataset.y
@@ -259,9 +259,9 @@ def compare(
         for row, metrics in trial.rows(rows).items():
             for name in METRICS:
                 values[row][name].append(metrics[name])
-        done.append(seed)
+        completed.append(seed)
         epochs.append(trial.epochs)
-    return Comparison(values, metric, done, seeds, parts.sizes, epochs)
+    return Comparison(values, metric, completed, seeds, parts.sizes, epochs)
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:

@@ -169,7 +169,7 @@ class _Trained(NamedTuple):
     model: nn.Module  #: the model after the last epoch
     least: float  #: lowest held-out loss of an epoch
     best_epoch: int
-    seconds: float  #: per epoch
+    seconds: float  #: time per epoch
 
 
 def _choose(

@@ -77,7 +77,7 @@ class MultiLabelModule(LightningModule):
             (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, as in the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Adam's coefficients of averages. (default: :obj:`(0.9, 0.999)`)
+        betas (tuple, optional): Decay rates of Adam's averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Constant in Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
             :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
@@ -313,7 +313,7 @@ class MultiLabelModule(LightningModule):
         check_settings(entry["settings"], self.settings)
         check_same_graph(entry, self.model)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
-        check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
+        check_settings(*({"objective": {"class": fields["class"]}} for fields in objectives))
         self._scored, self._tuners = None, checkpoints.restore_tuners(entry["thresholds"])
         stored = entry["preprocessor"]
         if self.preprocessor is None:
