@@ -152,7 +152,7 @@ def _run_and_compare(
     expected = model.probabilities(raw, given=given)
     probability = np.empty_like(expected)
     for size in _SIZES:
-        stop = len(expected) if size in (1, len(expected)) else 1
+        stop = len(expected) if size in (1, len(expected)) else 1  # Other sizes: one batch.
         for start in range(0, stop, size):
             rows = slice(start, min(start + size, len(expected)))
             known = None if given is None else given[rows]
@@ -177,7 +177,7 @@ def _decide(model: Model, probability: np.ndarray, query: Query, known: Tensor |
         return model.decide(probability, replace(query, given=known)).astype(int)
     decisions = model.decide(probability, query).astype(int).tolist()
     pairs = zip(decisions, known.isnan().all(dim=1), strict=True)
-    return [row if is_open else None for row, is_open in pairs]
+    return [row if has_no_given else None for row, has_no_given in pairs]
 
 
 def _select_rows(raw: Any, rows: slice) -> Any:
@@ -206,20 +206,20 @@ def _describe_model(
             decisions[query.metric] = {"label_sets": tuner.state_dict()}
         elif tuner is not None:
             decisions[query.metric] = {"thresholds": model.thresholds(query.metric)}
-    described = {}
+    inputs = {}
     for name, tensor in tensors.items():
-        rows, meaning = _INPUTS.get(name, ("rows", ""))
+        dim_name, meaning = _INPUTS.get(name, ("rows", ""))
         if name.startswith("features_"):
-            rows, meaning = "samples", "features of base classifiers"
+            dim_name, meaning = "samples", "features of base classifiers"
         shape: list[Any] = list(tensor.shape)
-        shape[int(name.endswith("edge_index"))] = rows
+        shape[int(name.endswith("edge_index"))] = dim_name
         dtype = str(tensor.dtype).removeprefix("torch.")
-        described[name] = {"dtype": dtype, "shape": shape, "meaning": meaning}
+        inputs[name] = {"dtype": dtype, "shape": shape, "meaning": meaning}
     output = {"dtype": "float32", "shape": ["samples", len(model.label_names)]}
     return {
         "format": format,
         "label_names": model.label_names,
-        "inputs": described,
+        "inputs": inputs,
         "outputs": {"probability": output},
         "decisions": decisions,
         "calibration": {} if calibration is None else calibration.methods,
@@ -247,8 +247,8 @@ def _describe_features(model: Model) -> dict[str, Any]:
 def _as_json(content: Any) -> str:
     """Returns JSON: tensors become lists, NaN becomes null, and infinite numbers strings."""
     text = json.dumps(content, default=lambda value: getattr(value, "tolist", lambda: None)())
-    plain = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    without_nan = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
+    return json.dumps(without_nan, ensure_ascii=False, allow_nan=False)
 
 
 #: First dimension, and meaning of the values, by name of the tensor.
