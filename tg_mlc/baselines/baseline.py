@@ -167,8 +167,8 @@ class Baseline(ABC):
             return cv
         if not 2 <= cv <= num_samples:
             raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
-        part = np.random.default_rng(0).permutation(num_samples) % cv
-        return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(cv)]
+        fold = np.random.default_rng(0).permutation(num_samples) % cv
+        return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
 
     def _check_fitted(self, method: str) -> None:
         if "classes_" not in vars(self):

@@ -144,8 +144,8 @@ def restore_model(
     try:
         model.load_state_dict(state["state_dict"])
         # PyTorch ignores stored parameters whose attribute is None.
-        if others := model.state_dict().keys() ^ state["state_dict"].keys():
-            raise RuntimeError(f"other parts: {sorted(others)[:3]}")
+        if different_keys := model.state_dict().keys() ^ state["state_dict"].keys():
+            raise RuntimeError(f"other parts: {sorted(different_keys)[:3]}")
     except RuntimeError as error:
         got = f"(got another one: {shorten(' '.join(str(error).split()), 300)})"
         raise ValueError(f"Expected a model as its {maker} makes it {got}; {hint}") from None

@@ -308,8 +308,8 @@ class Pipeline:
         facts = {"versions": versions(), **self.facts}
         content = {"label_names": self.label_names, "facts": facts, "stages": stages}
         networks = self.stage(Networks)
-        own = None if networks is None else networks.own
-        model = self.from_content(content, None if own is None else type(own))
+        own_network = None if networks is None else networks.own
+        model = self.from_content(content, None if own_network is None else type(own_network))
         for stage, restored in zip(self.stages, model.stages, strict=True):
             stage.check_remade(restored)
         return content

@@ -127,16 +127,16 @@ class GridCounts:
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
     """Returns ``zero_division`` by metric, from one value for all F1s or from values by name."""
-    named = {} if zero_division is None else zero_division
-    if not isinstance(named, Mapping):
-        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
-    if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
+    by_name = {} if zero_division is None else zero_division
+    if not isinstance(by_name, Mapping):
+        by_name = dict.fromkeys(DEFAULT_ZERO_DIVISION, by_name)
+    if unknown := sorted(set(by_name) - set(DEFAULT_ZERO_DIVISION)):
         expected = f"'zero_division' only for {list(DEFAULT_ZERO_DIVISION)}"
         raise ValueError(f"Expected {expected} (got {unknown})")
-    for value in named.values():
+    for value in by_name.values():
         if value not in (0, 1, "drop"):
             raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")
-    return {**DEFAULT_ZERO_DIVISION, **named}
+    return {**DEFAULT_ZERO_DIVISION, **by_name}
 
 
 def f1_per_item(counts: Counts, zero_division: ZeroDivision) -> FloatArray:

@@ -114,8 +114,8 @@ class Evaluation:
         for name, value in self.values.items():
             threshold = self.thresholds.get(name, "label sets" if name in DECISION_METRICS else "")
             threshold = "per label" if isinstance(threshold, list) else threshold
-            shown = threshold if isinstance(threshold, str) else f"{threshold:g}"
-            rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
+            text = threshold if isinstance(threshold, str) else f"{threshold:g}"
+            rows.append((name, f"{value:.4f}", text, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         sizes = f"{self.num_samples} samples, {self.num_labels} labels"
@@ -233,8 +233,8 @@ def metrics_per_label(
         ValueError: If shapes differ, a value is not allowed, or no label is observed.
     """
     targets = read_targets(y, "y")
-    scores, decided = read_scores(probabilities, targets), read_decisions(decisions, targets)
-    counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
+    scores, y_pred = read_scores(probabilities, targets), read_decisions(decisions, targets)
+    counts, reliability = count(targets, y_pred, LABELS), Reliability.of(targets, scores)
     num_observed = np.where(counts.observed > 0, counts.observed, np.nan)
     roc_auc, average_precision = areas_per_label(targets, scores)
     metrics = {

@@ -333,8 +333,8 @@ def _cross_fitted(
         for j, name in enumerate(metrics):
             values[i, j] += value_on(check, name, tuners[name].predict(matrix[check]) == 1) / 2
     fitted = [tune(y, matrix, **options) for options in methods]
-    chosen = zip(metrics, values.argmax(axis=0), strict=True)
-    best: dict[str, Any] = {name: fitted[i][name] for name, i in chosen}
+    best_methods = zip(metrics, values.argmax(axis=0), strict=True)
+    best: dict[str, Any] = {name: fitted[i][name] for name, i in best_methods}
     if targets.observed.all(axis=1).any():
         for j, name in enumerate(metrics):
             sets = LabelSets(y, metric=name)

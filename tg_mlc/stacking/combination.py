@@ -172,8 +172,8 @@ class _Entries:
     def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
         sample, label = np.nonzero(known & learnable_labels(np.where(known, positive, np.nan)))
         if len(sample) > MAX_PAIRS:
-            chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
-            sample, label = sample[chosen], label[chosen]
+            subset = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
+            sample, label = sample[subset], label[subset]
         self.label, self.x = label, logits[sample, label]
         self.y = positive[sample, label].astype(float)
         self.num_samples, self.num_labels = known.shape
