@@ -33,10 +33,10 @@ class Story(NamedTuple):
     """One story of the newswire."""
 
     number: int  #: the attribute NEWID
-    has_topics: bool  #: whether the attribute TOPICS is YES, because indexers read it
+    has_topics: bool  #: whether the attribute TOPICS is YES: indexers read the story
     split: str  #: the attribute LEWISSPLIT: TRAIN, TEST or NOT-USED
     topics: list[str]
-    markup: str  #: everything between the text's tags
+    markup: str  #: everything inside the tag TEXT
 
     @property
     def text(self) -> str:
@@ -138,11 +138,11 @@ def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
     """Returns stories of the "ModApte" split (README.txt, section VIII.B) with topics that occur in
     both parts, ordered by number, and these topics, sorted.
     """
-    topics_of: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
-    indexed = [story for story in stories if story.has_topics and story.split in topics_of]
+    topics_by_split: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
+    indexed = [story for story in stories if story.has_topics and story.split in topics_by_split]
     for story in indexed:
-        topics_of[story.split].update(story.topics)
-    topics = topics_of["TRAIN"] & topics_of["TEST"]
+        topics_by_split[story.split].update(story.topics)
+    topics = topics_by_split["TRAIN"] & topics_by_split["TEST"]
     selected = [story for story in indexed if not topics.isdisjoint(story.topics)]
     return sorted(selected, key=lambda story: story.number), sorted(topics)
 

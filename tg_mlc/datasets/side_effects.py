@@ -71,8 +71,8 @@ class SideEffectFrequencies(PublishedMolecules):
 
     @property
     def label_graph(self) -> LabelGraph:
-        """The undirected label graph of term classes: side effects are joined if they share a
-        class, and the weight is the number of shared classes.
+        """The undirected label graph of term classes: side effects are connected if they
+        share a class, and the weight is the number of shared classes.
         """
         shared = (self.classes @ self.classes.T).fill_diagonal_(0)
         edge_index = shared.nonzero().T

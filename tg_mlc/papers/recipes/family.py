@@ -16,7 +16,7 @@ from tg_mlc.papers.mped import graph2graph, mped
 from tg_mlc.papers.recipes.recipe import Member
 from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
-#: Models learn with this rate within half an epoch of Bibtex; with 2e-3, autoregressive models learn
+#: Models learn at this rate within half an epoch of Bibtex; with 2e-3, autoregressive models learn
 #: half as much in four epochs (by validation samples). The papers use 2e-4 at four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
 #: No intermediate loss: these models have no label states between steps, or their papers use none.
