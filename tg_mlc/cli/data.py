@@ -27,7 +27,7 @@ def get(name: str, *, root: str = "data", force: bool = False) -> int:
         tg-mlc data get yeast
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    _count(name, root, force=force)
+    _print_card(name, root, force=force)
     return 0
 
 
@@ -50,7 +50,7 @@ def info(name: str, *, root: str | None = None) -> int:
     if not Path(root).is_dir():
         got = f"'{root}', which is none"
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got {got})")
-    return int(bool(_count(name, root, download=False)))
+    return int(bool(_print_card(name, root, download=False)))
 
 
 def check(columns: InputColumns, table: TableOptions, *, write: str | None = None) -> int:
@@ -86,13 +86,13 @@ def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str
     from tg_mlc.inputs._arff_table import read_arff
     from tg_mlc.inputs.arff import read_label_xml
 
-    used = {"csv", "arff", "labels", "encoding", "ignore"}
-    defaults = vars(TableOptions(**{name: getattr(options, name) for name in used}))
-    others = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
-    others += [f"--{option} {name}" for option, name in columns.given.items()]
-    if others:
+    supported = {"csv", "arff", "labels", "encoding", "ignore"}
+    defaults = vars(TableOptions(**{name: getattr(options, name) for name in supported}))
+    unsupported = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
+    unsupported += [f"--{option} {name}" for option, name in columns.given.items()]
+    if unsupported:
         expected = "--labels, --ignore, --encoding and --write alone for ARFF"
-        raise ValueError(f"Expected {expected} (got {others})")
+        raise ValueError(f"Expected {expected} (got {unsupported})")
     names: Any = split_names(options.labels) or None
     if names is not None and names[0].endswith(".xml"):
         names = read_label_xml(names[0]).names
@@ -145,8 +145,8 @@ def list_() -> int:
     return 0
 
 
-def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
-    """Counts a data set, prints its card, and returns the differences from the recorded card."""
+def _print_card(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
+    """Computes and prints a data set's card. Returns differences from the recorded card."""
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
@@ -154,8 +154,8 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
         dataset = registry.load(name, root, force_reload=force, download=download)
     except RuntimeError as error:
         again = f"run '{registry.get_command(name, root, '--force')}'"
-        message, mentioned = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
-        if not mentioned:
+        message, num_replaced = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
+        if not num_replaced:
             raise
         raise DamagedError(message) from error
     card = DatasetCard.of(dataset, registry.published(name))

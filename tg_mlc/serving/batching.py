@@ -44,13 +44,13 @@ class _Waiting(NamedTuple):
 
 
 class Batcher:
-    """Answers requests in one thread. Requests that arrive meanwhile form the next batch.
+    """Answers requests in one thread. Requests that arrive during a batch form the next batch.
 
     Args:
         model (Model): The model.
-        limits (Limits): The limits on inputs per batch, which a single request may exceed, and on
-            waiting inputs.
-        histograms (tuple): Histograms of the size of batches and of the seconds they take.
+        limits (Limits): The limits on waiting inputs, and on inputs per batch, which a single
+            request may exceed.
+        histograms (tuple): Histograms of the sizes of batches, and of their seconds.
     """
 
     def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
@@ -60,10 +60,10 @@ class Batcher:
         self.num_waiting = 0
 
     async def submit(self, inputs: Any, query: Query) -> Prediction:
-        """Returns the model's answer, with the warnings of this request alone.
+        """Returns the model's answer to a request, with the warnings for this request only.
 
         Raises:
-            OverloadedError: If too many inputs wait already.
+            OverloadedError: If too many inputs are waiting already.
             RefusedError: If the model refuses the request.
         """
         if self.num_waiting + len(inputs) > self.limits.max_waiting:
@@ -75,16 +75,16 @@ class Batcher:
         return await future
 
     async def run(self) -> None:
-        """Answers batches until it is cancelled."""
+        """Answers batches until the task is cancelled."""
         loop, pending = asyncio.get_running_loop(), None
         while True:
             batch = [pending or await self.queue.get()]
             pending, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
             while size < self.limits.max_batch:
                 if self.queue.empty():
-                    if (left := end - time.monotonic()) <= 0:
+                    if (remaining := end - time.monotonic()) <= 0:
                         break
-                    await asyncio.sleep(left)
+                    await asyncio.sleep(remaining)
                     continue
                 waiting = self.queue.get_nowait()
                 if size + len(waiting.inputs) > self.limits.max_batch:
@@ -126,7 +126,7 @@ class Batcher:
         return [answers[index] for index in range(len(batch))]
 
     def _read(self, waiting: _Waiting) -> Reading:
-        """Reads a request with all its warnings; raises an error if the model refuses it."""
+        """Reads a request and collects its warnings. Raises an error if the model refuses it."""
         reading = self.model.read(waiting.inputs)
         with collected_warnings() as messages:
             self.model.start(reading, waiting.query)
@@ -158,10 +158,10 @@ class Batcher:
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
             parts = (given_labels(names, query.given or {}, read.size) for read, query in pairs)
             given = torch.cat([*parts]).numpy()
-        whole = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
+        prediction = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
         return [
-            replace(whole.part(start, stop), warnings=tuple(reading.warnings))
+            replace(prediction.part(start, stop), warnings=tuple(reading.warnings))
             for (start, stop), reading in zip(bounds, readings, strict=True)
         ]
 

@@ -163,16 +163,16 @@ class LaMPClassifier(SavedEstimator):
             held_out = _rows(X, parts.test), y[parts.test.numpy()]
             X, y = _rows(X, parts.train), y[parts.train.numpy()]
         samples, split = self._make_split(X, y, eval_set, start, seed)
-        begin = time.monotonic()
+        begin_time = time.monotonic()
         preprocessor, training = self._train(samples, split, options, start, seed)
-        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin), training.part("val")
+        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin_time), training.part("val")
         self.n_iter_ = training.num_epochs
         model = self.model_ = training.prepared.to(self.torch_device)
         model.network_stage.examples = None  # A pickled estimator holds no samples.
         if options["calibrate"]:
             model.calibrate(validation, seed=seed)
-        is_worth_it = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
-        if is_worth_it and self._form.form != "classes":
+        can_learn = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
+        if can_learn and self._form.form != "classes":
             _learn_given(model, validation, options["given_masks"], seconds, seed)
         self._choose_thresholds(validation)
         model.stages[:1] = stages_of(preprocessor)
@@ -228,19 +228,19 @@ class LaMPClassifier(SavedEstimator):
     def _train(
         self, samples: MultiLabelDataset, split: Split, options: Any, start: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor and trains the network, or trains that of a model further."""
-        kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
+        """Fits the preprocessor, and trains a new network, or that of the last fit further."""
+        classifiers: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
-            kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
-        classifiers = [StackingFeatures(kinds, seed=seed)] if kinds else []
-        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *classifiers)
+            classifiers = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
+        features = [StackingFeatures(classifiers, seed=seed)] if classifiers else []
+        preprocessor = Chain(*kind_of(samples).steps(scaled=not classifiers), *features)
         prepared = preprocessor.fit_transform(samples, split)
         settings = self._settings(options, split.train.numel(), prepared[split.val].y)
 
         def build(train: MultiLabelDataset) -> nn.Module:
-            chosen = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
+            model_options = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
             label_graph = self._make_label_graph(prepared, split, start)
-            network = settings_of(train).build(train, label_graph, **chosen)
+            network = settings_of(train).build(train, label_graph, **model_options)
             if start is not None:
                 try:
                     network.load_state_dict(start.networks[0].state_dict())
@@ -258,7 +258,7 @@ class LaMPClassifier(SavedEstimator):
     ) -> TrainSettings:
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
-        objective = BinaryObjective(**_taken(_OBJECTIVE_OPTIONS, options))
+        objective = BinaryObjective(**_select(_OBJECTIVE_OPTIONS, options))
         # The validation loss is cross-entropy, which is a poor criterion for other losses.
         is_plain = objective.loss_name == "bce" and not objective.loss_options
         can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
@@ -269,9 +269,9 @@ class LaMPClassifier(SavedEstimator):
             "devices": [device.index or 0] if device.type == "cuda" else 1,
             "logger": False,
             "enable_progress_bar": bool(options["verbose"]),
-            **_taken(_FIT_OPTIONS, options),
+            **_select(_FIT_OPTIONS, options),
         }
-        module = {"lr": self.learning_rate, **_taken(_MODULE_OPTIONS, options)}
+        module = {"lr": self.learning_rate, **_select(_MODULE_OPTIONS, options)}
         return TrainSettings(module, objective, fitting, batch_size)
 
     def _make_label_graph(
@@ -281,8 +281,8 @@ class LaMPClassifier(SavedEstimator):
             return self.label_graph
         check_choice("label_graph", self.label_graph, get_args(GraphName))
         if self.label_graph != "co_occurrence":
-            make = fully_connected if self.label_graph == "fully_connected" else edgeless
-            return make(samples.label_names)
+            builder = fully_connected if self.label_graph == "fully_connected" else edgeless
+            return builder(samples.label_names)
         if start is None:
             return co_occurrence(samples, split=split)
         graph: LabelGraph = next(label_graph_users(start.networks[0])).label_graph
@@ -378,20 +378,20 @@ def _learn_given(
     """Adds the stage for given labels to a model, fitted to validation samples."""
     logits = model.run(validation).logits
     assert logits is not None
-    y, engine = validation.y.numpy(), GivenLabelStacking(masks)
-    engine.fit(logits.double().numpy(), y, seconds, seed)
-    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
+    y, stacking = validation.y.numpy(), GivenLabelStacking(masks)
+    stacking.fit(logits.double().numpy(), y, seconds, seed)
+    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(stacking))
     calibration = model.stage(Calibration)
     if calibration is not None:
-        # The engine was fitted to these samples, so calibration needs its held-out logits.
-        assert engine.masked is not None
-        masked_logits, rest = engine.masked
-        calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)
+        # Stacking was fitted to these samples, so calibration needs its held-out logits.
+        assert stacking.masked is not None
+        masked_logits, masked_y = stacking.masked
+        calibration.masked = LabelCalibration.fit(masked_y, expit(masked_logits), seed)
 
 
-def _rows(X: Any, part: torch.Tensor) -> Any:
-    return [X[row] for row in part.tolist()] if isinstance(X, list) else X[part.numpy()]
+def _rows(X: Any, indices: torch.Tensor) -> Any:
+    return [X[row] for row in indices.tolist()] if isinstance(X, list) else X[indices.numpy()]
 
 
-def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+def _select(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}
