@@ -229,8 +229,8 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
     if len(given) > 1:
         *first, last = (f"--{option}" for option in vars(columns))
         raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*given]})")
-    default = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
-    option, value = next(iter(given.items()), (default, list[str]()))
+    default_option = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
+    option, value = next(iter(given.items()), (default_option, list[str]()))
     kind, labels = kinds[option], split_names(table.labels)
     inputs = split_names(value) if kind.reads_columns else [str(value)]
     if table.label_separator is not None and len(labels) != 1:
@@ -295,7 +295,7 @@ def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
 
 
 def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:
-    """Returns the input in an option; :obj:`None` if a file is given."""
+    """Returns the value of the option for one input; :obj:`None` if a file is specified."""
     options = [*single.given, *(["csv"] if file.is_given else [])]
     if len(options) != 1 or not {*options} <= {inputs.kind, "csv"}:
         expected = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"

@@ -311,7 +311,7 @@ def _read_parts(
     for_vocabulary: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns all documents without labels, and their keys. Some files define the vocabulary."""
+    """Returns all documents without labels, in the vocabulary of some files, and their keys."""
     keys: list[Any] = []
     num_train = 0
 

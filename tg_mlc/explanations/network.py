@@ -32,7 +32,7 @@ LABELS_PER_CHUNK = 32  #: The number of labels whose gradients are computed toge
 COPIES_PER_CHUNK = 256  #: Copies of a sample in one pass, each with one of its components.
 TOLERANCE = 1e-4  #: Smaller differences of logits count as rounding errors.
 
-Change = Callable[[Tensor], Tensor]
+Change = Callable[[Tensor], Tensor]  #: A function that replaces component states.
 
 
 class Attention(NamedTuple):
@@ -137,18 +137,18 @@ class NetworkProbe:
         its number of components.
         """
         encoder = getattr(self.network, "encoder", None)
-        parts: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
-        vectors = [part for part in parts if isinstance(part, VectorEncoder)]
+        encoders: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
+        vectors = [part for part in encoders if isinstance(part, VectorEncoder)]
         return [(vector.key, vector.num_components) for vector in vectors]
 
     @property
     def bypass_name(self) -> str:
         """The name of the term of the logits that bypasses label messages."""
-        has_scores = getattr(self.network, "score_skip", None) is not None
-        has_path = getattr(self.network, "linear_path", None) is not None
-        if has_scores == has_path:
+        has_score_skip = getattr(self.network, "score_skip", None) is not None
+        has_linear_path = getattr(self.network, "linear_path", None) is not None
+        if has_score_skip == has_linear_path:
             return "beside messages"
-        return "base scores" if has_scores else "linear path"
+        return "base scores" if has_score_skip else "linear path"
 
     def explains_only_part(self, batch: Batch) -> bool:
         """Tells whether scores of component states explain only a part of the logits."""
@@ -305,9 +305,9 @@ class NetworkProbe:
         """The names 1.1, 1.2, ... of the label states that the head can read."""
         if self.labels is None or self.head is None:
             return []
-        parts = (1, 2) if len(self.labels.label_to_label) else (1,)
+        substeps = (1, 2) if len(self.labels.label_to_label) else (1,)
         steps = range(1, self.labels.num_steps + 1)
-        return [f"{step}.{part}" for step in steps for part in parts]
+        return [f"{step}.{substep}" for step in steps for substep in substeps]
 
     @torch.no_grad()
     def label_effects(self, batch: Batch, labels: list[int]) -> Tensor:

@@ -23,7 +23,7 @@ Markup: Any = require("markupsafe", extra="explain").Markup
 MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
 MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
 MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph or of attention.
-#: Scores are rounded to this many steps, up to the largest of a sample, label and method.
+#: Scores are rounded to this many steps from 0 to the largest of a sample, label and method.
 STEPS = 99
 #: Methods whose scores have no sign, so that they do not say if a component raises a logit.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
@@ -86,8 +86,8 @@ register("method", report)
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:
     """Returns the most important facts of a model, with their names."""
     facts, best = explanation.facts, explanation.faithfulness.get(explanation.method)
-    parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
-    entries = [("Model", parts), ("Explained by", explanation.method)]
+    model_parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
+    entries = [("Model", model_parts), ("Explained by", explanation.method)]
     if best is not None:
         number = f" (n = {best.number})" if best.number else ""
         entries.append(("Faithfulness", f"{best.gain:.3f}{number}"))
@@ -270,8 +270,8 @@ def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
     has_order = len({*names}) < len(names)  # Repeated words are in the order of the text.
     pieces, start = [], 0
     for word in re.split(r"(\w+)", text):
-        later = range(start, len(names))
-        index = next((k for k in later if names[k] == word.lower()), None)
+        candidates = range(start, len(names))
+        index = next((i for i in candidates if names[i] == word.lower()), None)
         pieces.append((index, word))
         if has_order and index is not None:
             start = index + 1
@@ -304,8 +304,8 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
             circle = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="13.5"'
             shades += f'<circle class="shade" data-component="{index}" {circle}/>'
     for index, pair in enumerate(bonds, len(atoms)):
-        a, b = map(drawer.GetDrawCoords, pair)
-        line = f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}"
+        begin, end = map(drawer.GetDrawCoords, pair)
+        line = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
         stripes += f'<path class="shade" data-component="{index}" d="{line}"/>'
     # A maximum width keeps small molecules at the same scale as large ones.
     width, height = drawer.Width(), drawer.Height()

@@ -68,14 +68,14 @@ PUBLISHED: dict[str, ClassifierSearch] = {
 
 
 class InputMatrix(View):
-    """Returns the words or vectors of a data set unchanged."""
+    """The words or vectors of a data set, unchanged."""
 
     def matrix(self, dataset: MultiLabelDataset) -> Any:
         return inputs_of(dataset)
 
 
 class MorganBits(View):
-    """Returns bits of Morgan substructures, folded to the number of bits in the fitted samples."""
+    """The presence of Morgan substructures, folded to the number of bits in the fitted samples."""
 
     num_bits: int
 
@@ -114,7 +114,7 @@ def table_preprocessor(kind: str | None, classifiers: Sequence[str] = ("svm", "r
 
 
 def published_features(classifiers: Sequence[str] = ("svm", "ridge")) -> StackingFeatures:
-    """Returns features that add classifiers' scores, as in recipes of published data sets.
+    """Returns stacking features of classifiers, as in recipes of published data sets.
 
     Args:
         classifiers (Sequence[str], optional): Keys of :obj:`PUBLISHED`.

@@ -48,8 +48,8 @@ TOKENS = "encoder.src_word_emb.weight"
 POSITIONS = "encoder.position_enc.weight"
 VECTORS = "encoder.linear1.weight"
 READOUT = "tgt_word_proj.linear.weight"
-CROSS = "decoder.layer_stack.0.enc_attn"
-AMONG = "decoder.layer_stack.0.slf_attn"
+CROSS = "decoder.layer_stack.0.enc_attn"  #: attention of labels to components
+AMONG = "decoder.layer_stack.0.slf_attn"  #: attention among labels
 MLP = "decoder.layer_stack.0.pos_ffn1.w_1.weight"
 #: Rules that turn names of the released code into ours, in this order.
 RULES = {
@@ -292,7 +292,7 @@ def _check_parts(state: State) -> None:
 def _resolve_heads(
     state: State, heads: int | None, label_heads: int | None
 ) -> tuple[int, int | None]:
-    """Returns the numbers of heads of component and label attention; None if no label attention."""
+    """Returns the numbers of heads of component attention and of label attention (or None)."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     projection = f"{CROSS}.fc.weight"
     if heads is None:

@@ -26,7 +26,7 @@ def mped(
 ) -> LaMP:
     r"""Builds the message passing encoder-decoder network (MPED) from the `"Neural Message Passing
     for Multi-Label Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a
-    predecessor of LaMP's with the same title.
+    predecessor of the LaMP paper with the same title.
 
     MPED differs from LaMP as published in its number of steps, in MLPs of hidden size :math:`2 d`,
     and in two label graphs: labels of the complete graph do not attend to themselves, and the

@@ -54,8 +54,8 @@ class EventModel(nn.Module):
         \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
 
     The terms are the weighted amounts, and embeddings of the days since the previous event, of the
-    position and of the entity. The paper does not specify the sum of terms, nor the amounts, which
-    are scaled as in :class:`~tg_mlc.sequences.NextSetDataset`, and 1 if missing.
+    position and of the entity. The paper specifies neither their sum nor the scale of amounts. Here
+    amounts are scaled as in :class:`~tg_mlc.sequences.NextSetDataset`, and 1 if missing.
 
     Args:
         num_labels (int): Number of labels :math:`L`.

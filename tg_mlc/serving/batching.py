@@ -35,7 +35,7 @@ class OverloadedError(RefusedError):
     status, headers = 429, {"Retry-After": "1"}
 
 
-class _Waiting(NamedTuple):
+class _WaitingRequest(NamedTuple):
     """A request that is waiting for its answer."""
 
     inputs: Any
@@ -56,7 +56,7 @@ class Batcher:
     def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
         self.model, self.limits, self.histograms = model, limits, histograms
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tg-mlc-model")
-        self.queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self.queue: asyncio.Queue[_WaitingRequest] = asyncio.Queue()
         self.num_waiting = 0
 
     async def submit(self, inputs: Any, query: Query) -> Prediction:
@@ -71,7 +71,7 @@ class Batcher:
             raise OverloadedError(f"Expected a server with room (got {got}); try later")
         future: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self.num_waiting += len(inputs)
-        self.queue.put_nowait(_Waiting(inputs, query, future))
+        self.queue.put_nowait(_WaitingRequest(inputs, query, future))
         return await future
 
     async def run(self) -> None:
@@ -104,7 +104,7 @@ class Batcher:
                 else:
                     waiting.future.set_exception(answer)
 
-    def _answer(self, batch: Sequence[_Waiting]) -> list[Prediction | RefusedError]:
+    def _answer(self, batch: Sequence[_WaitingRequest]) -> list[Prediction | RefusedError]:
         """Reads requests one by one, and computes requests with equal queries together."""
         start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
@@ -125,7 +125,7 @@ class Batcher:
             histogram.observe(value)
         return [answers[index] for index in range(len(batch))]
 
-    def _read(self, waiting: _Waiting) -> Reading:
+    def _read(self, waiting: _WaitingRequest) -> Reading:
         """Reads a request and collects its warnings. Raises an error if the model refuses it."""
         reading = self.model.read(waiting.inputs)
         with collected_warnings() as messages:

@@ -153,18 +153,18 @@ class LaMPClassifier(SavedEstimator):
             ValueError: If inputs, labels or options are not allowed, or a warm start has different
                 labels or columns.
         """
-        start: Model | None = getattr(self, "model_", None) if self.warm_start else None
-        options = self._checked_options(start)
-        X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
-        y = self._read_labels(X, y, keep=start is not None)
+        last_model: Model | None = getattr(self, "model_", None) if self.warm_start else None
+        options = self._checked_options(last_model)
+        X = self._read_training_inputs(X) if last_model is None else self._read_inputs(X)
+        y = self._read_labels(X, y, keep=last_model is not None)
         seed, held_out = draw_seed(self.random_state), None
         if fraction := options["coverage_share"]:
             parts = random_split(len(y), (1 - fraction, 0.0, fraction), seed)
             held_out = _rows(X, parts.test), y[parts.test.numpy()]
             X, y = _rows(X, parts.train), y[parts.train.numpy()]
-        samples, split = self._make_split(X, y, eval_set, start, seed)
+        samples, split = self._make_split(X, y, eval_set, last_model, seed)
         begin_time = time.monotonic()
-        preprocessor, training = self._train(samples, split, options, start, seed)
+        preprocessor, training = self._train(samples, split, options, last_model, seed)
         seconds, validation = GIVEN_SHARE * (time.monotonic() - begin_time), training.part("val")
         self.n_iter_ = training.num_epochs
         model = self.model_ = training.prepared.to(self.torch_device)
@@ -180,7 +180,7 @@ class LaMPClassifier(SavedEstimator):
             model.conformalize(*held_out)
         return self
 
-    def _checked_options(self, start: Model | None) -> dict[str, Any]:
+    def _checked_options(self, last_model: Model | None) -> dict[str, Any]:
         """Returns all options of training."""
         if isinstance(self.threshold, str):
             check_choice("threshold", self.threshold, DECISION_METRICS)
@@ -193,13 +193,13 @@ class LaMPClassifier(SavedEstimator):
             raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
         check_flag("calibrate", options["calibrate"])
         check_number("coverage_share", options["coverage_share"], below=1.0)
-        if start is not None and (fraction := options["coverage_share"]):
+        if last_model is not None and (fraction := options["coverage_share"]):
             expected = "Expected coverage_share=0 for a warm start, whose last fit saw the samples"
             raise ValueError(f"{expected} (got {fraction}); call fit with warm_start=False")
         return options
 
     def _make_split(
-        self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
+        self, X: Any, y: FloatArray, eval_set: Any, last_model: Model | None, seed: int
     ) -> tuple[MultiLabelDataset, Split]:
         """Returns samples of the read inputs and labels, and their split."""
         if eval_set is None:
@@ -217,16 +217,16 @@ class LaMPClassifier(SavedEstimator):
                 X = sp.vstack([X, X_val], format="csr")
             else:
                 X = np.concatenate([X, X_val])
-        if start is None:
+        if last_model is None:
             return self._make_samples(X, y, split.train.numpy()), split
         # A warm start uses the words and columns of the last fit.
-        samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
+        samples = with_attribute(last_model.features.read(X), "y", torch.from_numpy(y))
         columns = getattr(self, "_columns", None)
         samples.schema = None if columns is None else Schema.from_dict(columns)
         return samples, split
 
     def _train(
-        self, samples: MultiLabelDataset, split: Split, options: Any, start: Any, seed: int
+        self, samples: MultiLabelDataset, split: Split, options: Any, last_model: Any, seed: int
     ) -> tuple[Chain, Training]:
         """Fits the preprocessor, and trains a new network, or that of the last fit further."""
         classifiers: Sequence[str] = () if self.base_scores is None else self.base_scores
@@ -239,11 +239,11 @@ class LaMPClassifier(SavedEstimator):
 
         def build(train: MultiLabelDataset) -> nn.Module:
             model_options = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
-            label_graph = self._make_label_graph(prepared, split, start)
+            label_graph = self._make_label_graph(prepared, split, last_model)
             network = settings_of(train).build(train, label_graph, **model_options)
-            if start is not None:
+            if last_model is not None:
                 try:
-                    network.load_state_dict(start.networks[0].state_dict())
+                    network.load_state_dict(last_model.networks[0].state_dict())
                 except RuntimeError as error:
                     expected = "Expected the settings and classifiers of the last fit"
                     got = f"another model: {shorten(' '.join(str(error).split()))}"
@@ -275,7 +275,7 @@ class LaMPClassifier(SavedEstimator):
         return TrainSettings(module, objective, fitting, batch_size)
 
     def _make_label_graph(
-        self, samples: MultiLabelDataset, split: Split, start: Model | None
+        self, samples: MultiLabelDataset, split: Split, last_model: Model | None
     ) -> LabelGraph:
         if isinstance(self.label_graph, LabelGraph):
             return self.label_graph
@@ -283,9 +283,9 @@ class LaMPClassifier(SavedEstimator):
         if self.label_graph != "co_occurrence":
             builder = fully_connected if self.label_graph == "fully_connected" else edgeless
             return builder(samples.label_names)
-        if start is None:
+        if last_model is None:
             return co_occurrence(samples, split=split)
-        graph: LabelGraph = next(label_graph_users(start.networks[0])).label_graph
+        graph: LabelGraph = next(label_graph_users(last_model.networks[0])).label_graph
         return graph
 
     def _choose_thresholds(self, validation: MultiLabelDataset) -> None:
