@@ -238,8 +238,8 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
         raise ValueError(f"Expected {expected} (got {labels})")
     if has_patterns(labels):
         header = next(read_blocks(path, table.delimiter, table.encoding)).header
-        others = (table.ignore, table.id, table.categorical)
-        used_names = [name for names in others for name in split_names(names)]
+        other_options = (table.ignore, table.id, table.categorical)
+        used_names = [name for names in other_options for name in split_names(names)]
         labels = find_labels(labels, header, [*inputs, *used_names])
     if table.label_separator is None:
         check_label_names(labels, None)

@@ -59,9 +59,9 @@ def check_output(out: str, csv: str, model: str) -> None:
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
-        other = "--csv" if is_csv else "a file of the model"
+        reserved = "--csv" if is_csv else "a file of the model"
         got = f"'{out}', which the command reads"
-        raise ValueError(f"Expected another --out than {other} (got {got})")
+        raise ValueError(f"Expected another --out than {reserved} (got {got})")
 
 
 @dataclass

@@ -111,23 +111,23 @@ def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
-    reading, source = file_options(options), f"'{options.path}'"
-    table = read_table(options.path, reading.delimiter, reading.encoding)
+    settings, source = file_options(options), f"'{options.path}'"
+    table = read_table(options.path, settings.delimiter, settings.encoding)
     inputs, _ = make_inputs(columns, replace(options, labels=options.labels or []))
     roles: Any = dict.fromkeys(inputs.labels, "label")
     is_matrix = inputs.input_kind.reads_columns
     roles |= {} if is_matrix else dict.fromkeys(inputs.columns, inputs.input_kind.role)
     check_columns([*inputs.columns, *inputs.labels], table.header, source)
-    hints = replace(reading.hints, delimiter=table.delimiter)
+    hints = replace(settings.hints, delimiter=table.delimiter)
     if is_matrix and inputs.columns and hints.schema is None:
-        others = set(table.header).difference(inputs.columns, inputs.labels)
-        hints = replace(hints, ignore=[*{*hints.ignore, *others}])
+        unused = set(table.header).difference(inputs.columns, inputs.labels)
+        hints = replace(hints, ignore=[*{*hints.ignore, *unused}])
     schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
     if hints.schema is None:
         schema = claim_texts(schema, table.cells())
     text = f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"
     if inputs.labels:
-        table.targets(inputs.labels, reading.label_separator, reading.label_paths)
+        table.targets(inputs.labels, settings.label_separator, settings.label_paths)
     elif names := likely_labels(schema, table.cells()):
         text += f"\nPerhaps --labels, as all cells are 0, 1 or blank: {few(names)}."
     return schema, text

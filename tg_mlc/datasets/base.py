@@ -54,7 +54,7 @@ class PublishedDataset(MultiLabelDataset):
     """
 
     files: tuple[RawFile, ...] = ()  #: the raw files in ``root/raw``
-    _made: Samples | None = None  # unstored samples, if a function made them
+    _unstored: Samples | None = None  # samples that a function made
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class PublishedDataset(MultiLabelDataset):
         force_reload: bool = False,
     ) -> None:
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
-        made, self._made = self._made, None
-        self._adopt(made or Samples.load(self.processed_paths[0]))
+        unstored, self._unstored = self._unstored, None
+        self._adopt(unstored or Samples.load(self.processed_paths[0]))
 
     @cached_property  # A pre-transform's attributes may change in use.
     def processed_dir(self) -> str:
@@ -97,7 +97,7 @@ class PublishedDataset(MultiLabelDataset):
 
     def _process(self) -> None:
         if settings_key(self.pre_transform, self.pre_filter) is None:
-            self._made = self.make()
+            self._unstored = self.make()
         else:
             super()._process()
 

@@ -67,16 +67,16 @@ class DatasetCard:
         """
         if dataset._indices is not None:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
-        stated: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
-        stated["licence"] = getattr(dataset, "license", "not stated")
+        values: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
+        values["licence"] = getattr(dataset, "license", "not stated")
         if facts is not None:
-            stated = {fact: getattr(facts, fact) for fact in FACTS}
+            values = {fact: getattr(facts, fact) for fact in FACTS}
         inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
         labels = dataset.y if sparse is None else sparse()
         in_memory = isinstance(dataset, InMemoryDataset)
         parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
         return cls(
-            **stated,
+            **values,
             kind=getattr(dataset, "kind", None) or "graph",
             samples=labels.shape[0],
             num_inputs=inputs if inputs is not None else dataset.num_node_features,

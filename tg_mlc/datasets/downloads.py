@@ -199,15 +199,15 @@ def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
         options = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
         pip = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *options]
         try:
-            done = subprocess.run(pip, capture_output=True, text=True, timeout=seconds, check=False)
+            run = subprocess.run(pip, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
         except OSError as error:
             raise SourceError(f"pip could not be started: {error}") from error
         wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode != 0 or not wheels:
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            reason = lines[-1] if lines else f"exit status {done.returncode}"
+        if run.returncode != 0 or not wheels:
+            lines = [line for line in run.stderr.splitlines() if line.strip()]
+            reason = lines[-1] if lines else f"exit status {run.returncode}"
             raise SourceError(f"pip failed: {reason}")
         return wheels[0].read_bytes()
 

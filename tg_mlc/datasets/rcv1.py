@@ -214,8 +214,8 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
     folders = placed_in(raw, "rcv1v2/raw")
     paths = {name: find(name, *folders) for name in TOKEN_FILES}
     if missing := [name for name, path in paths.items() if path is None]:
-        places = " or ".join(f"'{folder}'" for folder in folders)
-        expected = f"{', '.join(missing)} in {places}, also with {', '.join(SUFFIXES)}"
+        locations = " or ".join(f"'{folder}'" for folder in folders)
+        expected = f"{', '.join(missing)} in {locations}, also with {', '.join(SUFFIXES)}"
         hint = f"place the LYRL2004 distribution of {published('rcv1').urls[0]} there"
         got = f"(got no such file); {hint}, or pass form='vectors'"
         raise DatasetUnavailableError(f"Expected {expected} {got}")

@@ -58,7 +58,7 @@ class Reuters21578(PublishedTable):
     ``README.txt``; the copyright is with Reuters Ltd.
 
     A sample is the ordered words of title and body: all runs of letters in lower case
-    (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary is that of the published training
+    (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary has the words of published training
     stories, which :meth:`official_split` divides into training and validation; word 0,
     ``"<unk>"``, replaces all other words. (The paper counts 23,662 words in its 6,993 training
     stories; by our count, 6,993 of the 7,770 have about 23,700.) Two stories have a topic twice,

@@ -119,7 +119,7 @@ def _columns(question: Question, labels: Sequence[str] | str | None, max_labels:
 def _explain(
     question: Question, columns: list[int], methods: list[str], measured: Question
 ) -> Explanation:
-    """Explains the samples of a question. Faithfulness is measured on those of ``measured``."""
+    """Explains samples of ``question``, and measures faithfulness on samples of ``measured``."""
     samples = _explain_samples(question, columns, methods)
     method_names = list(samples[0].scores)
     if not method_names:

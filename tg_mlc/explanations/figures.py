@@ -63,9 +63,9 @@ def plot_states(
         (f"(c) attention to labels, state {step}.2", to_labels, explanation.label_names),
     ):
         if cells.size:
-            chosen = _largest(cells[:, positive].max(axis=1), MAX_COLUMNS)
-            columns = [names[index] for index in chosen]
-            panels.append((title, cells[chosen][:, positive].T, rows, columns, None))
+            indices = _largest(cells[:, positive].max(axis=1), MAX_COLUMNS)
+            columns = [names[index] for index in indices]
+            panels.append((title, cells[indices][:, positive].T, rows, columns, None))
     heights = [len(rows) + 1.0 for _, _, rows, _, _ in panels]
     figure = new_figure(11.0, 0.24 * sum(heights) + 1.9 * len(panels))
     axes = figure.subplots(len(panels), 1, height_ratios=heights)

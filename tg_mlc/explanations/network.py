@@ -430,8 +430,8 @@ class OneLabel(nn.Module):
     ) -> Tensor:
         """Returns the logits :math:`(B, 1)` of the label."""
         # Captum's explainers pass edge_attr and batch by position, most others by name.
-        named = {"edge_attr": edge_attr, "batch": batch}
-        attributes |= {name: value for name, value in named.items() if value is not None}
+        optional = {"edge_attr": edge_attr, "batch": batch}
+        attributes |= {name: value for name, value in optional.items() if value is not None}
         if not self.takes_batch:
             logits: Tensor = self.network(x, edge_index, **attributes)
             return logits[:, [self.index]]

@@ -73,7 +73,7 @@ class PooledMLP(nn.Module):
 class PooledComponents(nn.Module):
     """The mean :math:`(B, d)` of a sample's components after feature message passing.
 
-    A sample without components has zeros. The arguments are those of :class:`PooledMLP`.
+    The mean of no components is zero. The arguments are as in :class:`PooledMLP`.
     """
 
     def __init__(

@@ -228,7 +228,7 @@ class LaMPClassifier(SavedEstimator):
     def _train(
         self, samples: MultiLabelDataset, split: Split, options: Any, last_model: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor, and trains a new network, or that of the last fit further."""
+        """Fits the preprocessor, and trains a network. A warm start begins with the last weights."""
         classifiers: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             classifiers = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
