@@ -32,7 +32,7 @@ _COMMANDS = {
     "evaluate": evaluate,
     "explain": explain_,
     "tune": tune,
-    "compare": compare_,  # tg_mlc.compare exists, too.
+    "compare": compare_,  # There also is a function tg_mlc.compare.
     "export": export_,
     "serve": serve,
     "data": {"check": check, "get": get, "info": info, "list": list_},

@@ -76,7 +76,7 @@ class Inputs(NamedTuple):
 
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
         """Returns the labels :math:`(N, L)` in the named columns; NaN for other columns and blank
-        cells. A column of label lists gives only the listed labels.
+        cells. A column of label lists only sets labels in the lists, to 1.
         """
         allowed = label_names if self.separator is None else self.labels
         present = [name for name in allowed if name in table.header]

@@ -90,7 +90,7 @@ class Run:
 
     @property
     def train(self) -> MultiLabelDataset:
-        """The training samples. Raises ValueError if --out holds a model that must stay."""
+        """The training samples. Raises ValueError if --out has a model that may not be replaced."""
         self._refuse_model("choose another --out, or replace it: --force")
         train: MultiLabelDataset = self.dataset[self.split.train]
         # Make the folder now, so that an error comes before the training, not after it.

@@ -113,7 +113,7 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
 
 
 def data_folder() -> Path | None:
-    """Returns the folder in the environment variable, or None."""
+    """Returns the folder in the environment variable TG_MLC_DATA, or None."""
     return Path(path) if (path := os.environ.get(DATA_FOLDER_VARIABLE)) else None
 
 

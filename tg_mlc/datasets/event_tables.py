@@ -44,7 +44,7 @@ def _negate_parentheses(frame: Any) -> Any:
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
-#: Sources of :func:`load_events`: data of the LANET paper, groceries, and a package with data.
+#: Sources of :func:`load_events`: the LANET paper's data, groceries, and a package with data.
 EVENT_SOURCES = {
     "sales": EventSource(
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",

@@ -82,9 +82,9 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): :obj:`"vectors"`, :obj:`"tokens"` or :obj:`"json"`.
             (default: :obj:`"vectors"`)
-        reverse_split (bool, optional): Whether to train on the large part and test on the small.
+        reverse_split (bool, optional): Whether to train on the large part, and test on the other.
             (default: :obj:`False`)
-        binary (bool, optional): Whether bags have no weights. (default: :obj:`False`)
+        binary (bool, optional): Whether words have no weights. (default: :obj:`False`)
         min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`.
         data_home (str or Path, optional): A trusted folder for scikit-learn, which keeps pickles
             there. (default: :obj:`None`, scikit-learn's own)
@@ -150,7 +150,7 @@ class RCV1(PublishedTable):
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """The name of each topic."""
+        """The name of each topic, by its code."""
         fetch_all([DESCRIPTIONS], Path(self.raw_dir))
         descriptions: dict[str, str] = json.loads(read_checked(DESCRIPTIONS, Path(self.raw_dir)))
         return descriptions

@@ -201,7 +201,7 @@ class Explanation:
 
     def to_html(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> str:
         """Returns an HTML page without external resources. It shows samples shaded by their scores
-        for a selected label, the label's probability after every state, and effects of others.
+        for a selected label, its probability after every state, and the effects of other labels.
 
         Args:
             path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)

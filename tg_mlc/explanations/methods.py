@@ -47,7 +47,7 @@ class Chunk:
 
     @cached_property
     def whole(self) -> np.ndarray:
-        """The logits :math:`(N, L)` of copies by :obj:`hide` in which no component is hidden."""
+        """The logits :math:`(N, L)` of samples after :obj:`hide` without a hidden component."""
         question = self.question
         sizes = [len(question.kind.components(sample)) for sample in self.samples]
         pairs = zip(self.samples, sizes, strict=True)

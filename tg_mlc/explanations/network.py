@@ -151,7 +151,7 @@ class NetworkProbe:
         return "base scores" if has_score_skip else "linear path"
 
     def explains_only_part(self, batch: Batch) -> bool:
-        """Tells whether scores of component states explain only a part of the logits."""
+        """Returns whether scores of component states may explain only a part of the logits."""
         if self.inputs:
             return "base_scores" in batch
         if not self.reads_components:

@@ -1,4 +1,4 @@
-"""Question: a model and samples. Components of samples can be hidden, and labels be given."""
+"""The class Question: a model and samples. It hides components, and sets given labels."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Question:
         return None if self.given is None or reads_given else "the network"
 
     def hide(self, sample: Data, kept: np.ndarray) -> Data:
-        """Returns a sample with only the components in a mask :math:`(C)`."""
+        """Returns a sample without the components that are False in the mask :math:`(C)`."""
         return self.kind.hide(sample, kept, self.steps)
 
     def prepare(self, samples: Sequence[Data]) -> Flow:
@@ -160,7 +160,7 @@ class Question:
         return np.concatenate(logits)
 
     def _prepare_padded(self, samples: Sequence[Data]) -> Flow:
-        # The last sample has components, because networks may infer the batch size from them.
+        # The extra last sample has components, since networks may infer the batch size from them.
         return self.prepare([*samples, self.samples[0]])
 
     def _logits(self, padded: Flow, given: Tensor | None) -> Tensor:
@@ -199,8 +199,8 @@ class Question:
     @torch.no_grad()
     def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
         """Returns the terms :math:`(N, L)` that parts of the model add to the logits: the terms of
-        a stage, label messages and the term that bypasses them, and changes by later stages. They
-        are empty if the model has one part, or if its parts cannot be separated.
+        a stage, label messages and the term that bypasses them, and changes by later stages.
+        Returns no terms if the model has one part, or if its parts cannot be separated.
         """
         dataset = self.kind.collate(samples, self.dataset)
         parts: dict[str, Tensor] = {}

@@ -30,7 +30,7 @@ class StepDecoder(Protocol[State]):
     num_labels: int
 
     def start(self, x: Tensor, ptr: Tensor) -> State:
-        """Returns the state before any symbol, for states :math:`(N, d)` of components."""
+        """Returns the initial state, for components :math:`(N, d)` and pointers :math:`(B + 1)`."""
 
     def step(self, state: State, symbols: Tensor) -> tuple[Tensor, State]:
         """Returns the logits :math:`(R, L + 1)` after symbols :math:`(R)`, and the new state."""

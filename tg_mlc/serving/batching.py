@@ -50,7 +50,7 @@ class Batcher:
         model (Model): The model.
         limits (Limits): The limits on waiting inputs, and on inputs per batch, which a single
             request may exceed.
-        histograms (tuple): Histograms of the sizes of batches, and of their seconds.
+        histograms (tuple): Histograms of the number of inputs and of the seconds per batch.
     """
 
     def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:

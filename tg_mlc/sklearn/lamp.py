@@ -81,8 +81,8 @@ class LaMPClassifier(SavedEstimator):
     Args:
         inputs (str, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of weighted
             words), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
-            (default: :obj:`"auto"`: rows of a dense matrix are vectors, of a sparse one bags;
-            strings are SMILES if all are molecules, else texts)
+            (default: :obj:`"auto"`: dense rows are vectors, and sparse rows are bags; strings
+            are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
             :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
             (default: :obj:`"fully_connected"`)
@@ -228,7 +228,7 @@ class LaMPClassifier(SavedEstimator):
     def _train(
         self, samples: MultiLabelDataset, split: Split, options: Any, last_model: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor, and trains a network. A warm start begins with the last weights."""
+        """Fits the preprocessor and trains a network. A warm start begins with the last weights."""
         classifiers: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
             classifiers = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
