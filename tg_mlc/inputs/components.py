@@ -28,8 +28,8 @@ class Links(NamedTuple):
 class Components(ABC):
     """The components of samples: their names, and copies of samples without some of them.
 
-    An :class:`~tg_mlc.inputs.InputKind` is also the :class:`Components` of its samples. Samples of
-    no input kind have a separate class, such as :class:`Nodes`.
+    An :class:`~tg_mlc.inputs.InputKind` is also the :class:`Components` of its samples. Samples
+    without an input kind have a separate class, such as :class:`Nodes`.
     """
 
     #: The name of the kind in command-line options.
@@ -61,13 +61,13 @@ class Components(ABC):
             steps (Sequence[Preprocessor], optional): The fitted steps between the sample and the
                 model, which may know the value of an unknown number. (default: :obj:`()`)
         """
-        hidden, rows = copy(sample), torch.from_numpy(kept)
+        hidden, mask = copy(sample), torch.from_numpy(kept)
         if self.are_columns:
-            hidden.x = sample.x * rows
+            hidden.x = sample.x * mask
             return hidden
         for key in ("x", "weight"):
             if key in sample:
-                hidden[key] = sample[key][rows]
+                hidden[key] = sample[key][mask]
         return hidden
 
     def symmetry(self, sample: Data) -> np.ndarray:
@@ -89,7 +89,7 @@ class Components(ABC):
         raise ValueError(f"Expected samples with links (got those of {type(self).__name__})")
 
     def smiles(self, sample: Data) -> str | None:
-        """Returns the SMILES that draws a sample; :obj:`None` if it is no molecule."""
+        """Returns the SMILES of a sample, to draw it; :obj:`None` if it is not a molecule."""
         return None
 
     def max_hidden(self, sample: Data) -> int:
@@ -123,8 +123,8 @@ class Components(ABC):
             network (torch.nn.Module): The network.
             num_rows (int): The number of rows.
         """
-        number = len(self.components(sample))
-        return np.eye(number) if num_rows == number else None
+        num_components = len(self.components(sample))
+        return np.eye(num_components) if num_rows == num_components else None
 
 
 class Nodes(Components):

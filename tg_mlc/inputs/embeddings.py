@@ -30,7 +30,7 @@ class Pooled(Scaled):
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         x, sample = _vectors_of(dataset)
         size = len(dataset)
-        parts = [scatter(x, sample, dim_size=size, reduce=how) for how in ("mean", "max")]
+        parts = [scatter(x, sample, dim_size=size, reduce=mode) for mode in ("mean", "max")]
         return torch.cat(parts, dim=1)
 
 
@@ -133,7 +133,7 @@ def _num_dims(X: Any) -> int:
 
 
 def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
-    """Returns all vectors, and the index of the sample of each."""
+    """Returns all vectors, and for every vector the index of its sample."""
     vectors = [data.x for data in dataset]
     sizes = torch.tensor(list(map(len, vectors)))
     return torch.cat(vectors), torch.arange(len(vectors)).repeat_interleave(sizes)
