@@ -572,9 +572,7 @@ def _read_rows(
     content: bytes, start: int, line: int, attributes: list[Attribute], selected: list[int]
 ) -> Matrix:
     """Reads all rows: blocks of plain rows with NumPy, all other rows one by one."""
-    is_plain = len(selected) == len(attributes) and all(
-        attribute.is_plain for attribute in attributes
-    )
+    is_plain = len(selected) == len(attributes) and all(attr.is_plain for attr in attributes)
     is_nominal = np.array([attributes[index].values is not None for index in selected])
     is_sparse: bool | None = None
     blocks, weights, first_line = list[Any](), list[int](), line

@@ -59,7 +59,7 @@ class Components(ABC):
             sample (Data): The sample, which is not changed.
             kept (numpy.ndarray): A mask :math:`(C)` of the components to keep.
             steps (Sequence[Preprocessor], optional): The fitted steps between the sample and the
-                model, which may know the value of an unknown number. (default: :obj:`()`)
+                model, whose :obj:`unknown` replaces hidden numbers. (default: :obj:`()`)
         """
         hidden, mask = copy(sample), torch.from_numpy(kept)
         if self.are_columns:
