@@ -664,7 +664,7 @@ def _read_plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.nda
     if values is None or any(row.count(b",") != width - 1 for row in rows):
         return None
     values = values.reshape(-1, width) if values.size == len(rows) * width else values
-    return (values,) if values.ndim == 2 and _are_valid(values, is_nominal) else None
+    return (values,) if values.ndim == 2 and _fit(values, is_nominal) else None
 
 
 def _read_plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -681,12 +681,12 @@ def _read_plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.nd
     indices, values = numbers[::2].astype(np.int64), numbers[1::2]
     width = len(is_nominal)
     repeated = np.diff(indices + np.repeat(np.arange(len(rows)), counts) * width) <= 0
-    if (indices >= width).any() or repeated.any() or not _are_valid(values, is_nominal[indices]):
+    if (indices >= width).any() or repeated.any() or not _fit(values, is_nominal[indices]):
         return None
     return counts, indices, values
 
 
-def _are_valid(values: np.ndarray, is_nominal: np.ndarray) -> bool:
+def _fit(values: np.ndarray, is_nominal: np.ndarray) -> bool:
     fits = ~is_nominal | (values == 0) | (values == 1)
     return bool((fits & (np.abs(values) <= _LARGEST)).all())
 
