@@ -66,9 +66,9 @@ def open_unpacked(
     limit: float | None = max_bytes
     max_lines = None
     if suffix not in _OPENERS:
-        begin = file.read(6)
+        head = file.read(6)
         file.seek(0)
-        suffix = next((name for name, mark in _MAGIC.items() if begin.startswith(mark)), suffix)
+        suffix = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
         limit = min(most_unpacked(packed), math.inf if max_bytes is None else max_bytes)

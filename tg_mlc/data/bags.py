@@ -78,7 +78,7 @@ def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
     changed = _shallow_copy(dataset)
     del changed._data[key]
     if changed.slices is not None:
-        changed.slices = {name: ends for name, ends in changed.slices.items() if name != key}
+        changed.slices = {name: bounds for name, bounds in changed.slices.items() if name != key}
     return changed
 
 

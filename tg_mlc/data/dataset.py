@@ -98,9 +98,9 @@ class MultiLabelDataset(InMemoryDataset):
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         train, test = self._official
         fractions = (1 - val_fraction, val_fraction, 0.0)
-        inner = stratified_split(self._labels_of(train), fractions, seed, self.label_names)
+        split = stratified_split(self._labels_of(train), fractions, seed, self.label_names)
         name = f"official, validation stratified(seed={seed})"
-        return Split(train[inner.train], train[inner.val], test, name, inner.report)
+        return Split(train[split.train], train[split.val], test, name, split.report)
 
     def _labels_of(self, rows: Tensor) -> LabelMatrix:
         return self.y[rows]

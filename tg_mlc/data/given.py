@@ -123,7 +123,7 @@ def split_given(samples: Any) -> tuple[Any, Tensor]:
     if missing := [row for row, sample in enumerate(samples) if "given" not in sample]:
         expected = "'given' of every sample, or of none"
         raise ValueError(f"Expected {expected} (got none in row {missing[0]})")
-    plain = [copy(sample) for sample in samples]
-    for sample in plain:
+    copies = [copy(sample) for sample in samples]
+    for sample in copies:
         del sample.given
-    return plain, torch.cat([sample.given.view(1, -1) for sample in samples])
+    return copies, torch.cat([sample.given.view(1, -1) for sample in samples])

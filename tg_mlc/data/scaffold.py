@@ -77,17 +77,17 @@ class Groups:
 
     def _movable(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
         """Returns groups of a total size that a part can lose without losing a class, or None."""
-        chosen: list[int] = []
+        groups: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
         for group in fitting[np.argsort(-self.sizes[fitting], kind="stable")][:MAX_TAKERS]:
             remaining = counts - self.counts[group]
             if self.sizes[group] <= size and (remaining[needed] > 0).all():
-                chosen.append(int(group))
+                groups.append(int(group))
                 counts = remaining
                 size -= self.sizes[group]
             if size == 0:
-                return chosen
+                return groups
         return None
 
 
@@ -166,13 +166,13 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
     """Returns the part of each group in the first attempt with the fewest absent classes."""
-    used = part_sizes > 0
+    has_room = part_sizes > 0
     # A class in n groups can be in at most n parts.
-    fewest = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
+    fewest = int(np.maximum(int(has_room.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
     attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
-        part_of = groups.repair(groups.fill(order, part_sizes), used)
-        num_lacking = int((groups.part_counts(part_of)[used] == 0).sum())
+        part_of = groups.repair(groups.fill(order, part_sizes), has_room)
+        num_lacking = int((groups.part_counts(part_of)[has_room] == 0).sum())
         attempts.append((num_lacking, len(attempts), part_of))
         if attempts[-1][0] <= fewest:
             break

@@ -180,8 +180,8 @@ class Attribute:
         if self.values is not None and (self.text or self.paths is not None):
             return self.values.setdefault(text, len(self.values) + 1.0)
         number = Date(self.date).parse(text) if self.date else parse_number(text)
-        fits = number in self.values.values() if self.values and self.is_plain else not self.values
-        if number is not None and fits and abs(number) <= _LARGEST:
+        valid = number in self.values.values() if self.values and self.is_plain else not self.values
+        if number is not None and valid and abs(number) <= _LARGEST:
             return number
         expected = f"a date as {self.date}" if self.date else "a number"
         expected = expected if self.values is None else f"one of {few(list(self.values), 8)}"
@@ -397,8 +397,8 @@ def _read_header(content: bytes) -> tuple[str, list[Attribute], int, int]:
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
     try:
-        for line, raw in enumerate(stream, start=1):
-            text = _decode(raw)
+        for line, content_line in enumerate(stream, start=1):
+            text = _decode(content_line)
             keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
             if keyword == "@data":
                 if not attributes:
@@ -640,7 +640,7 @@ def _read_cells(
                 if len(dense) != len(attributes):
                     expected = f"{len(attributes)} values, one for each attribute"
                     raise ValueError(f"Expected {expected} (got {len(dense)}; is it cut off?)")
-                values += [read(dense[i]) for i, read in zip(selected, readers, strict=True)]
+                values += [parse(dense[i]) for i, parse in zip(selected, readers, strict=True)]
                 counts.append(len(selected))
                 continue
             cells = {**omitted, **_sparse_cells(text, len(attributes))}

@@ -164,8 +164,8 @@ def read_frame(
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
     # Columns of bags are words, which the caller has chosen.
-    chosen = feature_names is not None or kind == "bag"
-    schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
+    is_chosen = feature_names is not None or kind == "bag"
+    schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=is_chosen)
     if not schema.inputs:
         got = "; ".join(schema.summary())
         raise ValueError(f"Expected a column of inputs in 'X' (got none: {got})")

@@ -113,7 +113,7 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     for value, i in index.items() if any(numeric) else ():
         if (number := parse_number(value)) is not None:
             by_number.setdefault(number, []).append(i)
-    codes, new, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
+    codes, unseen, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
     for text, is_number in {*zip(texts, numeric, strict=True)}:
         code = index.get(text, -1 if is_blank(text) else by_casefold.get(text.casefold()))
         matching = by_number.get(float(text), []) if is_number and code is None else []
@@ -121,10 +121,10 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
             code = matching[0]
             guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
         if code is None:
-            new.add(text)
+            unseen.add(text)
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
-    if new:
-        names = ", ".join(shorten(repr(text)) for text in sorted(new)[:5])
+    if unseen:
+        names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
         message = "has values that training did not have, and that say nothing now"
         warn(f"Column '{name}' {message}: {names}")
     if guessed:
@@ -162,8 +162,8 @@ def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict
         text: np.nan for text in unique if text == "-" or is_blank(text)
     }
     known = [text for text in unique if text not in number]
-    plain = plain_numbers(known) if notation == PLAIN else None
-    number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
+    parsed = plain_numbers(known) if notation == PLAIN else None
+    number |= zip(known, map(notation.parse, known) if parsed is None else parsed, strict=True)
     misread = dict[int, str]()
     if None in number.values():
         misread = {row: text for row, text in enumerate(texts) if number[text] is None}

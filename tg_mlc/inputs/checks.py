@@ -32,7 +32,7 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     known = ~np.isnan(y)
     positive = np.where(known, y, 0).sum(axis=0)
     counts = zip(names, positive, known.sum(axis=0), strict=True)
-    constant = [f"'{name}'" for name, ones, total in counts if ones in (0, total)]
+    constant = [f"'{name}'" for name, ones, num_known in counts if ones in (0, num_known)]
     if constant and len(y) > 1:
         message = "Labels with one value in all rows, which nothing can be learned of"
         warn(f"{message}: {few(constant)}")

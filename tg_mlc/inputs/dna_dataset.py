@@ -86,12 +86,12 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
                 yield record(header)
             header, codes, first_line = decode(line[1:], path, number).strip(), bytearray(), number
         elif header is not None:
-            new = line.translate(_CODES, _SPACES)
-            if _STRANGE in new:
-                strange = bytes([line.translate(None, _SPACES)[new.index(_STRANGE)]])
+            new_codes = line.translate(_CODES, _SPACES)
+            if _STRANGE in new_codes:
+                invalid = bytes([line.translate(None, _SPACES)[new_codes.index(_STRANGE)]])
                 expected = f"letters of DNA ({_LETTERS_IN_WORDS}) in line {number} of '{path}'"
-                raise ValueError(f"Expected {expected} (got {strange!r})")
-            codes += new
+                raise ValueError(f"Expected {expected} (got {invalid!r})")
+            codes += new_codes
         elif line.strip():
             expected = f"a name that begins with '>' in line {number} of '{path}'"
             raise ValueError(f"Expected {expected} (got {line[:40]!r})")

@@ -268,9 +268,9 @@ class _EventTable:
             moments = pandas.Series(pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
         days = np.asarray((moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1))
         days = self._reread(column, "date", days) if time_format is None else days
-        form = "as in ISO 8601" if time_format is None else f"written as '{time_format}'"
+        expected_format = "as in ISO 8601" if time_format is None else f"written as '{time_format}'"
         hint = "; say with 'time_format' how dates are written"
-        self._refuse(np.isnan(days), column, f"a date {form}", hint)
+        self._refuse(np.isnan(days), column, f"a date {expected_format}", hint)
         return days
 
     def months(self, year: str, month: str) -> np.ndarray:

@@ -308,8 +308,8 @@ def _refuse_ambiguous(
             hint = "write months as 2024-01-01"
             raise AmbiguousError(f"months, or spans from a year to the next; {hint}")
         for other in map(Date, _DATES):
-            fits = all(other.parse(cell) is not None for cell in cells)
-            if fits and any(other.parse(cell) != notation.parse(cell) for cell in cells):
+            is_possible = all(other.parse(cell) is not None for cell in cells)
+            if is_possible and any(other.parse(cell) != notation.parse(cell) for cell in cells):
                 formats = f"'{notation.written}' or '{other.written}'"
                 hint = "write them as 2024-01-31"
                 raise AmbiguousError(f"dates that may be written as {formats}; {hint}")

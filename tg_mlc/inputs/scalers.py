@@ -120,10 +120,10 @@ class QuantileScaler(nn.Module):
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         # contiguous() would specialise compiled graphs on a size of 1.
         columns = x.t().clone(memory_format=torch.contiguous_format)
-        below = torch.searchsorted(self.quantiles, columns, right=False)
-        above = torch.searchsorted(self.quantiles, columns, right=True)
+        left_rank = torch.searchsorted(self.quantiles, columns, right=False)
+        right_rank = torch.searchsorted(self.quantiles, columns, right=True)
         is_zero = ~self.varies.unsqueeze(-1) | columns.isnan()
-        return self.scaled[below + above].masked_fill(is_zero, 0.0).t().to(x.dtype)
+        return self.scaled[left_rank + right_rank].masked_fill(is_zero, 0.0).t().to(x.dtype)
 
 
 def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:

@@ -324,7 +324,7 @@ def instead(name: str, names: Sequence[str]) -> str:
     """Returns the end of a message that lists existing columns and suggests the likely one."""
     close = get_close_matches(name, names, 1)
     only_name = names[0] if len(names) == 1 else ""
-    delimiter = next((mark for mark in ":~^;,|\t " if mark in only_name), "")
+    delimiter = next((symbol for symbol in ":~^;,|\t " if symbol in only_name), "")
     hint = f"; is {close[0]!r} meant?" if close else ""
     if delimiter:
         hint = f"; if {delimiter!r} stands between cells, pass {argument('delimiter', delimiter)}"
@@ -625,14 +625,14 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
 
 def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
     """Returns the message about a cell that is not a number in a column of mostly numbers."""
-    row, last, form = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
-    is_word = form == "text" and not any(map(str.isdigit, cell))
+    row, last, description = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
+    is_word = description == "text" and not any(map(str.isdigit, cell))
     is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
     reason = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {reason}, " if is_outer else ""
     where = texts.where(row, texts.name)
     expected = f"{notation}, or blank (missing), in {where}, as in most rows"
-    return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
+    return f"Expected {expected} (got {cell[:80]!r}, {description}); {hint}"
 
 
 def _check_numbers(notation: Notation, texts: _Texts) -> None:

@@ -234,13 +234,13 @@ def without_bond(smiles: str, index: int) -> str:
     mol = parse_smiles(smiles)
     if mol.GetBondWithIdx(index).GetIsAromatic():
         # The bond is made single if possible, so that cuts of symmetric bonds are the same.
-        single = chem.RWMol(mol)
-        single.GetBondWithIdx(index).SetIsAromatic(False)
-        single.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
+        edited = chem.RWMol(mol)
+        edited.GetBondWithIdx(index).SetIsAromatic(False)
+        edited.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
         with _require("rdkit.rdBase").BlockLogs():
             try:
-                chem.Kekulize(single, clearAromaticFlags=True)
-                mol = single
+                chem.Kekulize(edited, clearAromaticFlags=True)
+                mol = edited
             except chem.KekulizeException:
                 chem.Kekulize(mol, clearAromaticFlags=True)
     cut = chem.FragmentOnBonds(mol, [index], dummyLabels=[(0, 0)])

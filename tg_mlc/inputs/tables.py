@@ -129,8 +129,8 @@ class Table:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"
                 if len(columns) == 1:
-                    marks = (mark for mark in (*_SEPARATORS, " ") if mark in cells[row])
-                    option = argument("label_separator", next(marks, _SEPARATORS[0]))
+                    symbols = (symbol for symbol in (*_SEPARATORS, " ") if symbol in cells[row])
+                    option = argument("label_separator", next(symbols, _SEPARATORS[0]))
                     hint += f", or pass {option} if its cells are names of labels"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
@@ -243,8 +243,8 @@ class Table:
 
     def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
         """Raises if no cell has the separator but many have another, or if none is specified."""
-        counts = {mark: sum(mark in text for text in texts) for mark in (*_SEPARATORS, " ")}
-        other = next((mark for mark in _SEPARATORS if counts[mark] * 4 > len(texts)), None)
+        counts = {symbol: sum(symbol in text for text in texts) for symbol in (*_SEPARATORS, " ")}
+        other = next((symbol for symbol in _SEPARATORS if counts[symbol] * 4 > len(texts)), None)
         if other is None and separator is not None:
             return
         example = next((text for text in texts if (other or " ") in text), texts[0])
@@ -279,15 +279,15 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
 
 
 def _names_in_text(text: str, separator: str | None, where: Callable[[], str]) -> Iterable[Any]:
-    inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
-    text = inner[1].strip() if inner else text
+    match = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
+    text = match[1].strip() if match else text
     is_list, is_tuple = text[:1] in ("[", "{"), (text[:1], text[-1:]) == ("(", ")")
     names = _literal_names(text) if is_list or is_tuple else None
     if names is None and is_list:
-        between = "" if separator is None else f", or {separator!r} between them"
+        alternative = "" if separator is None else f", or {separator!r} between them"
         got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
         hint = """write it as ["a", "b"]"""
-        raise ValueError(f"Expected a list of names of labels{between} (got {got}); {hint}")
+        raise ValueError(f"Expected a list of names of labels{alternative} (got {got}); {hint}")
     return text.split(separator) if names is None else names
 
 
@@ -456,7 +456,7 @@ def _check_file(path: Path) -> None:
 
 
 def _refuse_foreign(head: bytes, name: Any) -> None:
-    foreign = next((form for mark, form in _FOREIGN.items() if head.startswith(mark)), None)
+    foreign = next((hint for start, hint in _FOREIGN.items() if head.startswith(start)), None)
     if foreign is not None:
         raise ValueError(f"Expected a table in '{name}' (got {foreign})")
 

@@ -98,12 +98,12 @@ class TextFile:
 
     def _find_header(self, lines: list[str], delimiter: str | None) -> None:
         """Finds the delimiter, and the number of lines above the header."""
-        begin = next((number for number, line in enumerate(lines) if line), 0)
-        first_line = lines[begin].strip(" \r\n") if lines else ""
+        start = next((number for number, line in enumerate(lines) if line), 0)
+        first_line = lines[start].strip(" \r\n") if lines else ""
         specified = re.fullmatch(r'"?sep=(.)"?', first_line, re.IGNORECASE)
-        begin += specified is not None
-        non_blank = [number for number in range(begin, len(lines)) if lines[number]]
-        first = next((number for number in non_blank if lines[number][0] != "#"), begin)
+        start += specified is not None
+        non_blank = [number for number in range(start, len(lines)) if lines[number]]
+        first = next((number for number in non_blank if lines[number][0] != "#"), start)
         header = lines[first] if first < len(lines) else ""
         width = None if self.header is None else len(self.header)
         inferred = specified[1] if specified else _delimiter_of(header, width)
@@ -175,14 +175,14 @@ class TextFile:
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips
         for cells in reader:
-            begin, line = line + 1, reader.line_num + self.skips
+            first_line, line = line + 1, reader.line_num + self.skips
             if not cells:
                 blank += [line] if len(header) == 1 else []
                 continue
             if len(cells) != len(header):
                 self._refuse_row(num_rows + len(blank), line, cells, header)
-            if line > begin and len(cells) > 1 and not is_warned:
-                is_warned = self._warn_of_late_quote(cells, begin)
+            if line > first_line and len(cells) > 1 and not is_warned:
+                is_warned = self._warn_of_late_quote(cells, first_line)
             yield from ((number, [""]) for number in blank)
             yield line, cells
             num_rows, blank = num_rows + len(blank) + 1, []
@@ -214,8 +214,8 @@ class TextFile:
 
     def _warn_of_late_quote(self, cells: list[str], line: int) -> bool:
         """Warns of a quoted cell of several lines that holds whole rows."""
-        inner = [row for cell in cells for row in cell.splitlines()[1:-1]]
-        has_rows = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
+        inner_lines = [row for cell in cells for row in cell.splitlines()[1:-1]]
+        has_rows = any(row.count(self.delimiter) == len(cells) - 1 for row in inner_lines)
         if has_rows:
             message = f"A quoted cell that begins in line {line} of '{self.path}' holds what"
             warn(f"{message} look like whole rows, as if its quote were closed too late")
@@ -239,8 +239,8 @@ class TextFile:
     def _refuse_foreign(self, lines: list[str]) -> None:
         """Raises if the text is not a table but a web page, ARFF, or the LibSVM format."""
         first = next((line for line in lines if line.strip()), "")
-        forms = (form for start, form in _OTHER_TEXTS.items() if re.match(start, first, re.I))
-        other = _LIBSVM if looks_like_libsvm(lines) else next(forms, None)
+        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first, re.I))
+        other = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
         if other is not None:
             raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
 
@@ -272,8 +272,8 @@ class TextFile:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
                 non_ascii = (index for index, letter in enumerate(text) if not letter.isascii())
-                begin = max(next(non_ascii, 0) - 5, 0)
-                readings.setdefault(text[begin : begin + 20], name)
+                start = max(next(non_ascii, 0) - 5, 0)
+                readings.setdefault(text[start : start + 20], name)
         choices = " or ".join(
             f"{argument('encoding', name)} for {text!r}" for text, name in readings.items()
         )
@@ -292,7 +292,7 @@ def looks_like_libsvm(first_lines: Iterable[str]) -> bool:
 
 
 def _encoding_of(head: bytes) -> str:
-    by_bom = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
+    by_bom = next((name for bom, name in _BOMS.items() if head.startswith(bom)), None)
     even, odd = head[0:200:2].count(0), head[1:200:2].count(0)  # numbers of zero bytes
     if by_bom is None and min(even, odd) == 0 and (even + odd) * 3 > len(head[:200]):
         return "utf-16-le" if odd else "utf-16-be"
@@ -302,10 +302,10 @@ def _encoding_of(head: bytes) -> str:
 def _delimiter_of(line: str, width: int | None) -> str:
     """Returns the delimiter that gives :obj:`width` cells, or else the most frequent one."""
     unquoted = re.sub(r'"[^"]*"', "", line)
-    counts: Mapping[str, int] = {mark: unquoted.count(mark) for mark in DELIMITERS}
+    counts: Mapping[str, int] = {delimiter: unquoted.count(delimiter) for delimiter in DELIMITERS}
     if width is not None and width > 1 and width - 1 in counts.values():
-        return next(mark for mark in DELIMITERS if counts[mark] == width - 1)
-    return max(DELIMITERS, key=lambda mark: counts[mark])
+        return next(delimiter for delimiter in DELIMITERS if counts[delimiter] == width - 1)
+    return max(DELIMITERS, key=lambda delimiter: counts[delimiter])
 
 
 def _records(text: str) -> list[dict[str, Any]]:

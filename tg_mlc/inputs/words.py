@@ -265,8 +265,8 @@ class Words(TableKind):
         return [[names[index] for index in rng.integers(len(names), size=size)] for size in sizes]
 
     def components(self, sample: Data) -> list[str]:
-        names, numbers = self.feature_names, sample.x.tolist()
-        return [f"word {number}" if names is None else names[number] for number in numbers]
+        names, indices = self.feature_names, sample.x.tolist()
+        return [f"word {number}" if names is None else names[number] for number in indices]
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
         """Returns the words of a text, including words outside the vocabulary."""
@@ -289,8 +289,8 @@ class Words(TableKind):
         words = prepared.x if is_kept is None else prepared.x[is_kept[prepared.x].cpu()]
         if len(words) != num_rows:
             return None
-        same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
-        return np.asarray(same / same.sum(dim=0).clamp_min(1))
+        is_same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
+        return np.asarray(is_same / is_same.sum(dim=0).clamp_min(1))
 
 
 def number_words(
@@ -323,12 +323,12 @@ def number_words(
     elif words is None:
         reason = "those of 'like' have no names"
         raise ValueError(f"Expected the numbers of words, as {reason} (got strings)")
-    numbers = {word: number for number, word in enumerate(words or ())}
-    unknown = numbers.get(UNKNOWN, NO_NUMBER)
+    index_of = {word: number for number, word in enumerate(words or ())}
+    unknown = index_of.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
         expected = f"words that 'like' has, as it has no '{UNKNOWN}' for others"
-        _check(documents, numbers.__contains__, expected)
-    return encode(documents, numbers, unknown), words, unknown
+        _check(documents, index_of.__contains__, expected)
+    return encode(documents, index_of, unknown), words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
