@@ -63,7 +63,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
-        """Reads the file back. Raises RuntimeError if it is damaged or of another version."""
+        """Reads a saved file. Raises RuntimeError if it is damaged or of another version."""
         try:
             content = read_tensors(path)
             if not isinstance(content, dict) or content.get("format") != FORMAT:

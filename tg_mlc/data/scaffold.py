@@ -21,8 +21,8 @@ from tg_mlc.data.splits import (
     sparse_labels,
 )
 
-MAX_DONORS = 64  # groups with an absent class that are tried per swap
-MAX_TAKERS = 256  # groups that are tried in exchange for one of them
+MAX_DONORS = 64  # groups that are tried to bring an absent class into a part
+MAX_TAKERS = 256  # groups of this part that are tried in exchange
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Groups:
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Assigns each group to the first part with enough room, or else to the roomiest part."""
+        """Assigns each group to the first part with enough room, or else to that with most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:

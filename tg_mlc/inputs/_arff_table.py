@@ -543,6 +543,7 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
+    """Returns the names of attributes to drop. Raises for others that cannot be read."""
     unknown = [] if isinstance(drop, str) else sorted(set(drop) - {a.name for a in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)

@@ -51,7 +51,7 @@ class TableKind(InputKind):
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Makes samples of raw inputs. Samples with the training words or columns are returned."""
+        """Makes samples of raw inputs; existing samples need the training words or columns."""
         samples = super().transform(raw)
         attributes = ("kind", "num_inputs", "feature_names")
         if any(getattr(samples, name) != getattr(self, name) for name in attributes):
@@ -66,7 +66,7 @@ class TableKind(InputKind):
         return {name: value for name, value in state.items() if name != "_schema_cache"}
 
     def _training_schema(self) -> Schema | None:
-        """Returns the schema of the training table, which is cached because calls may be short."""
+        """Returns the schema of the training table, cached because a call may have one row."""
         if self.schema is None:
             return None
         if self._schema_cache is None or self._schema_cache[0] is not self.schema:
@@ -74,7 +74,7 @@ class TableKind(InputKind):
         return self._schema_cache[1]
 
     def _schema_for(self, names: list[str]) -> Schema:
-        """Returns the schema of rows with columns of these names, which new data may reorder."""
+        """Returns the schema for rows with these columns; unnamed columns stay in this order."""
         if (schema := self._training_schema()) is not None:
             return schema
         if self.feature_names is not None:
@@ -118,7 +118,7 @@ class TableKind(InputKind):
 
 
 def as_documents(X: Any) -> list[Document] | None:
-    """Returns inputs that are lists of strings or whole numbers; :obj:`None` for others."""
+    """Converts rows to lists of strings or whole numbers; :obj:`None` for other inputs."""
     if not isinstance(X, (list, tuple)) or not X:
         return None
     documents = [row.tolist() if isinstance(row, (np.ndarray, torch.Tensor)) else row for row in X]
@@ -145,8 +145,8 @@ def read_frame(
     is_old: bool,
     schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """Converts a data frame, like a file, to a matrix, column names and a schema. Other inputs, and
-    data frames of sparse columns, are returned unchanged.
+    """Converts a data frame to a matrix, column names and a schema, by the rules for files. Other
+    inputs, and data frames of sparse columns, are returned unchanged.
 
     If :obj:`is_old`, the names and the schema are those of an earlier data set.
     """

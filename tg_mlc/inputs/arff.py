@@ -180,9 +180,7 @@ def make_records(
 
 
 def _check_same(train: Arff, test: Arff) -> None:
-    """Raises if a test file has other attributes, or declares values in another order although
-    their order determines the numbers that encode them.
-    """
+    """Raises if the test file has other attributes, or another order of values that it encodes."""
     expected = "both files to have the same attributes"
     differing = set(train.names) ^ set(test.names) or set(train.labels) ^ set(test.labels)
     if differing:

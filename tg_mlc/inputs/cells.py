@@ -58,7 +58,7 @@ def numbers_of(
     """
     numbers, misread = _parse(notation, cells)
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
-    descriptions = dict[str, str]()  # Finding a notation is slow: a thousand times as long.
+    descriptions = dict[str, str]()  # Describing a cell takes 1,000 times as long.
     for row in sorted({*misread, *large}):
         if row in (refused or ()):
             continue
@@ -199,7 +199,7 @@ def _dtype_of(cell: Any, notation: Notation) -> str:
 
 
 def _plain(cell: Any, dtype: str) -> Any:
-    """Converts a cell for NumPy: missing cells become NaN, and times become UTC."""
+    """Converts a cell for NumPy: missing cells to NaN, zoned times to naive UTC."""
     if dtype == "f8":
         try:
             return np.nan if is_missing(cell) else float(cell)

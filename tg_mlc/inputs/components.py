@@ -44,7 +44,7 @@ class Components(ABC):
         """Names the components of a sample for people: words, columns, atoms or k-mers."""
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
-        """Returns the names of components as in the raw input.
+        """Returns the names of components, spelled as in the raw input.
 
         Args:
             sample (Data): The sample.

@@ -126,7 +126,7 @@ def _read(raw: Any, size: int | None) -> np.ndarray:
 
 
 def _num_dims(X: Any) -> int:
-    """The number of dimensions of nested lists and arrays, judged by their first entries."""
+    """Returns the number of dimensions of nested lists and arrays, judged by first entries."""
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
         return 1 + _num_dims(X[0]) if X else 1
     return int(getattr(X, "ndim", 0))

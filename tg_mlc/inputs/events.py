@@ -194,7 +194,7 @@ def from_events(
 
 
 class _EventTable:
-    """The columns of a data frame or file that are used."""
+    """The columns of a data frame or file from which events are made."""
 
     def __init__(
         self,

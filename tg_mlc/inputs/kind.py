@@ -152,7 +152,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Returns the :obj:`kind` that arrays are of, and the reason; None for other inputs."""
+        """Infers the :obj:`kind` of arrays, with the reason; None if they are not of this class."""
         return None
 
     @classmethod
@@ -351,7 +351,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
-        """The preprocessors between raw inputs and models, not fitted yet.
+        """Returns the preprocessors between raw inputs and models, not fitted yet.
 
         Args:
             scaled (bool, optional): If set to :obj:`True`, inputs are scaled for networks;
@@ -380,7 +380,7 @@ class InputKind(Preprocessor, Components):
         """Loads all attributes of another fitted kind.
 
         Raises:
-            ValueError: If names are no strings, or sizes are no whole numbers.
+            ValueError: If names are not strings, or sizes are not whole numbers.
         """
         for name in ("label_names", "feature_names"):
             names = state.get(name)

@@ -247,7 +247,7 @@ class Molecules(InputKind):
         return 500 if any(key in sample for key in VECTORS) else super().max_hidden(sample)
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Removes atoms and their bonds; vectors are those of the molecule with dummy atoms."""
+        """Returns a sample without some atoms; its vectors are computed with dummies instead."""
         hidden, mask = copy(sample), torch.from_numpy(kept)
         hidden.x = sample.x[mask]
         if "num_nodes" in sample:
@@ -311,7 +311,7 @@ class Inchi(Molecules):
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
-    """Adds the vectors in :obj:`sizes` that molecules lack."""
+    """Returns the molecules with those vectors of :obj:`sizes` that they lack."""
     present = {*dataset[0].keys()}
     if present.issuperset(sizes):
         return dataset

@@ -107,7 +107,7 @@ class QuantileScaler(nn.Module):
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
-        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing.
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False if all entries are missing.
         self.quantiles.copy_(quantiles.nan_to_num())
         return self
 

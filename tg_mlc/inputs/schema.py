@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = 100  #: maximum of values of a category; columns with more tend to be names
+MAX_VALUES = 100  #: maximum number of values of a category; columns with more tend to be names
 MAX_ALIKE = 30  #: maximum number of similar consecutive columns that are printed one by one
 MIN_ROWS = 10  #: minimum number of rows for rules that chance could meet in fewer rows
 _ID = re.compile(
@@ -110,7 +110,7 @@ class Hints:
     ignore: Collection[str] = ()  #: columns to skip
     #: columns whose values are names, even if they look like numbers
     categorical: Collection[str] = ()
-    ids: Collection[str] = ()  #: columns of names of rows
+    ids: Collection[str] = ()  #: columns that hold row names
     decimal: str | None = None  #: the decimal mark, a dot or a comma
     delimiter: str | None = None  #: delimiter of the file
     schema: Schema | None = None  #: a schema for all columns

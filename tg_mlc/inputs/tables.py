@@ -38,7 +38,7 @@ _SEPARATORS = (*DELIMITERS, "\n", "\uff1b", "\u3001", " #")
 #: Words for unknown labels that may also mean no labels.
 _NO_LABELS = ("none", "n/a", *DASHES)
 _BLOCK = 2**12  # rows that are read at once
-_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # beginning of a written list
+_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # start of a list in text form
 _LABEL_CODES = ({"1", "-1"}, {"+1", "-1"}, {"1", "2"})  # common codes of labels besides 0 and 1
 #: Unsupported binary files by their first bytes, with a hint for each.
 _FOREIGN = {
@@ -62,7 +62,7 @@ class Table:
     path: Path
     header: list[str]
     frame: Any  #: the cells, with column indices as names
-    first: int = 0  #: index in the file of the first of these rows
+    first: int = 0  #: index of the first row in the file
     lines: Sequence[int] = ()  #: line number in the text file at which each row ends
     delimiter: str | None = None
     arff: Arff | None = None  #: the header, if the file is ARFF
@@ -270,7 +270,7 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
     """Returns the label names in a cell: separated names, or a list of Python, JSON or NumPy.
 
     Raises:
-        ValueError: If the cell begins like a list but is no valid list.
+        ValueError: If the cell begins like a list but is not a valid list.
     """
     names: Iterable[Any] = cell
     if not isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):

@@ -169,8 +169,8 @@ class TextFile:
         return header
 
     def _rows(self, reader: Any, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yields the cells of each row after the number of its last line. In a file of one column,
-        blank lines are rows, except at the end.
+        """Yields the number of the last line of each row, and the row's cells. In a file of one
+        column, blank lines are rows, except at the end.
         """
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips

@@ -55,7 +55,7 @@ PATTERNS = {
     ),
 }
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
-NO_NUMBER = -1  #: the index of words without an index
+NO_NUMBER = -1  #: stands for the index of a word outside the vocabulary
 
 
 class WordMatrix(View):
@@ -70,7 +70,7 @@ class Words(TableKind):
     model; :func:`~tg_mlc.data.tokenize` splits texts into words.
 
     Raises:
-        ValueError: On use, if texts are given although training words had weights.
+        ValueError: On use, if texts are passed although training words had weights.
     """
 
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
@@ -89,7 +89,7 @@ class Words(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Lists of words are sequences; sparse matrices and matrices of 0 and 1 are bags."""
+        """Takes lists of words as sequences, sparse matrices and matrices of 0 and 1 as bags."""
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
