@@ -180,7 +180,7 @@ def make_records(
 
 
 def _check_same(train: Arff, test: Arff) -> None:
-    """Raises if the test file has other attributes, or another order of values that it encodes."""
+    """Raises if the test file has other attributes, or numbers their values in another order."""
     expected = "both files to have the same attributes"
     differing = set(train.names) ^ set(test.names) or set(train.labels) ^ set(test.labels)
     if differing:

@@ -585,8 +585,8 @@ def _all_differ(values: np.ndarray) -> bool:
 def _read_texts(column: Column, texts: _Texts) -> Column:
     """Decides whether texts are numbers, categories, or names of rows."""
     name, hints, unique = texts.name, texts.hints, texts.unique
-    other = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
-    hint = other + hints.drop(name)
+    extra = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
+    hint = extra + hints.drop(name)
     has_zeros = any(len(cell) > 1 and cell[0] == "0" for cell in unique)
     if has_zeros and all(cell.isdigit() for cell in unique):
         return _category(column, unique, "digits with leading zeros are names", hints)
@@ -603,15 +603,15 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
     forms = [form for form in candidates(unique, hints.decimal) if not isinstance(form, Truth)]
     misfits = [[cell for cell in unique if form.parse(cell) is None] for form in forms]
     best_fit = min(zip(map(len, misfits), range(len(forms)), strict=True), default=None)
-    others = [] if best_fit is None else misfits[best_fit[1]]
+    outliers = [] if best_fit is None else misfits[best_fit[1]]
     known = len(texts.cells) - column.missing
-    are_few = 2 * len(others) <= len(unique)
-    if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
+    are_few = 2 * len(outliers) <= len(unique)
+    if outliers and are_few and all(map(_OPEN.fullmatch, outliers)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
-    bad_cell = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
+    bad_cell = next(filter(is_misspelled, unique), outliers[0] if outliers and are_few else None)
     if bad_cell is not None:
         expected = PLAIN if best_fit is None else forms[best_fit[1]]
-        raise ValueError(_expected_number(bad_cell, expected, len(others), texts) + hint)
+        raise ValueError(_expected_number(bad_cell, expected, len(outliers), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)

@@ -123,8 +123,8 @@ class Table:
         values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             cells = self.texts(column)
-            value = {cell: label_of(cell) for cell in set(cells)}
-            converted = [value[cell] for cell in cells]
+            label_by_cell = {cell: label_of(cell) for cell in set(cells)}
+            converted = [label_by_cell[cell] for cell in cells]
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"

@@ -89,9 +89,9 @@ class TextFile:
         with self._explain_damage():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
         suffixes = path.name.lower().split(".")[1:]
-        is_named = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
-        start = r"\s*[\[{]" if is_named else r"\s*(?:\[\s*)?\{\s*[\"}]"
-        self.is_json = re.match(start, text) is not None
+        has_json_suffix = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
+        json_start = r"\s*[\[{]" if has_json_suffix else r"\s*(?:\[\s*)?\{\s*[\"}]"
+        self.is_json = re.match(json_start, text) is not None
         lines = text.splitlines()
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
@@ -103,16 +103,16 @@ class TextFile:
         specified = re.fullmatch(r'"?sep=(.)"?', first_line, re.IGNORECASE)
         start += specified is not None
         non_blank = [number for number in range(start, len(lines)) if lines[number]]
-        first = next((number for number in non_blank if lines[number][0] != "#"), start)
-        header = lines[first] if first < len(lines) else ""
+        header_index = next((number for number in non_blank if lines[number][0] != "#"), start)
+        header = lines[header_index] if header_index < len(lines) else ""
         width = None if self.header is None else len(self.header)
         inferred = specified[1] if specified else _delimiter_of(header, width)
         self.delimiter = delimiter or inferred
         # Lines with '#' are comments, unless they have as many cells as the first other line.
         num_delimiters = header.count(self.delimiter)
-        comments = (number for number in non_blank if number < first)
+        comments = (number for number in non_blank if number < header_index)
         header_like = (i for i in comments if lines[i].count(self.delimiter) == num_delimiters)
-        self.skips = next(header_like, first)
+        self.skips = next(header_like, header_index)
 
     def records(self) -> Any:
         """Returns the objects of a JSON file as a data frame."""
@@ -223,10 +223,10 @@ class TextFile:
 
     def _refuse_row(self, row: int, line: int, cells: list[str], header: list[str]) -> None:
         """Raises the error for a row whose number of cells differs from the header's."""
-        other = f"pass another {argument('delimiter')}"
-        hint = f"quote cells that contain '{self.delimiter}', or {other}"
+        delimiter_hint = f"pass another {argument('delimiter')}"
+        hint = f"quote cells that contain '{self.delimiter}', or {delimiter_hint}"
         if len(cells) < len(header):
-            hint = f"add the missing cells, or {other}"
+            hint = f"add the missing cells, or {delimiter_hint}"
         if len(cells) == len(header) + 1 and row == 0:
             hint += ", or name the first column, if the file has names of rows"
             hint += " without a name for them, as of R"
