@@ -1,4 +1,4 @@
-"""Tables of time and memory: of attention, its growth, whole models, the papers' models, LANET."""
+"""Tables of time and memory: attention, whole models, exported programs, servers, and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.accuracy.runs import Row
 from benchmarks.files import Result, names, read, read_all
 from benchmarks.report.writing import listed, machine, table
 
-#: Channels of a model that tables do not mention.
+#: Tables mention the channels of a model only if they differ from this number.
 WIDE = 512
 #: Candidates of older results that the package no longer has.
 REMOVED = ("ours (sddmm)",)
@@ -140,7 +140,7 @@ def ratios(result: Result) -> list[str]:
     """Our throughput and memory for each model, and ratios of the others' time and memory."""
     lines = []
     for row in result["models"]:
-        layouts = {name: of for name, of in row["layouts"].items() if of["state"] == "agrees"}
+        layouts = {name: item for name, item in row["layouts"].items() if item["state"] == "agrees"}
         line = [str(row["sizes"]["num_labels"]), row["sizes"]["graph"]]
         for mode in ("inference", "training"):
             line += [f"{layouts['ours'][mode]['samples_per_second']:,.0f}"]
@@ -192,8 +192,8 @@ def served() -> list[str]:
     lines = []
     for result in results:
         times, model = result["serving"], result["model"]
-        alone, server = (median(times[f"{side}_per_second"]) for side in ("alone", "served"))
-        cost, server_cost = (median(times[f"{side}_processor_ms"]) for side in ("alone", "served"))
+        alone, server = (median(times[f"{mode}_per_second"]) for mode in ("alone", "served"))
+        cost, server_cost = (median(times[f"{mode}_processor_ms"]) for mode in ("alone", "served"))
         memory = " to ".join(f"{1e-6 * times['resident_bytes'][index]:.0f}" for index in (1, -1))
         statuses = sorted(times["malformed"].items())
         malformed = ", ".join(f"{count:,} times {status}" for status, count in statuses)
