@@ -79,7 +79,7 @@ def default_heap() -> dict[str, str]:
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
-    """The entries of an option like ``R1,R2``."""
+    """The entries of an option like ``R1,R2``, which must all be known."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(known):
         expected = f"some of {', '.join(known)}, joined by commas"

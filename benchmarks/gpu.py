@@ -105,7 +105,7 @@ def main(
             row |= _run(part.command(device, root, limit, quick=quick, replace=replace), 60 * limit)
         rows.append(row)
         print(f"{name}: {row['state']}, {row['seconds']:.0f} s", flush=True)
-        # Not among the tracked results, which hold measurements:
+        # This file is not tracked, because it holds no measurements.
         write_results(f"gpu-{device}", {"parts": rows, "quick": quick})
     return int(any(row["state"] != "done" for row in rows))
 
