@@ -42,8 +42,8 @@ def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str
     for index, argument in enumerate(arguments):
         out.append(argument)
         following = arguments[index + 1 : index + 2]
-        alone = not following or following[0].startswith("--")
-        if alone and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
+        bare = not following or following[0].startswith("--")
+        if bare and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
             out.append("true")
     return out
 

@@ -203,8 +203,8 @@ def collect(
             print(f"All runs are repeated: '{path}' has other {', '.join(changed)}", flush=True)
         else:
             content, seeds = merged, content.get("seeds")
-            kept = (run for run in existing["runs"] if keeps(run))
-            runs = [run for run in kept if seeds is None or run["seed"] in seeds]
+            reusable = (run for run in existing["runs"] if keeps(run))
+            runs = [run for run in reusable if seeds is None or run["seed"] in seeds]
             processors = {*existing.get(OTHERS, ()), existing["environment"]["processor"]}
             if runs and processors - {_processor()}:
                 content |= {OTHERS: sorted(processors - {_processor()})}

@@ -141,7 +141,7 @@ def _described(root: Path, name: str) -> dict[str, Any]:
 
 
 def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
-    """Training with validation samples, and test samples, which are a random fifth of RCV1."""
+    """Training with validation samples, and test samples: official, or a random fifth of RCV1."""
     if name != TOPICS:
         return _official(root, name)
     dataset = RCV1(root / TOPICS, "json")

@@ -75,10 +75,10 @@ def co_occurrence_scores(
     # Correlations as in tg_mlc.graphs.co_occurrence, but also of pairs without an edge there: pairs
     # that never occur together are correlated negatively, not at zero.
     positive, known = (y_train == 1).double(), (~y_train.isnan()).double()
-    both, num_known, row_count = positive.t() @ positive, known.t() @ known, positive.t() @ known
+    joint, num_known, row_count = positive.t() @ positive, known.t() @ known, positive.t() @ known
     column_count = row_count.t()
     variance = row_count * (num_known - row_count) * column_count * (num_known - column_count)
-    return ((num_known * both - row_count * column_count) / variance.sqrt()).nan_to_num().float()
+    return ((num_known * joint - row_count * column_count) / variance.sqrt()).nan_to_num().float()
 
 
 def _weights(graph: LabelGraph) -> Tensor:

@@ -69,10 +69,10 @@ def _mean_over_seeds(
 
 def _interval(differences: np.ndarray) -> list[float] | None:
     """The difference, and its 95 % interval over the draws in which it is defined."""
-    drawn = differences[1:][~np.isnan(differences[1:])]
-    if np.isnan(differences[0]) or not len(drawn):
+    draws = differences[1:][~np.isnan(differences[1:])]
+    if np.isnan(differences[0]) or not len(draws):
         return None
-    return [float(differences[0]), *np.quantile(drawn, (0.025, 0.975)).tolist()]
+    return [float(differences[0]), *np.quantile(draws, (0.025, 0.975)).tolist()]
 
 
 def weighted_metrics(

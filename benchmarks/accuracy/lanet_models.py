@@ -181,8 +181,8 @@ class BoostedHistory(NextSetBaseline):
         """Fits the trees."""
         super().fit(dataset, targets)
         self._memory = personal_memory(dataset, torch.as_tensor(targets), 1)
-        drawn = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
-        self._trees = _trees().fit(self._rows(dataset, drawn), dataset.y[drawn].toarray().ravel())
+        chosen = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
+        self._trees = _trees().fit(self._rows(dataset, chosen), dataset.y[chosen].toarray().ravel())
         return self
 
     @property

@@ -214,9 +214,9 @@ def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: P
     weights = mean_label_attention(model, islice(loader.test_dataloader(), DRAWN_BATCHES)).numpy()
     dataset: Any = loader.dataset
     frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
-    drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
-    names = [dataset.label_names[label] for label in drawn]
-    report.draw_attention(weights[np.ix_(drawn, drawn)], names).savefig(path)
+    labels = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
+    names = [dataset.label_names[label] for label in labels]
+    report.draw_attention(weights[np.ix_(labels, labels)], names).savefig(path)
 
 
 def runs(paths: Iterable[Path]) -> list[Content]:

@@ -189,11 +189,11 @@ class Grid:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out because time is up"
-        made = run_cell(cell, task, split, self.options, self.learned)
-        content = {"dataset": data, "settings": settings, **made}
+        results = run_cell(cell, task, split, self.options, self.learned)
+        content = {"dataset": data, "settings": settings, **results}
         write_results(cell.name, content, replace=self.tracked)
-        print(f"{cell.name}: {in_short(made['run'])}", flush=True)
-        self.seconds[cell] = made["run"]["seconds"]
+        print(f"{cell.name}: {in_short(results['run'])}", flush=True)
+        self.seconds[cell] = results["run"]["seconds"]
         return "made"
 
 

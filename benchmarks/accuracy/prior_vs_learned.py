@@ -103,7 +103,7 @@ CHANGES = {
 
 
 def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
-    """The changes that have an effect: the recipe may lack a part already."""
+    """The changes that have an effect. Others affect parts that the recipe does not have."""
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
@@ -240,12 +240,12 @@ def _checked(dataset: str, seeds: int, split: str | None, ablation: bool) -> tup
     if dataset not in RECIPES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     if ablation and dataset not in TABLES:
-        known = ", ".join(TABLES)
-        raise SystemExit(f"Expected --dataset of --ablation to be one of {known} (got {dataset})")
+        valid = ", ".join(TABLES)
+        raise SystemExit(f"Expected --dataset of --ablation to be one of {valid} (got {dataset})")
     splits = RECIPES[dataset].splits
     if split is not None and split not in splits:
-        known = ", ".join(splits)
-        raise SystemExit(f"Expected --split of {dataset} to be one of {known} (got {split})")
+        valid = ", ".join(splits)
+        raise SystemExit(f"Expected --split of {dataset} to be one of {valid} (got {split})")
     return RECIPES[dataset], split or splits[0]
 
 

@@ -381,9 +381,9 @@ def _tree_inputs(
     present, total = (array.sum(axis=1, keepdims=True) for array in (np.nan_to_num(given), linear))
     by_drug = (np.log1p(num_known), np.log1p(present), total)
     messages, overlap = scores[f"{MESSAGES}, complete"], scores[OVERLAP]
-    wide = (np.broadcast_to(array, base.shape) for array in (*by_drug, logit(frequency)))
+    columns = (np.broadcast_to(array, base.shape) for array in (*by_drug, logit(frequency)))
     scaled = linear / np.sqrt(num_known.clip(1))
-    return [base, linear, centred / (sd + 0.01), scaled, messages, overlap, *wide]
+    return [base, linear, centred / (sd + 0.01), scaled, messages, overlap, *columns]
 
 
 def _boosted(

@@ -84,8 +84,8 @@ class Comparison(NamedTuple):
         rows = list(self.runs["row"].unique())
         if any(row.change for row in rows):
             return [row for row in rows if row.graph]
-        usual = sorted(rows, key=lambda row: row.graph not in USUAL_GRAPHS)
-        return [row for row in rows if row in usual[:MOST_ROWS]]
+        ordered = sorted(rows, key=lambda row: row.graph not in USUAL_GRAPHS)
+        return [row for row in rows if row in ordered[:MOST_ROWS]]
 
 
 def compared() -> list[str]:

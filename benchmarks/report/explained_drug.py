@@ -15,7 +15,7 @@ from tg_mlc._optional import require
 
 RAISES, LOWERS, INK = "#d9622b", "#3a6ea5", "#1b2a41"
 _SHOWN = 6  #: The number of labels in the picture.
-_RADIUS = 0.62  #: The radius of the largest score. Bonds are 1.5 long.
+_RADIUS = 0.62  #: The radius of the largest score, in lengths of a bond.
 
 
 def draw(result: Result) -> Figure:

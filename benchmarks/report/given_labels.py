@@ -77,9 +77,9 @@ def page(results: dict[str, Result], pictures: str = "") -> str:
     fewer = []
     for name, result in results.items():
         if measured.WITHOUT_LAMP not in name:
-            usual = RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"]
-            if _epochs(result) < usual:
-                fewer.append(f"{name} {_epochs(result)} of {usual}")
+            recipe_epochs = RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"]
+            if _epochs(result) < recipe_epochs:
+                fewer.append(f"{name} {_epochs(result)} of {recipe_epochs}")
     intro = "To save time, LaMP was trained here for fewer epochs than its recipe says"
     epochs = f"\n\n{intro}: {', '.join(fewer)}." if fewer else ""
     return "\n\n".join([INTRO.format(epochs=epochs), *sections]) + "\n"
@@ -124,9 +124,9 @@ def section(result: Result) -> list[str]:
     for row in (row for row in scores.rows if row in measured.TAKE_GIVEN):
         gains = []
         for metric, title in TITLES.items():
-            given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
-            test = scores.tested(given - alone)
-            gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({test})")
+            given, without = (scores.of(row, HALF, given, metric) for given in (True, False))
+            test = scores.tested(given - without)
+            gains.append(f"{title} from {cell(spread(without))} to {cell(spread(given))} ({test})")
         intro = f"- {row}: half of the labels given takes, of the other half"
         halves.append(f"{intro}, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]

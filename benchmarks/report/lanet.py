@@ -346,19 +346,19 @@ def _compared(
 
 
 def _attention(result: Result) -> Iterator[str]:
-    """The gain of LANET with memory, and the fraction of it that its memory alone has."""
+    """What attention adds to the memory, and the fraction of the gain that memory alone has."""
     gain, runs = result["differences"].get(ALONE, {}).get(MEMORY, {}), _runs(result)
     for metric, title in NAMED.items():
         if gain.get(metric):
             rows = (FREQUENCY, ALONE, MEMORY)
-            lowest, alone, both = (runs[row][f"metrics.{metric}"].mean() for row in rows)
+            lowest, alone, full = (runs[row][f"metrics.{metric}"].mean() for row in rows)
             text = (
                 f"Attention adds {interval(gain[metric])} to the memory in {title}. Label "
-                f"frequency has {number(lowest)}, LANET with memory {number(both)}, memory alone "
+                f"frequency has {number(lowest)}, LANET with memory {number(full)}, memory alone "
                 f"{number(alone)}"
             )
-            if both > lowest:
-                text += f", {(alone - lowest) / (both - lowest):.0%} of LANET's gain"
+            if full > lowest:
+                text += f", {(alone - lowest) / (full - lowest):.0%} of LANET's gain"
             yield f"{text}."
 
 

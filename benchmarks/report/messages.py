@@ -128,14 +128,14 @@ def _verdict(compared: pd.DataFrame) -> str:
 
 def _explored(compared: pd.DataFrame) -> str:
     """How many of the exploratory comparisons have a low p, and how many would by chance."""
-    others = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
-    if not len(others):
+    tests = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
+    if not len(tests):
         return ""
-    low = others.loc[others["below_alpha"], "above"]
+    low = tests.loc[tests["below_alpha"], "above"]
     return (
-        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} "
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(tests)} "
         f"({low.sum()} above, {(~low).sum()} below); by chance alone there would be about "
-        f"{ALPHA * len(others):.1f}."
+        f"{ALPHA * len(tests):.1f}."
     )
 
 

@@ -128,11 +128,11 @@ def _diagram(axes: Any, name: str, test: dict[str, Any]) -> None:
     for index, (model, rank) in enumerate(ranked):
         left = index < half
         depth = -1 - (index if left else count - 1 - index)
-        end, text, side = (
+        end, text, align = (
             (0.6, f"{model} ", "right") if left else (count + 0.4, f" {model}", "left")
         )
         axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
-        axes.text(end, depth, text, ha=side, va="center", size=8)
+        axes.text(end, depth, text, ha=align, va="center", size=8)
     for height, clique in enumerate(test["cliques"]):
         ends = [test["ranks"][clique[0]] - 0.05, test["ranks"][clique[-1]] + 0.05]
         axes.plot(ends, [0.25 + 0.2 * height] * 2, color="tab:blue", linewidth=3)

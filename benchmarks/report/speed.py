@@ -47,14 +47,14 @@ def attention(result: Result) -> list[str]:
                 excluded.append(f"{name} on {regime}: {candidate['state']}")
             if "forward_backward" not in candidate or name in REMOVED:
                 continue
-            both, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
+            total, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
             forward = f"{candidate['forward']['wall_ms']['median']:.3g}"
-            line = [regime, name, forward, *_times(both["wall_ms"], ".3g")]
-            line.append(f"{both['cpu_ms']['median']:.3g}")
-            line.append(f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-")
+            line = [regime, name, forward, *_times(total["wall_ms"], ".3g")]
+            line.append(f"{total['cpu_ms']['median']:.3g}")
+            line.append(f"{total['wall_ratio']:.2g}" if "wall_ratio" in total else "-")
             sizes = peaks.values() if isinstance(peaks, dict) else ()
             megabytes = " / ".join(f"{1e-6 * size:.0f}" for size in sizes) or "-"
-            lines.append([*line, f"{both['wall_share_of_limit']:.0%}", megabytes])
+            lines.append([*line, f"{total['wall_share_of_limit']:.0%}", megabytes])
     regimes = result["regimes"].items()
     auto = [f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in regimes]
     notes = [f"`auto` takes: {', '.join(auto)}."]
@@ -84,7 +84,7 @@ def numbers(result: Result) -> dict[str, Any]:
     regimes = {}
     for name in REGIMES:
         candidates = result["regimes"][name]["candidates"]
-        regimes[name] = {drawn: milliseconds(candidates[drawn]) for drawn in DRAWN}
+        regimes[name] = {key: milliseconds(candidates[key]) for key in DRAWN}
     growth = {name: [row["sizes"], row["wall_ms"]] for name, row in result["scaling"].items()}
     return {"regimes": regimes, "growth": growth}
 

@@ -22,7 +22,7 @@ Spread = Mapping[str, float | None]
 
 
 def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
-    """Mean and standard deviation over the seeds. :obj:`None` if undefined, as sd of one seed."""
+    """Mean and standard deviation over the seeds. :obj:`None` if undefined, like sd of one seed."""
     scores = np.array([] if values is None else list(values), dtype=float)
     if not len(scores) or np.isnan(scores).any():
         return {"mean": None, "sd": None}
