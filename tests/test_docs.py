@@ -28,7 +28,7 @@ KNOWN = "ARG FROM RUN COPY ENV USER WORKDIR EXPOSE HEALTHCHECK ENTRYPOINT CMD"
 def _readers_own(tmp_path, monkeypatch):
     """Short training, and the checkpoint that a page expects in the working folder."""
     monkeypatch.chdir(tmp_path)
-    train_little(monkeypatch)
+    train_little(monkeypatch, max_epochs=1)
     torch.save(random_state(Config()), "model.chkpt")
 
 

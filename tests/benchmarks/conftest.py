@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import files
+from tg_mlc.datasets import nci
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +30,16 @@ def own_runs(results, monkeypatch, tmp_path):
     """A new folder in place of that of one's own results, beside :func:`results`."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
+
+
+@pytest.fixture
+def few_molecules(monkeypatch):
+    """Reduces NCI to its first 300 molecules."""
+    pytest.importorskip("rdkit")
+    read = nci._read_rdkit_file
+    monkeypatch.setattr(
+        nci, "_read_rdkit_file", lambda name: "\n".join(read(name).splitlines()[:300])
+    )
 
 
 @pytest.fixture

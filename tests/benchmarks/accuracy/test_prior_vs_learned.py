@@ -35,6 +35,7 @@ from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
+@pytest.mark.slow
 def test_one_variant_learns_on_nci(root, tmp_path):
     recipe = RECIPES["nci"]
     dataset = recipe.load_dataset(root)
@@ -89,6 +90,7 @@ def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatc
     assert roc_auc == {f"{score}, tree": value for score, value in expected.items()}
 
 
+@pytest.mark.slow
 def test_planted_graphs_end_to_end(root, own_runs, results, few_samples, capsys):
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text(before := json.dumps({"runs": []}))
