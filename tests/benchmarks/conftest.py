@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import files
-from tg_mlc.datasets import nci
+from tests.quick import read_few_molecules
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +36,7 @@ def own_runs(results, monkeypatch, tmp_path):
 def few_molecules(monkeypatch):
     """Reduces NCI to its first 300 molecules."""
     pytest.importorskip("rdkit")
-    read = nci._read_rdkit_file
-    monkeypatch.setattr(
-        nci, "_read_rdkit_file", lambda name: "\n".join(read(name).splitlines()[:300])
-    )
+    read_few_molecules(monkeypatch)
 
 
 @pytest.fixture

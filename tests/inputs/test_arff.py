@@ -410,6 +410,7 @@ def test_attributes_that_share_a_name_are_numbered(write):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Labels|Attributes")
+@pytest.mark.slow
 def test_published_files_may_repeat_names(real_file, train, test, sizes, shared, renamed, capsys):
     paths = [real_file(f"hmc/raw/{name}.arff.xz") for name in (train, test) if name]
     dataset = from_arff(*paths)

@@ -91,11 +91,13 @@ MOLECULE_ROWS = [Row("lamp", True, "prior"), Row("mped-ar", True)]
 MOLECULE_ROWS += [Row("linear SVM"), Row("random forest")]
 
 
-#: Models that other rows train too, with other label graphs or inputs.
+#: Models that other rows train too, with another label graph, decoder or input.
 REPEATED = {
+    ("bibtex", Row("lamp", False, "learned")),
     *(("bibtex", Row("lamp", True, graph)) for graph in ("complete", "learned", "prior")),
     *(("bibtex", Row("mped", True, graph)) for graph in ("learned", "prior")),
     *(("bibtex", Row("graph2graph", True, graph)) for graph in ("learned", "prior")),
+    *(("bibtex", Row(name, True)) for name in ("graph2graph-ar", "mped-ar")),
     ("sider", Row("mped-ar", True)),
 }
 
@@ -124,7 +126,7 @@ def test_training_and_tuning_see_no_test_sample(dataset, row, monkeypatch):
         assert cell["run"][key] == other_cell["run"][key]
 
 
-@pytest.mark.parametrize("model", ["lamp", "mped"])
+@pytest.mark.parametrize("model", ["lamp", pytest.param("mped", marks=pytest.mark.slow)])
 def test_the_model_behind_a_learned_graph_is_trained_once(model):
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")

@@ -291,6 +291,7 @@ def emotions(root, own_runs, needs_emotions):
     return Emotions(root, own_runs)
 
 
+@pytest.mark.slow
 def test_a_comparison_runs_only_missing_rows(emotions, monkeypatch):
     earlier_runs = emotions.runs
     monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
@@ -312,6 +313,7 @@ def recovered_in(file):
     return set(recovered(read(file)[row("complete")]))
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_resumes(emotions, monkeypatch):
     earlier_runs, partial = emotions.runs, emotions.path.with_suffix(".part")
 
