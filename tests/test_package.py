@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tg_mlc
-from tests.fresh import run_alone, run_python
+from tests.fresh import run_alone
 from tg_mlc._names import _REGISTERED, ROOMS
 
 ROOT = Path(__file__).parents[1]
@@ -132,7 +132,7 @@ try:
 except ValueError as error:
     print(error)
 """
-    assert "cannot be imported: Numba needs another NumPy" in run_python(code)[0]
+    assert "cannot be imported: Numba needs another NumPy" in run_alone(code)
 
 
 def test_core_needs_no_optional_package():
