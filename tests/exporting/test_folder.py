@@ -35,6 +35,7 @@ def read(folder, *names):
 
 
 @needs_export
+@pytest.mark.slow
 def test_readme_checks_the_golden_inputs_without_this_package(exported):
     check_by_readme(exported("given"))
 

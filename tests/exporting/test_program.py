@@ -148,6 +148,7 @@ def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
 
 
 @needs_export
+@pytest.mark.slow
 def test_unused_tensors_are_no_inputs_of_a_program():
     predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
     tensors = featurize(predictor, vectors(4))
