@@ -1,4 +1,4 @@
-"""Makes the default model fast to train in tests."""
+"""Makes the default model fast to train in tests, and the largest bundled data set small."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tg_mlc.datasets import nci
 from tg_mlc.stacking import classifiers, folds, given
 
 
@@ -22,3 +23,10 @@ def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int 
         patch.setattr(classifiers, name, classifiers.MIN_TREES)
     for kind, search in classifiers.AUTOMATIC.items():
         patch.setitem(classifiers.AUTOMATIC, kind, replace(search, settings=search.settings[:2]))
+
+
+def read_few_molecules(patch: pytest.MonkeyPatch) -> None:
+    """Reduces NCI to its first 300 molecules."""
+    read = nci._read_rdkit_file
+    read_first = lambda name: "\n".join(read(name).splitlines()[:300])  # noqa: E731
+    patch.setattr(nci, "_read_rdkit_file", read_first)

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 from torch_geometric.utils import from_smiles
 
 from tests.papers.released import Config, random_state
-from tests.quick import train_little
+from tests.quick import read_few_molecules, train_little
 from tests.snippets import ROOT, cells, python_blocks
 
 TUTORIALS = sorted(f"docs/tutorials/{page.name}" for page in ROOT.glob("docs/tutorials/*.md"))
@@ -34,7 +34,9 @@ def _readers_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 @pytest.mark.usefixtures("_readers_own")
-def test_every_block_runs(block):
+def test_every_block_runs(block, monkeypatch):
+    train_little(monkeypatch, max_epochs=1)
+    read_few_molecules(monkeypatch)
     namespace = {}
     exec(block, namespace)
     assert namespace.keys() - {"__builtins__"}

@@ -143,7 +143,8 @@ def _body(
         if paper == spec.paper and (dataset, metric) in columns and model not in models_run_here
     }
     rows = {**spec.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted_models)}}
-    values = {key: spreads(group) for key, group in groups.items()}
+    shown = {dataset for dataset, _ in columns}
+    values = {key: spreads(group) for key, group in groups.items() if key[0] in shown}
     ours: dict[Row, list[Spread]] = {}
     theirs: dict[Row, list[Spread]] = {}
     ranked: dict[Row, list[Spread]] = {}

@@ -17,10 +17,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from benchmarks import files
 from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
@@ -65,6 +68,12 @@ SPEEDS = tuple(name for name in names("") if name.startswith(("attention-", "mod
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
 
 
+@cache  # Many tables show them.
+def _cells_in(folder: Path) -> pd.DataFrame:
+    """All tracked cells of the folder of results."""
+    return stored(tracked=True)
+
+
 def render(text: str) -> str:
     """Fills every mark of a page with its table."""
 
@@ -77,7 +86,7 @@ def render(text: str) -> str:
 
 def table(name: str) -> list[str]:
     """The table of a mark."""
-    cells = partial(stored, tracked=True)
+    cells = partial(_cells_in, files.RESULTS)
     tables: dict[str, Callable[[], list[str]]] = {
         "label-graph-gains": lambda: label_graphs.section(
             label_graphs.gains(cells()), "label-graph-gains.svg"
@@ -156,7 +165,7 @@ def texts() -> dict[Path, str]:
 
 def drawings() -> Iterator[Picture]:
     """All pictures with their up-to-date numbers."""
-    cells = stored(tracked=True)
+    cells = _cells_in(files.RESULTS)
     for name in CURVES:
         yield Picture(RESULTS / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import files
+from tests.quick import read_few_molecules
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +30,13 @@ def own_runs(results, monkeypatch, tmp_path):
     """Replaces the folder of untracked results by a new folder, beside :func:`results`."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
+
+
+@pytest.fixture
+def few_molecules(monkeypatch):
+    """Reduces NCI to its first 300 molecules."""
+    pytest.importorskip("rdkit")
+    read_few_molecules(monkeypatch)
 
 
 @pytest.fixture

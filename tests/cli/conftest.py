@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import tg_mlc
-from tests.quick import train_little
 from tg_mlc import cli
-from tg_mlc.data import from_arrays
 
 
 def run(command: str, *words: object, **options: object) -> int:
@@ -45,12 +42,6 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def plain_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plain_model(saved: Callable[[str], Path]) -> Path:
     """Returns the folder of a model of five numbers with LaMP, trained in Python."""
-    X = np.random.default_rng(0).normal(size=(60, 5))
-    dataset = from_arrays(X, (X[:, :3] > 0).astype(float), ["calm", "sad", "loud"], kind="vector")
-    with pytest.MonkeyPatch.context() as patched:
-        train_little(patched, max_epochs=1)
-        model = tg_mlc.auto(dataset, seconds=60)
-    assert model.networks
-    return model.save(tmp_path_factory.mktemp("plain") / "model")
+    return saved("vectors")

@@ -15,6 +15,7 @@ import pytest
 
 import tg_mlc
 from tests.cli.conftest import run
+from tests.fresh import run_python
 from tg_mlc import cli
 from tg_mlc._files import sha256
 from tg_mlc.data.records import Records
@@ -216,10 +217,16 @@ def test_the_command_line_starts_without_torch():
 
 
 def test_the_package_runs_as_a_module():
-    command = [sys.executable, "-m", "tg_mlc", "data", "info", "nothing"]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert process.returncode == 1
-    assert "Traceback" not in process.stderr
+    code = """
+import runpy
+try:
+    runpy.run_module("tg_mlc", run_name="__main__", alter_sys=True)
+except SystemExit as stop:
+    print(stop.code)
+"""
+    printed, errors = run_python(code, ["data", "info", "nothing"])
+    assert printed == "1\n"
+    assert "Traceback" not in errors
 
 
 def test_the_command_is_installed():

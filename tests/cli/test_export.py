@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.conftest import run
 from tests.requirements import needs_export
 
 
+@pytest.mark.slow
 @needs_export
 def test_export_writes_a_folder(plain_model, tmp_path, capsys):
     out = tmp_path / "exported"

@@ -45,7 +45,7 @@ def test_requests_in_progress_are_answered_after_sigterm(plain_model, port, tmp_
         # Requests share a client: making four clients takes longer than the server's end.
         client = httpx.Client(base_url=url, headers=headers, timeout=60)
         with client, ThreadPoolExecutor(4) as threads:
-            post = partial(client.post, "/models/model/predict", json=body)
+            post = partial(client.post, f"/models/{plain_model.name}/predict", json=body)
             requests = [threads.submit(post) for _ in range(4)]
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)

@@ -79,6 +79,7 @@ def test_trained_models_predict_named_labels(write, options, new, labels, train,
     assert json.loads(capsys.readouterr().out)["roc_auc_macro"] > 0.6
 
 
+@pytest.mark.slow
 def test_a_model_of_an_sdf_predicts_sdf_and_csv(tmp_path, capsys):
     chem = pytest.importorskip("rdkit.Chem")
     drugs, sdf, out = tmp_path / "drugs.csv", tmp_path / "drugs.sdf", tmp_path / "model"

@@ -48,6 +48,7 @@ def test_scaffolds_are_rings_without_side_chains():
 
 @pytest.mark.usefixtures("_scaffolds_once")
 @pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.slow
 def test_scaffolds_and_classes_of_sider_are_split_well(sider, seed):
     split = scaffold_split(sider.smiles, sider.y, seed=seed, label_names=sider.label_names)
     assert all(len(parts) == 1 for parts in parts_by_scaffold(sider.smiles, split).values())

@@ -100,6 +100,7 @@ def test_the_mirror_has_the_file():
     assert sha256(content) == SIDER.files[0].sha256[1]
 
 
+@pytest.mark.slow
 def test_clintox_reports_invalid_and_duplicate_molecules(clintox):
     assert clintox.y.sum(dim=0).tolist() == [1_386, 112]
     report = clintox.report

@@ -113,7 +113,7 @@ def test_unknown_names_are_refused():
 
 
 LOADED = [name for name, source in SOURCES.items() if source[3] is not None]
-SLOW = {"mediamill", "tox21"}
+SLOW = {"delicious", "mediamill", "reuters", "side-effects", "tox21"}
 
 
 @pytest.mark.parametrize(

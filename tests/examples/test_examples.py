@@ -13,10 +13,10 @@ from tg_mlc.sklearn import LaMPClassifier
 
 EXAMPLES = {
     "own_csv": ({}, "liver"),
-    "text_tags": ({"seconds": 5}, "f1_micro"),
+    "text_tags": ({"seconds": 1}, "f1_micro"),
     "own_gnn": ({"num_molecules": 60, "epochs": 1}, "halogen"),
     "label_graph": ({"num_samples": 100, "epochs": 1}, "known     macro average precision 0."),
-    "given_labels": ({"seconds": 5}, "60% of the labels given"),
+    "given_labels": ({"seconds": 1}, "60% of the labels given"),
     "node_labels": ({"steps": 5}, "average_precision_macro"),
     "next_basket": ({"epochs": 1}, "LANET              0."),
 }
@@ -33,7 +33,7 @@ def test_no_example_is_left_out():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_and_is_short(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    train_little(monkeypatch)
+    train_little(monkeypatch, max_epochs=1)
     options, expected = EXAMPLES[name]
     if name in ("own_csv", "own_gnn"):
         pytest.importorskip("rdkit")

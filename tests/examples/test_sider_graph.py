@@ -35,6 +35,7 @@ def sider_file():
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sider_file")
 def test_sider_end_to_end(root, tmp_path, monkeypatch, capsys):
     def read_some(*args):

@@ -29,7 +29,7 @@ def lanet(dataset, memory):
     return network.eval()
 
 
-@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("memory", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_events_of_the_past_are_components(dataset, memory):
     network, names = lanet(dataset, memory), dataset.label_names
     rows = np.flatnonzero(np.diff(dataset.entity_of) == 0)[[10, 60]] + 1

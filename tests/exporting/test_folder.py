@@ -35,6 +35,7 @@ def read(folder, *names):
 
 
 @needs_export
+@pytest.mark.slow
 def test_readme_checks_the_golden_inputs_without_this_package(exported):
     check_by_readme(exported("given"))
 
@@ -68,12 +69,14 @@ def test_files_describe_the_model(exported, saved):
     assert features["steps"][1]["state"]["scaler"].keys() == {"mean", "spread"}
 
 
+@pytest.mark.slow
 @needs_export
 def test_a_hierarchy_makes_the_program_coherent(exported):
     [golden] = read(exported("hierarchy"), "golden")
     assert all(animal >= dog for animal, dog, _ in golden["probability"])
 
 
+@pytest.mark.slow
 @needs_export
 def test_an_export_replaces_the_exported_model(exported, tmp_path, saved):
     out = shutil.copytree(exported("given"), tmp_path / "exported")
@@ -126,6 +129,7 @@ def test_networks_without_a_preprocessor_need_inputs(tmp_path):
         tg_mlc.export(Model.of(torch.nn.Linear(2, 1), ["a"]), tmp_path / "exported")
 
 
+@pytest.mark.slow
 @needs_export
 def test_label_sets_of_a_coverage_are_exported(tmp_path, saved):
     model, out = tg_mlc.load(saved("given")), tmp_path / "exported"

@@ -91,9 +91,15 @@ CASES = {
 }
 
 
+#: Programs with edges, with given labels, and of events. Other programs are slow tests.
+FAST = {"molecules", "given labels", "LANET"}
+
+
 @needs_export
 @pytest.mark.parametrize("target", ["torch-export", pytest.param("onnx", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case not in FAST)) for case in CASES]
+)
 def test_program_equals_model(case, target, tmp_path):
     torch.manual_seed(0)
     make, sample = CASES[case]
@@ -118,6 +124,7 @@ def test_program_equals_model(case, target, tmp_path):
         torch.testing.assert_close(probability, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @needs_export
 def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
     """The estimator learns to use given labels beside its network."""
@@ -141,6 +148,7 @@ def test_an_estimator_of_a_network_takes_given_labels(tmp_path):
 
 
 @needs_export
+@pytest.mark.slow
 def test_unused_tensors_are_no_inputs_of_a_program():
     predictor = Model.of(lamp(VectorEncoder(6, 8, 3)), LABELS)
     tensors = featurize(predictor, vectors(4))

@@ -312,6 +312,7 @@ def test_clus_paths_add_all_ancestors_but_roots(write, declared, rows, names, pa
 @pytest.mark.parametrize(
     ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4122, 33.4)]
 )
+@pytest.mark.slow
 def test_real_hierarchies_are_read(real_file, name, num_labels, positives):
     with pytest.warns(UserWarning, match="Labels with one value"):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
@@ -410,6 +411,7 @@ def test_attributes_that_share_a_name_are_numbered(write):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Labels|Attributes")
+@pytest.mark.slow
 def test_published_files_may_repeat_names(real_file, train, test, sizes, shared, renamed, capsys):
     paths = [real_file(f"hmc/raw/{name}.arff.xz") for name in (train, test) if name]
     dataset = from_arff(*paths)

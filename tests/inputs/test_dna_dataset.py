@@ -257,6 +257,7 @@ print((peak() - before) / 3_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak stands in a file of Linux")
+@pytest.mark.slow
 def test_a_sequence_takes_little_memory(tmp_path):
     rng = np.random.default_rng(0)
     letters = np.frombuffer(b"ACGT", dtype=np.uint8)[rng.integers(0, 4, (3_000, 200))]

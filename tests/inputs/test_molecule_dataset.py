@@ -175,6 +175,7 @@ def test_there_is_no_progress_bar_without_a_terminal(capfd):
     assert captured.out == captured.err == ""
 
 
+@pytest.mark.slow
 def test_clintox_is_read(real_file):
     dataset = MoleculeDataset.from_csv(real_file("clintox/raw/clintox.csv"), "smiles")
     assert dataset.label_names == ["FDA_APPROVED", "CT_TOX"]

@@ -272,8 +272,13 @@ def dna():
     ("make", "new", "expected"),
     [
         (texts, ["a red apple", "the green pear"], [[1, 0], [0, 1]]),
-        (molecules, ["CCCCCCC(=O)O", "CCCCCCN"], [[1, 0], [0, 1]]),
-        (dna, ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"], [[1], [1], [0]]),
+        pytest.param(
+            *(molecules, ["CCCCCCC(=O)O", "CCCCCCN"], [[1, 0], [0, 1]]), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            *(dna, ["AAAAAAAGATTACAAAA", "TTTTTGTAATCTTTT", "CCCCCCCCCCCCCCC"], [[1], [1], [0]]),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 @pytest.mark.usefixtures("short")

@@ -26,7 +26,7 @@ def targets_of(dataset, indices):
     return torch.cat([dataset[int(index)].y for index in indices])
 
 
-@pytest.mark.parametrize("model", [GINE, LabelModel])
+@pytest.mark.parametrize("model", [pytest.param(GINE, marks=pytest.mark.slow), LabelModel])
 def test_models_learn(tmp_path, dataset, split, data, model):
     objective, aucs = BinaryObjective(intermediate_weight=0.2 if model is LabelModel else 0.0), []
     for seed in range(3):  # The few test samples may be ranked well by chance.

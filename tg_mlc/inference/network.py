@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from itertools import chain
@@ -243,16 +244,24 @@ def _as_text(value: Any) -> str | None:
 
 def versions() -> dict[str, str]:
     """Returns the versions of packages that compute the model or may prepare its inputs."""
-    installed = {distribution.name for distribution in metadata.distributions()}
-    others = [name for name in ("scipy", "scikit-learn", "rdkit") if name in installed]
     return {
         "tg_mlc": tg_mlc.__version__,
         "python": platform.python_version(),
         "torch": str(torch.__version__),
         "torch_geometric": torch_geometric.__version__,
         "numpy": np.__version__,
-        **{name: metadata.version(name) for name in others},
+        **_installed_versions("scipy", "scikit-learn", "rdkit"),
     }
+
+
+@cache  # Reading the metadata of packages takes longer than saving a small model.
+def _installed_versions(*packages: str) -> dict[str, str]:
+    """Returns the versions of packages. Packages that are not installed are skipped."""
+    installed = {}
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
+            installed[package] = metadata.version(package)
+    return installed
 
 
 def data_hash(dataset: Dataset) -> str | None:

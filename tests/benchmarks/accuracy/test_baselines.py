@@ -54,7 +54,8 @@ def test_linear_rows_minimise_the_loss_of_their_name(
             rows[row]()
 
 
-def test_the_network_on_atoms_returns_logits(root):
-    molecules = RECIPES["nci"].load_dataset(root)
+@pytest.mark.usefixtures("few_molecules")
+def test_the_network_on_atoms_returns_logits(tmp_path):
+    molecules = RECIPES["nci"].load_dataset(tmp_path)
     batch = next(iter(DataLoader(molecules[:4], batch_size=4)))
     assert PooledGNN(molecules.num_labels)(batch).shape == (4, 52)

@@ -91,11 +91,27 @@ MOLECULE_ROWS = [Row("lamp", True, "prior"), Row("mped-ar", True)]
 MOLECULE_ROWS += [Row("linear SVM"), Row("random forest")]
 
 
+#: Models that other rows train too, with another label graph, decoder or input.
+REPEATED = {
+    ("bibtex", Row("lamp", False, "learned")),
+    *(("bibtex", Row("lamp", True, graph)) for graph in ("complete", "learned", "prior")),
+    *(("bibtex", Row("mped", True, graph)) for graph in ("learned", "prior")),
+    *(("bibtex", Row("graph2graph", True, graph)) for graph in ("learned", "prior")),
+    *(("bibtex", Row(name, True)) for name in ("graph2graph-ar", "mped-ar")),
+    ("sider", Row("mped-ar", True)),
+}
+
+
+def case(dataset, row):
+    """Returns parameters of a test, which is slow if other rows train the model too."""
+    marks = [pytest.mark.slow] * ((dataset, row) in REPEATED)
+    return pytest.param(dataset, row, marks=marks, id=f"{dataset}-{row.title}")
+
+
 @pytest.mark.parametrize(
     ("dataset", "row"),
-    [("bibtex", row) for row in sorted(ROWS, key=lambda row: row.title)]
-    + [("sider", row) for row in MOLECULE_ROWS],
-    ids=lambda value: value.title if isinstance(value, Row) else value,
+    [case("bibtex", row) for row in sorted(ROWS, key=lambda row: row.title)]
+    + [case("sider", row) for row in MOLECULE_ROWS],
 )
 def test_training_and_tuning_see_no_test_sample(dataset, row, monkeypatch):
     def forest(seed=0):
@@ -110,7 +126,7 @@ def test_training_and_tuning_see_no_test_sample(dataset, row, monkeypatch):
         assert cell["run"][key] == other_cell["run"][key]
 
 
-@pytest.mark.parametrize("model", ["lamp", "mped"])
+@pytest.mark.parametrize("model", ["lamp", pytest.param("mped", marks=pytest.mark.slow)])
 def test_the_model_behind_a_learned_graph_is_trained_once(model):
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")

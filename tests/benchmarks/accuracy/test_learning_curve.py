@@ -11,9 +11,8 @@ from benchmarks.accuracy import learning_curve
 from benchmarks.accuracy.learning_curve import DEFAULT, POOLED, RELEASED, TIED, contenders
 from benchmarks.report.learning_curves import draw, section
 from tests.papers.recipes.conftest import WORDS, Y
-from tg_mlc.data import ArrayDataset, random_split
+from tg_mlc.data import ArrayDataset
 from tg_mlc.data.records import Records
-from tg_mlc.papers.recipes import RECIPES
 
 
 @pytest.fixture
@@ -33,12 +32,9 @@ def test_all_models_of_words_take_the_same_batches(bags):
     torch.testing.assert_close(released(batch)[:1], released(alone))
 
 
-def test_losses_decrease_and_curves_are_drawn(root, own_runs, monkeypatch):
-    recipe = RECIPES["nci"]
-    dataset = recipe.load_dataset(root)
-    subset = dataset[random_split(len(dataset), seed=0).test]
-    monkeypatch.setattr(type(recipe), "load_dataset", lambda self, root: subset)
-    learning_curve.main(dataset="nci", epochs=3, seeds=1, root=root)
+@pytest.mark.usefixtures("few_molecules")
+def test_losses_decrease_and_curves_are_drawn(own_runs, tmp_path):
+    learning_curve.main(dataset="nci", epochs=3, seeds=1, root=tmp_path)
     result = json.loads((own_runs / "learning_curve-nci.json").read_text())
     points = {(point["model"], point["epoch"]): point for point in result["runs"]}
     assert {model for model, _ in points} == {DEFAULT, TIED, POOLED}

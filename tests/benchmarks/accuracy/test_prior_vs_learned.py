@@ -35,6 +35,7 @@ from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.training import BinaryObjective, MultiLabelModule
 
 
+@pytest.mark.slow
 def test_one_variant_learns_on_nci(root, tmp_path):
     recipe = RECIPES["nci"]
     dataset = recipe.load_dataset(root)
@@ -89,6 +90,7 @@ def test_statistics_are_compared_with_a_tree_where_labels_are_unknown(monkeypatc
     assert roc_auc == {f"{score}, tree": value for score, value in expected.items()}
 
 
+@pytest.mark.slow
 def test_planted_graphs_end_to_end(root, own_runs, results, few_samples, capsys):
     tracked = results / "prior_vs_learned-planted-50-official.json"
     tracked.write_text(before := json.dumps({"runs": []}))
@@ -289,6 +291,7 @@ def emotions(root, own_runs, needs_emotions):
     return Emotions(root, own_runs)
 
 
+@pytest.mark.slow
 def test_a_comparison_runs_only_missing_rows(emotions, monkeypatch):
     earlier_runs = emotions.runs
     monkeypatch.setattr(baselines, "_frequency", lambda *args: pytest.fail("made again"))
@@ -310,6 +313,7 @@ def recovered_in(file):
     return set(recovered(read(file)[row("complete")]))
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_resumes(emotions, monkeypatch):
     earlier_runs, partial = emotions.runs, emotions.path.with_suffix(".part")
 

@@ -133,6 +133,8 @@ def test_a_candidate_that_disagrees_gets_no_ratio():
 @pytest.mark.usefixtures("wrong", "own_runs")
 def test_a_run_names_its_file_and_disagreeing_candidates(monkeypatch, capsys):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    limits = Limits(1e9, 1e9, 1e9, 1e9, {})
+    monkeypatch.setattr(attention, "measure_limits", lambda *args, **kwargs: limits)
     assert attention.main("R4", quick=True, threads=1) == 1
     *_, path, problems = capsys.readouterr().out.splitlines()
     assert path.startswith("Wrote ")

@@ -16,6 +16,7 @@ def test_samples_are_the_same_in_every_call(kind):
     assert all(torch.equal(a.x, b.x) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.slow
 @needs_export
 def test_exported_and_original_models_are_timed(own_runs):
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.speed.hierarchies import measure, synthetic
 
 
+@pytest.mark.slow
 def test_a_hierarchy_and_a_dense_head_are_timed():
     row = measure(120, 1)
     assert row["num_edges"] == 120 + 2 * 119

@@ -109,6 +109,7 @@ def test_the_products_job_multiplies_forward_and_backward(mode, factor):
     assert counter.get_total_flops() == factor * sum(product.flop for product in products(sizes))
 
 
+@pytest.mark.slow
 def test_too_large_literal_layouts_are_left_out(monkeypatch):
     sizes = SIZES["complete"]
     assert literal_bytes(sizes, TRAINING) > literal_bytes(sizes, INFERENCE)
@@ -167,6 +168,7 @@ def test_quick_run_agrees_and_writes_a_file(fast):
             assert layout[TRAINING]["ours_is_faster"] > 0
 
 
+@pytest.mark.slow
 def test_models_of_several_widths_get_a_separate_file_and_rows(fast, monkeypatch):
     small = partial(Sizes, heads=2, num_samples=2, num_components=3, num_tokens=20)
     monkeypatch.setattr(models, "Sizes", small)

@@ -14,7 +14,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", registers.KERNELS)
-@pytest.mark.parametrize("walk", ["many", "hub"])
+@pytest.mark.parametrize("walk", ["many", pytest.param("hub", marks=pytest.mark.slow)])
 def test_kernels_compile_without_a_gpu(name, walk):
     row = registers.compiled(name, "bf16", 128, True, 80, walk)
     assert (row["spilled"], row["atomic"]) == (0, False)

@@ -72,7 +72,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+#: Other layers are compiled by slow tests.
+FAST = {"batch", "features"}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case not in FAST)) for case in CASES]
+)
 def test_layers_compile(case):
     model, form = CASES[case]
     check(model(), "eager", form, BATCHES)
@@ -100,8 +106,8 @@ def test_compiled_dropout_is_random():
     assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("num_feature_layers", [0, 1])
+@pytest.mark.parametrize("tied", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_feature_layers", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_whole_models_compile(num_feature_layers, tied):
     options = {"num_steps": 1, "num_feature_layers": num_feature_layers, "tied": tied}
     options |= {"heads": 2, "dropout": 0.0}

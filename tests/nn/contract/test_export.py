@@ -29,7 +29,12 @@ def pointers(sizes):
 
 @needs_export
 @pytest.mark.parametrize(
-    "graph", [fully_connected(5), edgeless(5), path_graph(5)], ids=["all", "none", "path"]
+    "graph",
+    [
+        pytest.param(fully_connected(5), id="all", marks=pytest.mark.slow),
+        pytest.param(edgeless(5), id="none", marks=pytest.mark.slow),
+        pytest.param(path_graph(5), id="path"),
+    ],
 )
 @pytest.mark.parametrize("smallest", [1, 2])
 def test_export_leaves_the_number_of_samples_open(graph, smallest):
