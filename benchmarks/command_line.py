@@ -42,8 +42,8 @@ def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str
     for index, argument in enumerate(arguments):
         out.append(argument)
         following = arguments[index + 1 : index + 2]
-        alone = not following or following[0].startswith("--")
-        if alone and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
+        bare = not following or following[0].startswith("--")
+        if bare and argument.startswith("--") and argument[2:].replace("-", "_") in switches:
             out.append("true")
     return out
 
@@ -79,7 +79,7 @@ def default_heap() -> dict[str, str]:
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
-    """The entries of an option like ``R1,R2``."""
+    """The entries of an option like ``R1,R2``, which must all be known."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(known):
         expected = f"some of {', '.join(known)}, joined by commas"

@@ -1,8 +1,8 @@
 """Files of results, with the machine, the versions, the command and the data that made them.
 
 Tracked files lie in ``results/`` and are replaced on request only; new ones lie in ``runs/``. Each
-is a description and a list of single runs, ``pandas.DataFrame(read(name)["runs"])``; results of
-time and memory have other lists.
+has a description and a list of runs, which ``pandas.DataFrame(read(name)["runs"])`` makes a table;
+results of time and memory have other lists.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def names(prefix: str) -> list[str]:
 
 
 def read(name: str) -> Result:
-    """The tracked results of a name.
+    """The tracked results with this name.
 
     Raises:
         FileNotFoundError: If there are none.
@@ -112,7 +112,7 @@ def read(name: str) -> Result:
 
 
 def read_all(prefix: str) -> dict[str, Result]:
-    """All tracked results with a prefix, by the rest of their names."""
+    """All tracked results with a prefix, by name without the prefix."""
     return {name.removeprefix(prefix): read(name) for name in names(prefix)}
 
 
@@ -128,10 +128,10 @@ def check_replacement(replace: bool, **reduced: object) -> None:
     Raises:
         SystemExit: If an option that reduces a run is given.
     """
-    given = [f"--{name}" for name, value in reduced.items() if value]
-    if replace and given:
+    limits = [f"--{name}" for name, value in reduced.items() if value]
+    if replace and limits:
         raise SystemExit(
-            f"Expected a whole run with --replace (got {', '.join(given)}); drop one of them"
+            f"Expected a whole run with --replace (got {', '.join(limits)}); drop one of them"
         )
 
 
@@ -173,10 +173,10 @@ def collect(
 ) -> Path:
     """Makes missing runs, prints each, and writes all. An interrupted comparison continues.
 
-    Existing runs are kept if their description is the same: the versions, and all parts that both
-    have but seeds. They are those of an interrupted comparison, else of a complete one; a run that
-    replaces tracked results continues from these, any other first from new files. The names of
-    other processors, which may have made some runs, are recorded.
+    Existing runs are kept if the versions and all entries that both descriptions have, except for
+    seeds, are the same. They come from an interrupted comparison, or else from a complete one: a
+    tracked one if ``replace`` is set, otherwise preferably one in ``runs/``. If other processors
+    made some of the runs, the names of these are recorded.
 
     Args:
         name: The name of the file.
@@ -203,17 +203,17 @@ def collect(
             print(f"All runs are repeated: '{path}' has other {', '.join(changed)}", flush=True)
         else:
             content, seeds = merged, content.get("seeds")
-            kept = (run for run in existing["runs"] if keeps(run))
-            runs = [run for run in kept if seeds is None or run["seed"] in seeds]
-            before = {*existing.get(OTHERS, ()), existing["environment"]["processor"]}
-            if runs and before - {_processor()}:
-                content |= {OTHERS: sorted(before - {_processor()})}
+            reusable = (run for run in existing["runs"] if keeps(run))
+            runs = [run for run in reusable if seeds is None or run["seed"] in seeds]
+            processors = {*existing.get(OTHERS, ()), existing["environment"]["processor"]}
+            if runs and processors - {_processor()}:
+                content |= {OTHERS: sorted(processors - {_processor()})}
     present = set(map(identity, runs))
     check_kept(name, identity, present | calls.keys(), replace=replace)
     missing = [call for key, call in calls.items() if key not in present]
-    for done in Parallel(n_jobs=jobs, return_as="generator")(missing):
-        runs += done
-        print("\n".join(map(show, done)), flush=True)
+    for new_runs in Parallel(n_jobs=jobs, return_as="generator")(missing):
+        runs += new_runs
+        print("\n".join(map(show, new_runs)), flush=True)
         _write(partial, {**content, "runs": runs})
     path = write_results(name, {**content, "runs": runs}, replace=replace)
     print(f"Wrote {path}", flush=True)
@@ -221,12 +221,12 @@ def collect(
 
 
 def _merged(existing: Result, content: Result) -> tuple[Result, list[str]]:
-    """The description with the existing one, and the names of parts that differ."""
-    merged = {key: _joined(existing.get(key), part) for key, part in content.items()}
+    """The existing description updated by the new one, and the keys whose values differ."""
+    merged = {key: _joined(existing.get(key), value) for key, value in content.items()}
     changed = [
         key
-        for key, part in content.items()
-        if key != "seeds" and _joined(part, existing.get(key)) != merged[key]
+        for key, value in content.items()
+        if key != "seeds" and _joined(value, existing.get(key)) != merged[key]
     ]
     same_versions = _released(existing.get("environment", {})) == _released(describe_environment())
     return merged, changed if same_versions else [*changed, "versions"]
@@ -250,7 +250,7 @@ def write_results(name: str, content: Result, *, replace: bool = False) -> Path:
 
 
 def _write(path: Path, content: Result) -> Path:
-    """Writes a file as a whole, with the machine, the versions and the command."""
+    """Writes a file atomically, with the machine, the versions and the command."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     # JSON has no NaN; undefined values are null.

@@ -98,14 +98,14 @@ def main(
     """
     start, rows = time.monotonic(), []
     for name in chosen("parts", parts, tuple(PARTS)):
-        part, left = PARTS[name], minutes - (time.monotonic() - start) / 60
+        part, remaining = PARTS[name], minutes - (time.monotonic() - start) / 60
         row = {"part": name, "state": "no time was left", "seconds": 0.0}
-        if left > 0:
-            limit = min(part.minutes, left)
+        if remaining > 0:
+            limit = min(part.minutes, remaining)
             row |= _run(part.command(device, root, limit, quick=quick, replace=replace), 60 * limit)
         rows.append(row)
         print(f"{name}: {row['state']}, {row['seconds']:.0f} s", flush=True)
-        # Not among the tracked results, which hold measurements:
+        # This file is not tracked, because it holds no measurements.
         write_results(f"gpu-{device}", {"parts": rows, "quick": quick})
     return int(any(row["state"] != "done" for row in rows))
 
@@ -116,8 +116,8 @@ def _run(command: list[str], seconds: float) -> dict[str, object]:
     start = time.monotonic()
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, timeout=seconds, check=False)
-        status = done.returncode
+        result = subprocess.run(command, cwd=ROOT, env=environment, timeout=seconds, check=False)
+        status = result.returncode
         state = "done" if status == 0 else f"failed with status {status}"
     except subprocess.TimeoutExpired:
         state = f"cut short after {seconds:.0f} s"

@@ -16,10 +16,10 @@ NAMES = ["nausea", "vomiting", "stomach ache", "rash", "itching"]
 
 
 def main(seconds: float = 20) -> None:
-    """Trains on effects of drugs, and predicts those of others with more and more given."""
-    random = np.random.default_rng(0)
-    x, acts = random.normal(size=(600, 6)), random.random((600, 2)) < 0.4
-    likely = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + random.normal(size=(600, 5))
+    """Trains on effects of drugs, and predicts those of others, given more and more of them."""
+    rng = np.random.default_rng(0)
+    x, acts = rng.normal(size=(600, 6)), rng.random((600, 2)) < 0.4
+    likely = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + rng.normal(size=(600, 5))
     drugs = from_arrays(x, likely > 0, label_names=NAMES, kind="vector")
     split = random_split(len(drugs), (0.7, 0.0, 0.3), seed=0)
     model = tg_mlc.auto(drugs[split.train], seconds=seconds)
@@ -31,11 +31,11 @@ def main(seconds: float = 20) -> None:
 
     test, y = x[split.test.numpy()], drugs.y[split.test].numpy()
     for fraction in (0.0, 0.2, 0.4, 0.6):
-        shown = random.random(y.shape) < fraction
-        scores = model.probabilities(test, given=np.where(shown, y, np.nan))
-        found = evaluate(np.where(shown, np.nan, y), scores)["average_precision_macro"]
+        is_given = rng.random(y.shape) < fraction
+        scores = model.probabilities(test, given=np.where(is_given, y, np.nan))
+        score = evaluate(np.where(is_given, np.nan, y), scores)["average_precision_macro"]
         print(
-            f"{fraction:.0%} of the labels given: macro average precision of the others {found:.3f}"
+            f"{fraction:.0%} of the labels given: macro average precision of the others {score:.3f}"
         )
 
 

@@ -47,7 +47,7 @@ def baskets() -> pd.DataFrame:
         liked = draw.sample(["apples", "cheese", "eggs", "fish", "jam", "rice", "tea"], 3)
         habits = {**dict.fromkeys(liked, 0.4), "bread": 0.5, "milk": 0.5}
         for week in range(40):
-            basket = [item for item, often in habits.items() if draw.random() < often]
+            basket = [item for item, chance in habits.items() if draw.random() < chance]
             basket += ["coffee"] * ((week + customer) % 3 == 0)
             rows += [(customer, 7 * week, item) for item in basket]
     return pd.DataFrame(rows, columns=["who", "day", "item"])

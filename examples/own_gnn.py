@@ -38,13 +38,13 @@ class Net(torch.nn.Module):
 
 
 def main(num_molecules: int = 500, epochs: int = 10) -> None:
-    """Trains on molecules of RDKit's and the groups that they contain, and saves the network."""
+    """Trains on RDKit's molecules and the groups that they contain, and saves the network."""
     patterns = [Chem.MolFromSmarts(smarts) for smarts in GROUPS.values()]
     samples = []
     with open(f"{RDConfig.RDDataDir}/NCI/first_5K.smi") as file:  # noqa: PTH123
         for smiles in (line.split()[0] for line in islice(file, num_molecules)):
             if (molecule := Chem.MolFromSmiles(smiles)) is not None:
-                found = [float(molecule.HasSubstructMatch(each)) for each in patterns]
+                found = [float(molecule.HasSubstructMatch(pattern)) for pattern in patterns]
                 samples.append(from_smiles(smiles))
                 samples[-1].y = torch.tensor(found)
 

@@ -91,7 +91,7 @@ def main(
     compare(dataset, molecules, kinds, split, output, resume, options)
     if dataset == "sider" and contrast:
         print("\nWhere labels can be found in the graph of a molecule, messages do the work:")
-        # Fewer epochs than the recipe's show enough.
+        # Fewer epochs than in the recipe are enough to show it.
         options = {"max_epochs": 12, **options, "node_messages": True}
         molecules = RECIPES["nci"].load_dataset(root)
         compare("nci", molecules, kinds[-1:], split, output, resume, options)
@@ -124,18 +124,18 @@ def compare(
         start, folder = time.perf_counter(), output / kind
         graph = recipe.label_graph(kind, molecules, split)
         graph.plot(path=folder / "label_graph.png")
-        go_on = resume and (folder / "last.ckpt").exists()
+        continues = resume and (folder / "last.ckpt").exists()
         config = {"dataset": name}
         result, _ = recipe.train(
-            molecules, split, graph, folder, config=config, resume=go_on, **options
+            molecules, split, graph, folder, config=config, resume=continues, **options
         )
         scores[f"LaMP {kind}"] = result.scores(val), result.scores(test)
         predictions = pd.DataFrame(scores[f"LaMP {kind}"][1], test.smiles, molecules.label_names)
         predictions.to_csv(folder / "predictions.csv", index_label="smiles", float_format="%.4f")
-        took = time.perf_counter() - start
-        print(f"LaMP {kind}: label graph of density {graph.density:.2f}, {took:.0f} s", flush=True)
+        taken = time.perf_counter() - start
+        print(f"LaMP {kind}: label graph of density {graph.density:.2f}, {taken:.0f} s", flush=True)
 
-    rows = {row: recipe.evaluate(molecules, split, *found) for row, found in scores.items()}
+    rows = {row: recipe.evaluate(molecules, split, *pair) for row, pair in scores.items()}
     print_table(rows)
     evaluations = {row: evaluation.to_dict() for row, evaluation in rows.items()}
     results = {"split": split.hash, "rows": evaluations}
@@ -149,14 +149,14 @@ def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str
     """Scores of validation and of test molecules by classifiers of Morgan fingerprints."""
     train, val, test = (part.numpy() for part in split.parts)
     bits = with_vectors(molecules, {"morgan": None}).rows("morgan").numpy() > 0
-    unit, y = normalize(csr_matrix(bits, dtype="float32")), molecules.y.numpy()
+    unit_rows, y = normalize(csr_matrix(bits, dtype="float32")), molecules.y.numpy()
     forest = ForestBaseline(500, criterion="gini", random_state=seed, n_jobs=-1)
     frequency = LabelFrequency().fit(bits[train], y[train])
     fitted: dict[str, Any] = {"label frequency": (frequency, bits)}
     fitted["random forest"] = forest.fit(bits[train], y[train]), bits
     for row, loss in (("linear SVM", "hinge"), ("logistic regression", "logistic")):
-        model = LinearBaseline.tuned(unit[train], y[train], unit[val], y[val], loss=loss)
-        fitted[row] = model, unit
+        model = LinearBaseline.tuned(unit_rows[train], y[train], unit_rows[val], y[val], loss=loss)
+        fitted[row] = model, unit_rows
     return {
         row: [model.predict_proba(x[part]) for part in (val, test)]
         for row, (model, x) in fitted.items()
@@ -166,8 +166,8 @@ def baselines(molecules: MultiLabelDataset, split: Split, seed: int) -> dict[str
 def print_table(rows: dict[str, Evaluation]) -> None:
     """Prints all rows, the paper's figures, and where the score of the last row comes from."""
     on_sider = SILENT in rows
-    found = {row: [evaluation[metric] for metric in METRICS] for row, evaluation in rows.items()}
-    ours = pd.DataFrame(found, TITLES).T
+    values = {row: [evaluation[metric] for metric in METRICS] for row, evaluation in rows.items()}
+    ours = pd.DataFrame(values, TITLES).T
     paper = pd.DataFrame(PAPER, TITLES[:-1]).T if on_sider else None
     table = pd.concat([ours, paper])
     print("\n" + table.to_string(float_format="{:.3f}".format, na_rep="-", col_space=12))

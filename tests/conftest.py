@@ -37,7 +37,7 @@ def _compile_anew():
 
 @pytest.fixture(scope="session")
 def real_file():
-    """Finds a real data file, or skips the test."""
+    """Returns a function that finds a real data file, or skips the test."""
     folder = os.environ.get(VARIABLE)
 
     def find(relative):
@@ -92,7 +92,7 @@ def exported(saved, tmp_path_factory):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a text to a file of the test's own folder."""
+    """Returns a function that writes a text to a file in the folder of the test."""
 
     def write_file(name, text):
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""Code in a process of its own, which has imported PyTorch and PyG but nothing of this package."""
+"""Runs code in a new process that has imported PyTorch and PyG, but nothing of this package."""
 
 from __future__ import annotations
 

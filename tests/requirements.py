@@ -5,6 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-#: Whether PyTorch is 2.7 or newer. Older ones export no model, and compile models in pieces.
+#: Whether PyTorch is 2.7 or newer. Older versions export no model, and compile models in pieces.
 FULL_GRAPH = hasattr(torch.compiler, "is_exporting")
 needs_export = pytest.mark.skipif(not FULL_GRAPH, reason="needs PyTorch 2.7")

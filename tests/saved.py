@@ -26,7 +26,7 @@ RUN = {"max_epochs": 1, "monitor": "val/loss", "logger": False}
 
 @cache  # A second call for the same folder returns the same training.
 def train_texts(folder: Path) -> Training:
-    """LaMP of texts with base scores, which takes given labels."""
+    """Trains LaMP of texts with base scores, which takes given labels."""
     labels = [{name for name in LABELS if name in text} for text in TEXTS]
     texts = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
     split = random_split(len(texts), seed=0)
@@ -54,7 +54,7 @@ def make_texts(folder: Path) -> Path:
 
 
 def make_vectors(folder: Path) -> Path:
-    """The default of vectors, with LaMP."""
+    """Saves the default model of vectors, with LaMP."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 5))
     y = (x[:, :3] + rng.normal(size=(60, 3)) > 0).astype(np.float32)
@@ -64,46 +64,46 @@ def make_vectors(folder: Path) -> Path:
 
 
 def make_given(folder: Path) -> Path:
-    """LaMP of vectors, which takes given labels."""
+    """Saves LaMP of vectors, which takes given labels."""
     x = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
     samples = from_arrays(x, (x[:, :3] > 0).astype(np.float32), ABC, kind="vector")
     split = random_split(len(samples), (0.75, 0.25, 0.0), seed=0)
     preprocessor = Chain(kind_of(samples)(), Scale("standard"))
-    known = preprocessor.fit_transform(samples, split)
-    network = table_lamp(known, fully_connected(ABC), channels=8, given_labels=True)
+    prepared = preprocessor.fit_transform(samples, split)
+    network = table_lamp(prepared, fully_connected(ABC), channels=8, given_labels=True)
     objective = BinaryObjective(max_given=0.5)
     module = MultiLabelModule(network, ABC, objective, preprocessor=preprocessor)
-    fitted = fit(module, MultiLabelDataModule(known, split), folder / "run", **RUN)
+    fitted = fit(module, MultiLabelDataModule(prepared, split), folder / "run", **RUN)
     return fitted.save(folder / "model")
 
 
 def make_dna(folder: Path) -> Path:
-    """The default of DNA, of classifiers alone."""
+    """Saves the default model of DNA, which has classifiers alone."""
     sequences = ["ACGTACGTACAC", "TTTTACGTTTGT", "GGGGACGCCCAA", "ACACACACACAC"] * 5
     y = np.eye(4, dtype=np.float32)[:, :2]
     return tg_mlc.auto(DNA.samples(sequences, np.tile(y, (5, 1)), LABELS), seconds=0).save(folder)
 
 
 def make_molecules(folder: Path) -> Path:
-    """The default of molecules, of classifiers alone."""
+    """Saves the default model of molecules, which has classifiers alone."""
     y = (np.random.default_rng(0).random((40, 2)) < 0.5).astype(np.float32)
     return tg_mlc.auto(Molecules.samples([*EXAMPLES, *EXAMPLES], y, LABELS), seconds=0).save(folder)
 
 
 def make_network(folder: Path) -> Path:
-    """LaMP of molecules alone."""
+    """Saves LaMP of molecules without classifiers."""
     y = (np.random.default_rng(0).random((40, 3)) < 0.5).astype(np.float32)
     samples = Molecules.samples([*EXAMPLES, *EXAMPLES], y, ABC)
     split, kind = random_split(len(samples), seed=0), Molecules()
-    known = kind.fit_transform(samples, split)
-    network = molecule_lamp(known, fully_connected(ABC), channels=8, heads=2)
+    prepared = kind.fit_transform(samples, split)
+    network = molecule_lamp(prepared, fully_connected(ABC), channels=8, heads=2)
     module = MultiLabelModule(network, ABC, preprocessor=kind)
-    fitted = fit(module, MultiLabelDataModule(known, split), folder / "run", **RUN)
+    fitted = fit(module, MultiLabelDataModule(prepared, split), folder / "run", **RUN)
     return fitted.save(folder / "model")
 
 
 def make_hierarchy(folder: Path) -> Path:
-    """The default of labels with parents, with coherent, calibrated predictions and a coverage."""
+    """Saves the default model of labels with parents, calibrated and with a coverage."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 4)).astype(np.float32)
     noisy = x + 0.5 * rng.normal(size=x.shape)

@@ -16,7 +16,7 @@ ROOT = str(Path(tg_mlc.__file__).parent)
 LIMITS = (200, 50, 17)
 
 
-def entered(call):
+def count_entered(call):
     """Returns the number of functions and files of the package that a call enters, and the largest
     number of their frames at a time.
     """
@@ -50,5 +50,5 @@ def test_a_prediction_of_molecules_enters_few_functions(monkeypatch):
     model = tg_mlc.auto(samples, seconds=60)
     assert model.networks
     model.predict(["CCO"])
-    numbers = entered(lambda: model.predict(["CCO"]))
+    numbers = count_entered(lambda: model.predict(["CCO"]))
     assert all(number <= limit for number, limit in zip(numbers, LIMITS, strict=True)), numbers

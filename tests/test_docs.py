@@ -26,7 +26,7 @@ KNOWN = "ARG FROM RUN COPY ENV USER WORKDIR EXPOSE HEALTHCHECK ENTRYPOINT CMD"
 
 @pytest.fixture
 def _readers_own(tmp_path, monkeypatch):
-    """Short training, and the checkpoint that a page expects in the working folder."""
+    """Shortens training, and writes the checkpoint that a page expects."""
     monkeypatch.chdir(tmp_path)
     train_little(monkeypatch)
     torch.save(random_state(Config()), "model.chkpt")
@@ -168,17 +168,17 @@ def test_the_dockerfile_has_known_instructions_and_existing_paths():
     steps = [tuple(line.split(maxsplit=1)) for line in lines if line.strip()]
     assert steps[0][0] == "FROM"
     assert {name for name, _ in steps} <= set(KNOWN.split())
-    for name, rest in steps:
+    for name, arguments in steps:
         if name in ("ENTRYPOINT", "CMD"):
-            assert all(isinstance(word, str) for word in json.loads(rest))
+            assert all(isinstance(word, str) for word in json.loads(arguments))
         if name == "HEALTHCHECK":
-            json.loads(rest[rest.index("CMD ") + 4 :])
-        if name == "COPY" and "--from" not in rest:
-            assert all((ROOT / path).exists() for path in rest.split()[:-1])
+            json.loads(arguments[arguments.index("CMD ") + 4 :])
+        if name == "COPY" and "--from" not in arguments:
+            assert all((ROOT / path).exists() for path in arguments.split()[:-1])
     extras = re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    [installed] = [rest for _, rest in steps if "pip install" in rest and "[" in rest]
+    [installed] = [line for _, line in steps if "pip install" in line and "[" in line]
     assert {*re.search(r"\[(.*?)\]", installed)[1].split(",")} <= {*extras}
     last = max(index for index, (name, _) in enumerate(steps) if name == "FROM")
-    users = [rest for name, rest in steps[last:] if name == "USER"]
+    users = [arguments for name, arguments in steps[last:] if name == "USER"]
     assert users
     assert "root" not in users  # The server has few rights.

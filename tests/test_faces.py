@@ -73,8 +73,8 @@ def test_a_loaded_model_streams_and_answers_alike(case):
         np.testing.assert_array_equal(answer.decisions, frame["decision"])
         if query.get("given") is None:
             np.testing.assert_allclose(model.probabilities(raw), frame["probability"], atol=1e-6)
-            parts = pd.concat(model.stream(raw, rows=3, **query))
-            np.testing.assert_allclose(parts["probability"], frame["probability"], atol=1e-6)
+            streamed = pd.concat(model.stream(raw, rows=3, **query))
+            np.testing.assert_allclose(streamed["probability"], frame["probability"], atol=1e-6)
 
 
 def test_the_server_gives_the_same_answer(case):
@@ -88,9 +88,9 @@ def test_the_server_gives_the_same_answer(case):
             assert response.status_code == 200, response.text
             results = response.json()["results"]
             frame = model.predict(raw, **query)
-            for part in ("probability", "decision"):
-                answer = pd.DataFrame([row[part] for row in results])[model.label_names]
-                pair = answer.astype(float), frame[part].astype(float)
+            for column in ("probability", "decision"):
+                answer = pd.DataFrame([row[column] for row in results])[model.label_names]
+                pair = answer.astype(float), frame[column].astype(float)
                 np.testing.assert_allclose(*pair, atol=1e-6)
 
 

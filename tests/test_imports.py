@@ -172,8 +172,8 @@ def test_a_circle_is_found(tmp_path, source):
 
 @pytest.fixture
 def groups(saved, tmp_path, monkeypatch):
-    """Folders of models with inputs for them: networks alone, classifiers, and all parts; without
-    RDKit, and with it.
+    """Returns folders of models with inputs for them: networks alone, classifiers, and all parts;
+    without RDKit, and with it.
     """
     y = np.array([[row % 2, row % 3 == 0] for row in range(40)], float)
     names = ["a", "b"]
@@ -235,13 +235,13 @@ def test_constructors_have_few_parameters():
     class_names = set()
     for _, node in nodes_of_the_package():
         if isinstance(node, ast.ClassDef):
-            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            fields = [statement for statement in node.body if isinstance(statement, ast.AnnAssign)]
             fields = [field for field in fields if ast.unparse(field.target) != "_"]
-            number = len(fields) * ("dataclass" in "".join(map(ast.unparse, node.decorator_list)))
-            for part in node.body:
-                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
-                    number = len(part.args.args) - 1 + len(part.args.kwonlyargs)
-            class_names |= {node.name} if number > 13 else set()
+            size = len(fields) * ("dataclass" in "".join(map(ast.unparse, node.decorator_list)))
+            for statement in node.body:
+                if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+                    size = len(statement.args.args) - 1 + len(statement.args.kwonlyargs)
+            class_names |= {node.name} if size > 13 else set()
     assert class_names <= pending
 
 

@@ -180,8 +180,8 @@ def test_smoothing_skips_excluded_symbols():
     value = sequence_loss(log_probs, SYMBOLS, label_smoothing=0.2)
     steps = [(0, 0, [0, 1, 2, 3]), (0, 1, [0, 2, 3]), (0, 2, [0, 1, 2, 3]), (1, 0, [0, 1, 2, 3])]
     pairs = [(logits[b, i, symbols], symbols.index(SYMBOLS[b, i])) for b, i, symbols in steps]
-    parts = [F.cross_entropy(x, torch.tensor(n), label_smoothing=0.2) for x, n in pairs]
-    assert_close(value, torch.stack(parts).mean())
+    terms = [F.cross_entropy(x, torch.tensor(n), label_smoothing=0.2) for x, n in pairs]
+    assert_close(value, torch.stack(terms).mean())
     value.backward()
     assert logits.grad.isfinite().all()
     assert logits.grad[0, 1, 1] == 0.0
@@ -189,7 +189,7 @@ def test_smoothing_skips_excluded_symbols():
 
 
 def released_asymmetric(z, y, gamma_neg, gamma_pos, margin):
-    """The loss of the authors' released code, without its limit of logarithms."""
+    """Returns the loss of the authors' released code, without its limit of logarithms."""
     p, q = z.sigmoid(), (1 - z.sigmoid() + margin).clamp(max=1)
     losses = y * p.log() + (1 - y) * q.log()
     pt = p * y + q * (1 - y)

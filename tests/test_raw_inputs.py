@@ -67,8 +67,8 @@ def vectors(missing=False):
 def molecules():
     smiles = ["C" * (1 + i % 10) + ("O", "N", "C(=O)O", "Cl")[i % 4] for i in range(40)]
     y = torch.stack([torch.arange(40) % 4 == i for i in range(3)], dim=1).float()
-    prints = [inputs.Fingerprint("morgan", 64), inputs.Fingerprint("maccs")]
-    features = Compose([*prints, inputs.MoleculeDescriptors()])
+    fingerprints = [inputs.Fingerprint("morgan", 64), inputs.Fingerprint("maccs")]
+    features = Compose([*fingerprints, inputs.MoleculeDescriptors()])
     return MoleculeDataset.from_smiles(smiles, y, LABELS, pre_transform=features)
 
 
@@ -97,17 +97,17 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Trained models and their folders, where another process has put scores of raw inputs."""
+    """Returns trained models and their folders, into which another process wrote scores."""
     pytest.importorskip("rdkit")
     results = {}
     for name, (make, preprocessor, factory, raw) in CASES.items():
         dataset, folder = make(), tmp_path_factory.mktemp(name)
         split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
-        known = preprocessor.fit_transform(dataset, split)
-        model = factory(known[split.train], fully_connected(LABELS), **OPTIONS)
+        prepared = preprocessor.fit_transform(dataset, split)
+        model = factory(prepared[split.train], fully_connected(LABELS), **OPTIONS)
         config = {"factory": factory.__name__, "options": OPTIONS}
         module = MultiLabelModule(model, LABELS, lr=0.01, config=config, preprocessor=preprocessor)
-        data = MultiLabelDataModule(known, split)
+        data = MultiLabelDataModule(prepared, split)
         fitted = fit(module, data, folder, max_epochs=2, monitor="val/loss", logger=False)
         results[name] = (fitted.training, folder)
         torch.save(raw, folder / "raw.pt")
@@ -134,12 +134,12 @@ def test_a_saved_model_takes_raw_inputs(name, trained):
 def test_a_saved_preprocessor_is_restored_on_loading(tmp_path):
     dataset, preprocessor = words(), inputs.Words()
     split = random_split(len(dataset), (0.6, 0.2, 0.2), seed=0)
-    known = preprocessor.fit_transform(dataset, split)
+    prepared = preprocessor.fit_transform(dataset, split)
 
     def train(folder, **options):
-        model = table_lamp(known, fully_connected(LABELS), **OPTIONS)
+        model = table_lamp(prepared, fully_connected(LABELS), **OPTIONS)
         module = MultiLabelModule(model, LABELS, **options)
-        data = MultiLabelDataModule(known, split)
+        data = MultiLabelDataModule(prepared, split)
         return model, fit(module, data, folder, max_epochs=1, logger=False).training.checkpoint
 
     model, path = train(tmp_path, preprocessor=preprocessor)

@@ -29,7 +29,7 @@ _OPENERS: dict[str, Any] = {
     ".bz2": bz2.open,
     ".xz": partial(lzma.open, format=lzma.FORMAT_XZ),
 }
-_MARKS = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+_MAGIC = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: Suffixes of compressed files, in lower or upper case.
 #: Errors that reading a damaged file raises; an OSError with a number comes from the disk.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
@@ -66,9 +66,9 @@ def open_unpacked(
     limit: float | None = max_bytes
     max_lines = None
     if suffix not in _OPENERS:
-        begin = file.read(6)
+        head = file.read(6)
         file.seek(0)
-        suffix = next((name for name, mark in _MARKS.items() if begin.startswith(mark)), suffix)
+        suffix = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), suffix)
     if suffix in _OPENERS:
         packed = os.fstat(file.fileno()).st_size if content is None else len(content)
         limit = min(most_unpacked(packed), math.inf if max_bytes is None else max_bytes)
@@ -197,7 +197,7 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        # Messages of PyTorch for a full disk.
+        # PyTorch reports a full disk in these words.
         if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):
             got = repr(str(error).splitlines()[0])
             raise OSError(f"Expected to write '{path}' whole (got {got})") from error

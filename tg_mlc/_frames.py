@@ -9,7 +9,7 @@ from tg_mlc._names import check_names
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
-    """Returns a data frame with its columns in the order of the names; other inputs unchanged."""
+    """Reorders the columns of a data frame by names; other inputs are returned unchanged."""
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):
         return frame
@@ -40,12 +40,12 @@ def check_same_rows(X: Any, Y: Any) -> None:
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """Returns a data frame with columns in the order of known names; other inputs unchanged."""
-    own_names = getattr(frame, "columns", None)
-    if own_names is None or names is None:
+    """Reorders the columns of a data frame by all their names; other inputs stay unchanged."""
+    existing = getattr(frame, "columns", None)
+    if existing is None or names is None:
         return frame
-    columns = {str(column): column for column in own_names}
-    check_names([str(column) for column in own_names], len(own_names), f"columns of {argument}")
+    columns = {str(column): column for column in existing}
+    check_names([str(column) for column in existing], len(existing), f"columns of {argument}")
     missing = [name for name in names if name not in columns]
     others = sorted(columns.keys() - set(names))
     if missing or others:

@@ -24,7 +24,7 @@ def keep_heap() -> None:
     The function does nothing without glibc.
     """
     if (libc := _libc()) is not None and hasattr(libc, "mallopt"):
-        # M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+        # The options M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h.
         for option, value in ((-4, 0), (-1, -1), (-2, 2**26)):
             libc.mallopt(option, value)
 

@@ -1,4 +1,4 @@
-"""Names: checks, forms in messages, and a registry of classes by name."""
+"""Checks of names, their spelling in messages, and a registry of classes by name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def nearest(name: Any, names: Sequence[str]) -> str:
 
 def few(names: Sequence[str], limit: int = 5) -> str:
     """Joins the first names by commas, and adds the number of other names."""
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def check_names(names: Sequence[str], number: int, argument: str, of: str = "columns") -> None:
@@ -44,7 +44,7 @@ def check_same_names(
     whose: str,
     of: str = "'label_names'",
 ) -> None:
-    """Raises ValueError if names differ from those of the labels, also in order."""
+    """Raises ValueError if names, or their order, differ from those of the labels."""
     if names is None or label_names is None or list(names) == list(label_names):
         return
     difference = "their numbers differ"

@@ -30,7 +30,7 @@ TRUTHS = tuple(zip(_TRUTHS.split()[::2], _TRUTHS.split()[1::2], strict=True))
 
 
 def parse_number(text: str) -> float | None:
-    """Parses a number. Returns None for other texts; unlike for :func:`float`, these include
+    """Parses a number. Returns None for other texts, also for some that :func:`float` accepts:
     :obj:`"1_000"`, digits of other scripts, and infinity.
     """
     return float(text) if _IS_NUMBER.fullmatch(text) else None
@@ -48,8 +48,8 @@ def as_list(values: Any) -> Any:
 def as_array(values: Any) -> np.ndarray:
     """Converts any matrix to a dense array, also tensors of a dtype that NumPy lacks."""
     if isinstance(values, Tensor):
-        small = values.is_floating_point() and values.element_size() < 4
-        return np.asarray((values.float() if small else values).to_dense().numpy(force=True))
+        is_half = values.is_floating_point() and values.element_size() < 4
+        return np.asarray((values.float() if is_half else values).to_dense().numpy(force=True))
     if isinstance(values, np.ma.MaskedArray):  # A masked entry is unknown.
         masked: np.ndarray = values.astype(np.float64 if values.dtype.kind in "biuf" else object)
         return np.asarray(masked.filled(np.nan))  # type: ignore[attr-defined]
@@ -81,9 +81,9 @@ def to_label_csr(y: Any) -> sp.csr_array:
     labels = sp.csr_array(y, dtype=np.float32, copy=True)
     labels.sum_duplicates()
     labels.eliminate_zeros()
-    strange = ~((labels.data == 1) | np.isnan(labels.data))
-    if strange.any():
-        got = f"{labels.data[strange][0]:g}"
+    is_invalid = ~((labels.data == 1) | np.isnan(labels.data))
+    if is_invalid.any():
+        got = f"{labels.data[is_invalid][0]:g}"
         raise ValueError(f"Expected 'y' to hold 0, 1, or NaN for unknown (got {got})")
     return labels
 
@@ -108,7 +108,7 @@ def to_numbers(values: np.ndarray, columns: Any, noun: str) -> np.ndarray:
 
 
 def check_real(dtype: np.dtype[Any], noun: str) -> None:
-    """Raises ValueError for complex numbers, as NumPy would drop the imaginary part."""
+    """Raises ValueError for complex numbers, because NumPy would drop imaginary parts."""
     if dtype.kind == "c":
         hint = "pass the real and imaginary parts as columns"
         raise ValueError(f"Expected {noun} to be real numbers (got {dtype}); {hint}")

@@ -15,7 +15,7 @@ def is_installed(package: str) -> bool:
 
 
 def how_to_install(extra: str) -> str:
-    """Returns a hint how to install a missing extra, from an index or from a clone."""
+    """Returns a hint on how to install a missing extra, from an index or from a clone."""
     return f'install it with: pip install "tg_mlc[{extra}]", or ".[{extra}]" in a clone'
 
 

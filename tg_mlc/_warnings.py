@@ -15,7 +15,7 @@ def warn(message: str, stacklevel: int = 2) -> None:
 
     Args:
         message (str): The warning.
-        stacklevel (int, optional): As of :func:`warnings.warn`. (default: :obj:`2`)
+        stacklevel (int, optional): As in :func:`warnings.warn`. (default: :obj:`2`)
     """
     collected = _COLLECTED.get()
     if collected is None:

@@ -24,9 +24,9 @@ __all__ = [
 
 
 class Observed(NamedTuple):
-    """Logits and targets in one precision, both 0 where a target is unknown."""
+    """Logits and targets in one precision, with a mask of observed targets."""
 
-    logits: Tensor  #: ``[B, L]``
+    logits: Tensor  #: ``[B, L]``, 0 where the target is unknown
     target: Tensor  #: ``[B, L]``, smoothed
     mask: Tensor  #: ``[B, L]``, whether the target is observed
 
@@ -77,7 +77,7 @@ def masked_bce(
         \mathcal{L} = - \frac{1}{|\mathcal{K}|} \sum_{(b, i) \in \mathcal{K}} w_i \, y_{bi} \log
         \sigma(z_{bi}) + (1 - y_{bi}) \log (1 - \sigma(z_{bi}))
 
-    with :math:`\mathcal{K}` the entries of :obj:`y` that are not NaN. Unknown entries get a
+    where :math:`\mathcal{K}` are the entries of :obj:`y` that are not NaN. Unknown entries get a
     gradient of zero; without an observed entry, the loss is zero. Half-precision logits are
     promoted to float32. An assertion checks targets on a GPU; compiled code does not check them.
 
@@ -122,8 +122,8 @@ def lamp_loss(
     loss: Callable[..., Tensor] = masked_bce,
     **options: Any,
 ) -> Tensor:
-    r"""The loss with terms of intermediate states from the `"Neural Message Passing for Multi-Label
-    Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
+    r"""The loss on final and intermediate label states, from the `"Neural Message Passing for
+    Multi-Label Classification" <https://arxiv.org/abs/1904.08049>`_ paper.
 
     .. math::
         \mathcal{L} = \ell(\mathbf{z}, \mathbf{y}) + \lambda \sum_s \ell(\mathbf{z}^{(s)},
@@ -159,9 +159,9 @@ def lamp_loss(
 def listwise_loss(
     logits: Tensor, y: Tensor, *, weight: float = 5.0, label_smoothing: float = 0.0
 ) -> Tensor:
-    r"""The binary cross-entropy of :func:`masked_bce`, plus the cross-entropy of the observed
-    labels of each sample as one distribution: ListNet of the `"Learning to Rank: From Pairwise
-    Approach to Listwise Approach" <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
+    r"""The loss :func:`masked_bce`, plus a cross-entropy between distributions over the observed
+    labels of each sample: ListNet of the `"Learning to Rank: From Pairwise Approach to Listwise
+    Approach" <https://dl.acm.org/doi/10.1145/1273496.1273513>`_ paper.
 
     .. math::
         \mathcal{L} = \mathcal{L}_{\textrm{BCE}} - \frac{\lambda}{B L} \sum_{b} \sum_{i}
@@ -211,13 +211,13 @@ def sequence_loss(log_probs: Tensor, symbols: Tensor, *, label_smoothing: float 
     last = log_probs.size(-1) - 1
     check_range("symbols", symbols, last, f"numbers of labels, or {last} to stop")
     stops = symbols == last
-    counted = (stops.cumsum(dim=1) - stops.long()) == 0
+    is_counted = (stops.cumsum(dim=1) - stops.long()) == 0
     losses = -log_probs.gather(2, symbols.unsqueeze(-1)).squeeze(-1)
     if label_smoothing > 0.0:
         excluded = log_probs.isneginf()
-        even = -log_probs.masked_fill(excluded, 0.0).sum(dim=-1) / (~excluded).sum(dim=-1)
-        losses = (1.0 - label_smoothing) * losses + label_smoothing * even
-    return losses[counted].mean()
+        uniform_losses = -log_probs.masked_fill(excluded, 0.0).sum(dim=-1) / (~excluded).sum(dim=-1)
+        losses = (1.0 - label_smoothing) * losses + label_smoothing * uniform_losses
+    return losses[is_counted].mean()
 
 
 def focal_loss(
@@ -326,8 +326,8 @@ def soft_f1_loss(
     p = torch.where(entries.mask, entries.logits.sigmoid(), 0.0)
     target = torch.where(entries.mask, entries.target, 0.0)
     dims = (0,) if average == "macro" else (0, 1)
-    both, either = (p * target).sum(dims), (p + target).sum(dims)
+    intersection, total = (p * target).sum(dims), (p + target).sum(dims)
     present = entries.mask.any(dim=0) if average == "macro" else entries.mask.any()
     # Saturated scores may round to zero; the F1 would be 0 / 0.
-    loss = 1.0 - 2.0 * both / either.clamp(min=torch.finfo(either.dtype).eps)
+    loss = 1.0 - 2.0 * intersection / total.clamp(min=torch.finfo(total.dtype).eps)
     return torch.where(present, loss, 0.0).sum() / present.sum().clamp(min=1)

@@ -43,7 +43,7 @@ PURPOSES = {
 
 
 def imported_modules(source: str) -> Iterator[str]:
-    """The modules that a file names in its import statements, wherever they stand."""
+    """The modules that a file imports, anywhere in its code."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -66,17 +66,17 @@ def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
 
 
 def draw(graph: nx.DiGraph) -> str:
-    """The rooms in storeys, each above all that it imports; implied arrows are omitted."""
+    """An SVG of rooms in storeys, each above all that it imports, without implied arrows."""
     arrows = nx.transitive_reduction(graph)
     storeys = defaultdict(list)
     for storey, names in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):
         storeys[storey] = sorted(names)
     width, height = BOX
-    places = {}
+    positions = {}
     for storey, names in storeys.items():
         left = (WIDTH - len(names) * (width + GAP) + GAP) / 2
-        for place, name in enumerate(names):
-            places[name] = left + place * (width + GAP), 10 + storey * ROW
+        for index, name in enumerate(names):
+            positions[name] = left + index * (width + GAP), 10 + storey * ROW
     size = f"{WIDTH} {len(storeys) * ROW}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" font-family="sans-serif" '
@@ -86,24 +86,24 @@ def draw(graph: nx.DiGraph) -> str:
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#789"/></marker></defs>',
     ]
     for source, target in sorted(arrows.edges):
-        (x0, y0), (x1, y1) = places[source], places[target]
+        (x0, y0), (x1, y1) = positions[source], positions[target]
         (x0, y0), (x1, y1) = (x0 + width / 2, y0 + height), (x1 + width / 2, y1 - 2)
         bend = (y1 - y0) / 2
         lines.append(
             f'<path d="M{x0:g} {y0:g}C{x0:g} {y0 + bend:g} {x1:g} {y1 - bend:g} {x1:g} {y1:g}" '
             'fill="none" stroke="#789" marker-end="url(#tip)"/>'
         )
-    for name, (x, y) in sorted(places.items()):
+    for name, (x, y) in sorted(positions.items()):
         middle = f'<text x="{x + width / 2:g}"'
         lines.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" '
             f'stroke="#357"/>{middle} y="{y + 20:g}" text-anchor="middle" '
             f'font-weight="bold">{name}/</text>'
         )
-        for row, part in enumerate(PURPOSES[name]):
+        for row, text in enumerate(PURPOSES[name]):
             lines.append(
                 f'{middle} y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
-                f"{escape(part)}</text>"
+                f"{escape(text)}</text>"
             )
     return "\n".join([*lines, "</svg>", ""])
 

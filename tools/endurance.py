@@ -66,11 +66,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    start, first, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
-    seed, end = first, start + 60 * options.minutes
+    start, first_seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
+    seed, end = first_seed, start + 60 * options.minutes
     with tempfile.TemporaryDirectory() as name:
         place = Place(Path(name))
-        while time.monotonic() < end and seed - first < options.rounds:
+        while time.monotonic() < end and seed - first_seed < options.rounds:
             kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
             try:
                 ROUNDS[kind](seed, place)
@@ -83,13 +83,13 @@ def main() -> None:
     minutes = (time.monotonic() - start) / 60
     print(f"{dict(counts)} in {minutes:.1f} minutes, {len(failed)} failed: {failed}")
     content = {"rounds": dict(counts), "failed": failed}
-    content |= {"minutes": minutes, "first_seed": first}
+    content |= {"minutes": minutes, "first_seed": first_seed}
     write_results("endurance", content, replace=options.replace)
     sys.exit(bool(failed))
 
 
 class Place:
-    """A folder, a saved model within it, and what a whole command writes."""
+    """A folder with a saved model, rows to predict, and the output of an undisturbed command."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.model, self.rows = folder, folder / "model", folder / "rows.csv"
@@ -118,7 +118,7 @@ class Place:
 
 
 def operator(seed: int, place: Place) -> None:
-    """Every backend that takes a random call agrees with the definition, gradients included."""
+    """Every backend that supports a random call agrees with the definition, gradients included."""
     generator, pattern = torch.Generator().manual_seed(seed), random_pattern(random.Random(seed))
     draws = random.Random(seed + 1), random.Random(seed + 1)
     heads, channels = draws[0].choice((1, 2, 4)), draws[1].choice((1, 3, 8, 17))
@@ -128,9 +128,9 @@ def operator(seed: int, place: Place) -> None:
     for backend in [name for name in available_backends() if name not in ("reference", "triton")]:
         if backend == "blocks" and not isinstance(pattern, Blocks):
             continue
-        for one, other in zip(outputs(tensors, pattern, backend), expected, strict=True):
-            says = f"{backend}: {{}}".format
-            torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9, msg=says)
+        for actual, desired in zip(outputs(tensors, pattern, backend), expected, strict=True):
+            message = f"{backend}: {{}}".format
+            torch.testing.assert_close(actual, desired, atol=1e-9, rtol=1e-9, msg=message)
 
 
 def random_pattern(draw: random.Random) -> Pattern:
@@ -150,11 +150,11 @@ def random_pattern(draw: random.Random) -> Pattern:
 
 def outputs(tensors: list[Tensor], pattern: Pattern, backend: str) -> list[Tensor]:
     """The output of attention, and the gradients of all inputs."""
-    leaves = [each.clone().requires_grad_() for each in tensors]
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
     out = graph_attention(*leaves, pattern, backend=backend)
     assert isinstance(out, Tensor)
     out.square().sum().backward()
-    gradients = (torch.zeros_like(each) if each.grad is None else each.grad for each in leaves)
+    gradients = (torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in leaves)
     return [out.detach(), *gradients]
 
 
@@ -163,14 +163,14 @@ def files(seed: int, place: Place) -> None:
     draw = random.Random(seed)
     kind = draw.choice(("csv", "arff", "tsv", "model"))
     if kind == "model":
-        chosen = draw.choice(sorted(path for path in place.model.iterdir() if path.is_file()))
-        before = chosen.read_bytes()
+        file = draw.choice(sorted(path for path in place.model.iterdir() if path.is_file()))
+        original = file.read_bytes()
         try:
-            chosen.write_bytes(mutated(before, draw))
-            if chosen.read_bytes() != before:
+            file.write_bytes(mutated(original, draw))
+            if file.read_bytes() != original:
                 refused(lambda path: tg_mlc.load(path).predict([[0.5, 1.0, -1.0]]), place.model)
         finally:
-            chosen.write_bytes(before)
+            file.write_bytes(original)
         return
     path = place.folder / f"file.{kind}"
     path.write_bytes(mutated({"csv": CSV, "arff": ARFF, "tsv": GRAPH}[kind].encode(), draw))
@@ -183,7 +183,7 @@ def files(seed: int, place: Place) -> None:
 
 
 def refused(read: Callable[[Path], object], path: Path) -> None:
-    """Reads, and lets only errors pass that give a reason."""
+    """Reads a file, or raises RuntimeError if it is refused without a reason."""
     try:
         read(path)
     except ALLOWED as error:
@@ -192,22 +192,22 @@ def refused(read: Callable[[Path], object], path: Path) -> None:
 
 
 def mutated(content: bytes, draw: random.Random) -> bytes:
-    """Content with a few bytes changed, left out, doubled or put in."""
-    found = bytearray(content)
+    """Content with a few bytes changed, deleted, doubled or inserted."""
+    out = bytearray(content)
     for _ in range(draw.randint(1, 6)):
-        start, size = draw.randrange(len(found) + 1), draw.choice((1, 1, 2, 9, 200))
-        way = draw.choice(("change", "delete", "double", "insert", "cut"))
-        if way == "change":
-            found[start : start + size] = draw.randbytes(len(found[start : start + size]))
-        elif way == "delete":
-            del found[start : start + size]
-        elif way == "double":
-            found[start:start] = found[start : start + size]
-        elif way == "insert":
-            found[start:start] = draw.choice(INSERTED)
+        start, size = draw.randrange(len(out) + 1), draw.choice((1, 1, 2, 9, 200))
+        operation = draw.choice(("change", "delete", "double", "insert", "cut"))
+        if operation == "change":
+            out[start : start + size] = draw.randbytes(len(out[start : start + size]))
+        elif operation == "delete":
+            del out[start : start + size]
+        elif operation == "double":
+            out[start:start] = out[start : start + size]
+        elif operation == "insert":
+            out[start:start] = draw.choice(INSERTED)
         elif draw.random() < 0.3:
-            del found[start:]
-    return bytes(found)
+            del out[start:]
+    return bytes(out)
 
 
 def kills(seed: int, place: Place) -> None:

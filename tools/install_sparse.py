@@ -24,8 +24,8 @@ def main() -> None:
     wheels = [cached_wheel(folder, package) or build_wheel(folder, package) for package in PACKAGES]
     install = (*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
     subprocess.run(install, check=True)
-    use = (sys.executable, "-c", "import torch_scatter, torch_sparse")
-    if subprocess.run(use, check=False).returncode:
+    import_command = (sys.executable, "-c", "import torch_scatter, torch_sparse")
+    if subprocess.run(import_command, check=False).returncode:
         sys.exit(
             f"The wheels in {folder} were installed but cannot be imported; remove that folder and "
             "try again."
@@ -65,8 +65,8 @@ def compiles_cuda() -> bool:
 
 def cached_wheel(folder: Path, package: str) -> Path | None:
     """The newest wheel of a package in the folder, if there is one."""
-    found = folder.glob(f"{package.replace('-', '_')}-*.whl")
-    wheels = sorted(found, key=lambda path: path.stat().st_mtime)
+    paths = folder.glob(f"{package.replace('-', '_')}-*.whl")
+    wheels = sorted(paths, key=lambda path: path.stat().st_mtime)
     return wheels[-1] if wheels else None
 
 
@@ -74,7 +74,7 @@ def build_wheel(folder: Path, package: str) -> Path:
     """Compiles a package and moves the finished wheel into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     print(f"Compiling {package} against the installed torch; minutes, once ...", flush=True)
-    # In a temporary folder beside the target: an interrupted build leaves no half wheel behind.
+    # The folder is temporary, so that an interrupted build leaves no partial wheel behind.
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
         # pip's own cache of built wheels does not record for which torch they were built.
         options = ("--no-cache-dir", "--no-build-isolation", "--no-deps", "--wheel-dir", build)

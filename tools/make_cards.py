@@ -19,7 +19,7 @@ from tg_mlc.datasets.card import DatasetCard
 
 
 def main() -> None:
-    """Updates the file."""
+    """Updates the catalogue."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     names = registry.names()
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write(catalogue: dict[str, dict[str, Any]], path: Path) -> None:
-    """Writes the file at once, or not at all."""
+    """Writes the file atomically."""
     content = json.dumps(catalogue, indent=1, ensure_ascii=False) + "\n"
     with replace_when_done(path) as unfinished:
         unfinished.write_text(content, encoding="utf-8")
@@ -46,12 +46,12 @@ def statistics(name: str, root: Path, recorded: dict[str, Any]) -> dict[str, Any
     if not registry.published(name).maker:
         return recorded
     try:
-        counted = DatasetCard.of(registry.load(name, root)).statistics
+        computed = DatasetCard.of(registry.load(name, root)).statistics
     except (ChecksumError, DatasetUnavailableError, ImportError) as error:
         print(f"{name} cannot be loaded here: {error}", flush=True)
         return recorded
-    del counted["raw_sha256"]  # The catalogue has it with the files.
-    return {name: value for name, value in counted.items() if value is not None}
+    del computed["raw_sha256"]  # The catalogue lists it among the files.
+    return {name: value for name, value in computed.items() if value is not None}
 
 
 if __name__ == "__main__":

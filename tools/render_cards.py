@@ -28,13 +28,13 @@ def render(text: str) -> str:
 
 def cards() -> str:
     """The table of all data sets."""
-    each = [registry.card(name) for name in registry.names()]
+    entries = [registry.card(name) for name in registry.names()]
     head = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * (len(COLUMNS) - 1)]
-    return "\n".join([*head, *map(row, each), ""])
+    return "\n".join([*head, *map(row, entries), ""])
 
 
 def row(card: DatasetCard) -> str:
-    """The statistics of a data set."""
+    """The row of a data set in the table."""
     cells = (
         card.name + ("" if card.origin == "computed" else " *"),
         card.title.partition(" (")[0].partition(", as ")[0],

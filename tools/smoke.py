@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--torch", default="torch", help=torch_help)
     options = parser.parse_args()
     folder = options.folder.resolve()
-    (wheel,), (source,) = (sorted(folder.glob(ends)) for ends in ("*.whl", "*.tar.gz"))
+    (wheel,), (source,) = (sorted(folder.glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
     failed = []
     with tempfile.TemporaryDirectory() as name:
         base = Environment(Path(name) / "base")
@@ -90,21 +90,21 @@ def main() -> None:
         base.install(str(wheel))
         failed += ["bare wheel"] * (not base.runs(BARE))
         for extra, use in USES.items():
-            above = Environment(Path(name) / extra.replace(",", "-"), base)
-            above.install(f"{wheel}[{extra}]")
-            failed += [extra] * (not above.runs(use))
-        again = Environment(Path(name) / "source", base)
-        again.install("--force-reinstall", "--no-deps", str(source))
-        failed += ["source distribution"] * (not again.runs(BARE))
+            environment = Environment(Path(name) / extra.replace(",", "-"), base)
+            environment.install(f"{wheel}[{extra}]")
+            failed += [extra] * (not environment.runs(use))
+        from_source = Environment(Path(name) / "source", base)
+        from_source.install("--force-reinstall", "--no-deps", str(source))
+        failed += ["source distribution"] * (not from_source.runs(BARE))
     sys.exit(f"Failed: {', '.join(failed)}" if failed else None)
 
 
 class Environment:
-    """A virtual environment, with the packages of another one below it.
+    """A virtual environment that also has the packages of another one.
 
     Args:
         folder (Path): Its folder.
-        base (Environment, optional): The other one.
+        base (Environment, optional): The other environment.
     """
 
     def __init__(self, folder: Path, base: Environment | None = None) -> None:
@@ -115,7 +115,7 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """Where packages are installed."""
+        """The folder of installed packages."""
         return next((self.folder / "lib").glob("python*")) / "site-packages"
 
     def install(self, *arguments: str) -> None:
@@ -125,11 +125,11 @@ class Environment:
         subprocess.run(command, check=True)
 
     def runs(self, code: str) -> bool:
-        """Whether code runs, in a folder of its own."""
+        """Whether code runs without an error in a new folder."""
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([self.python, "-c", code], cwd=folder, check=False)
-        print(f"{self.folder.name}: {'passed' if done.returncode == 0 else 'FAILED'}", flush=True)
-        return done.returncode == 0
+            result = subprocess.run([self.python, "-c", code], cwd=folder, check=False)
+        print(f"{self.folder.name}: {'passed' if result.returncode == 0 else 'FAILED'}", flush=True)
+        return result.returncode == 0
 
 
 if __name__ == "__main__":

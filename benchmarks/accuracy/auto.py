@@ -1,11 +1,11 @@
-"""The default beside the classifiers that it is made of, on data sets that it was not tuned to.
+"""Compares the default with the classifiers that it combines, on data sets it was not tuned on.
 
     python -m benchmarks.accuracy.auto --datasets emotions,scene --seeds 5
 
 Every seed divides all samples anew, 70% for training and 30% for testing, stratified by labels;
-there are no validation samples. Each classifier is tuned on training samples as the default tunes
-it, with thresholds of the same kind, fitted to scores of classifiers that had not seen a sample.
-Rows that were made within the same time are kept: the same command continues.
+there are no validation samples. Each classifier is tuned on training samples as in the default, and
+its thresholds are fitted to its held-out scores of training samples, also as in the default. Runs
+with the same time limit are kept, so that repeating the command continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ DATASETS = (
     *("yeast", "scene", "emotions", "genbase", "corel5k"),
     *("mediamill", "rcv1-sample", "reuters", "tox21", "clintox"),
 )
-#: Larger data sets are cut to this number of samples, drawn once.
+#: Larger data sets are reduced to this number of samples, the same ones for all seeds.
 MAX_SAMPLES = 6000
-#: The default time for each model.
+#: Time limit of each fit of the default, in seconds.
 SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
 #: Groups of labels by the largest number of training samples that have them.
@@ -87,7 +87,7 @@ def _in_short(run: Run) -> str:
 
 
 def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
-    """All samples, or some of a large data set."""
+    """All samples, or a random subset of a large data set."""
     if len(dataset) <= MAX_SAMPLES:
         return dataset
     fraction = MAX_SAMPLES / len(dataset)
@@ -97,7 +97,7 @@ def part_of(dataset: MultiLabelDataset) -> MultiLabelDataset:
 def measure(
     load: Callable[[str], MultiLabelDataset], name: str, seed: int, seconds: float
 ) -> list[Run]:
-    """The rows of one data set and seed."""
+    """The runs of all rows on one data set with one seed."""
     dataset = load(name)
     split = stratified_split(dataset.y, SHARES, seed)
     train, test = dataset[split.train], dataset[split.test]
@@ -109,15 +109,15 @@ def measure(
     ) -> Run:
         metrics = evaluation.to_dict()["values"]
         by_group = by_positives(train.y.numpy(), test.y.numpy(), scores)
-        made = {"metrics": metrics, "by_positives": by_group}
-        return {**shared, "model": model, "seconds": seconds, **made, "chosen": chosen}
+        results = {"metrics": metrics, "by_positives": by_group}
+        return {**shared, "model": model, "seconds": seconds, **results, "chosen": chosen}
 
     start = time.perf_counter()
     model = auto(train, seconds, seed)
     evaluation, taken = model.evaluate(test), time.perf_counter() - start
     ours = run(OURS, evaluation, model.probabilities(test), taken, model.report)
     frequency = LabelFrequency().fit(train, train.y)
-    on_train, on_test = (frequency.predict_proba(part) for part in (train, test))
+    on_train, on_test = (frequency.predict_proba(samples) for samples in (train, test))
     tuners = tune_thresholds(train.y, on_train, "cross_fitted")
     runs = [run(FREQUENCY, evaluate(test.y, on_test, tuners), on_test, 0.0)]
     parts = classifier_scores(model, test)
@@ -137,15 +137,15 @@ def measure(
 def by_positives(
     y_train: np.ndarray, y_test: np.ndarray, scores: np.ndarray
 ) -> dict[str, dict[str, float | None]]:
-    """Ranking scores of labels that a test sample has, by their number of training samples."""
-    number, tested = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0
+    """Ranking metrics of labels that occur in test samples, by frequency in training samples."""
+    num_positives, tested = np.nansum(y_train, axis=0), np.nansum(y_test, axis=0) > 0
     groups: dict[str, dict[str, float | None]] = {}
     smallest = -1
     for name, largest in POSITIVES.items():
-        labels, smallest = tested & (number > smallest) & (number <= largest), largest
+        labels, smallest = tested & (num_positives > smallest) & (num_positives <= largest), largest
         if labels.any():
-            y, own = y_test[:, labels], scores[:, labels]
-            values = (macro_roc_auc(y, own), macro_average_precision(y, own))
+            y, group_scores = y_test[:, labels], scores[:, labels]
+            values = (macro_roc_auc(y, group_scores), macro_average_precision(y, group_scores))
             roc_auc, precision = (None if np.isnan(value) else value for value in values)
             group = {"roc_auc": roc_auc, "average_precision": precision}
             groups[name] = {"labels": int(labels.sum()), **group}

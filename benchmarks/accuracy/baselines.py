@@ -52,7 +52,7 @@ _SCHEDULE: dict[str, Any] = {"lr_schedule": "cosine", "warmup": 0.05}
 # The best of a few settings for the pooled GNN on the random splits 0 and 1.
 GINE_MODULE: dict[str, Any] = {"lr": 3e-3, "weight_decay": 0.01, **_SCHEDULE}
 GINE_FIT: dict[str, Any] = {"max_epochs": 30, "patience": None, "gradient_clip": 1.0}
-# Found for models with this path beside their messages.
+# Tuned for models that add this linear path to label message passing.
 LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, **_SCHEDULE}
 LINEAR_FIT: dict[str, Any] = {**GINE_FIT, "max_epochs": 18, "ema_decay": 0.98}
 
@@ -68,7 +68,7 @@ def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> l
 def run_baseline(
     task: Task, split: Split, seed: int, name: str, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The run of one seed of one of these rows."""
+    """Trains and evaluates the named row with one seed. Returns a list of one run."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     scores = dict(_rows(task, split, seed, options))[name]()
@@ -76,7 +76,7 @@ def run_baseline(
 
 
 def classifier_scores(dataset: MultiLabelDataset) -> StackingFeatures:
-    """The step that gave the samples of a table their base scores."""
+    """The preprocessing step that computed the base scores of a table's samples."""
     return cast(StackingFeatures, cast(Chain, dataset.preprocessor).steps[-1])
 
 
@@ -84,8 +84,8 @@ def _rows(task: Task, split: Split, seed: int, options: dict[str, Any]) -> Itera
     yield FREQUENCY, lambda: _frequency(task, split)
     if task.name in TABLES:
         if task.recipe.classifiers:
-            for part in classifier_scores(task.dataset).classifiers.values():
-                yield part.title, partial(_given, task, split, part.classifier)
+            for entry in classifier_scores(task.dataset).classifiers.values():
+                yield entry.title, partial(_base_classifier, task, split, entry.classifier)
         inputs = inputs_of(task.dataset)
         yield "logistic regression, tuned", partial(_linear, inputs, task, split, "logistic")
     if task.name in DNA:
@@ -108,7 +108,7 @@ class Rival(NamedTuple):
 
 
 def rivals(name: str, seed: int) -> dict[str, Rival]:
-    """The rivals of a data set."""
+    """The rivals for a data set, by name."""
 
     def svm(task: Task, split: Split) -> Scores:
         return _linear(_plain_inputs(task, split), task, split, "hinge")
@@ -144,7 +144,7 @@ def forest(seed: int = 0) -> ForestBaseline:
 
 
 def _fitted(baseline: Baseline, task: Task, split: Split) -> Scores:
-    """A classifier with its default settings."""
+    """Fits a classifier with its default settings, and returns its scores."""
     x = _plain_inputs(task, split)
     return _scores(baseline.fit(x[split.train.numpy()], task.dataset.y[split.train]), x, split)
 
@@ -165,8 +165,8 @@ def _frequency(task: Task, split: Split) -> Scores:
     return frequency.predict_proba(split.val), frequency.predict_proba(split.test)
 
 
-def _given(task: Task, split: Split, classifier: Any) -> Scores:
-    """Scores of the classifiers that give label message passing its base scores."""
+def _base_classifier(task: Task, split: Split, classifier: Any) -> Scores:
+    """Scores of a classifier that provides base scores for label message passing."""
     return _scores(classifier, inputs_of(task.dataset), split)
 
 
@@ -183,41 +183,41 @@ def _linear(x: Any, task: Task, split: Split, loss: Loss) -> Scores:
 def tuned_linear(
     x: Any, y: torch.Tensor, split: Split, loss: Loss = "hinge", n_jobs: int = 1
 ) -> LinearBaseline:
-    """Classifiers with the regularisation of the best micro-F1 of validation samples."""
+    """Linear classifiers with the regularisation of the best micro-F1 on validation samples."""
     train, val = split.train.numpy(), split.val.numpy()
     return LinearBaseline.tuned(x[train], y[train], x[val], y[val], loss=loss, n_jobs=n_jobs)
 
 
 def _words_of_dna(task: Task, split: Split) -> Any:
-    """All words of 5 to 8 letters on either strand."""
+    """TF-IDF weights of all words of 5 to 8 letters on either strand."""
     letters = np.array(list("ACGTN"))
     texts = ["".join(letters[data.x]) for data in task.dataset]
     backward = str.maketrans("ACGT", "TGCA")
-    both = [f"{text} {text[::-1].translate(backward)}" for text in texts]
-    # No word goes across the strands; words at the ends of a strand have a space.
+    strands = [f"{text} {text[::-1].translate(backward)}" for text in texts]
+    # The analyzer makes no word across the strands, and pads the ends of a strand with spaces.
     options = {"ngram_range": (5, 8), "lowercase": False, "min_df": 3, "dtype": np.float32}
-    words = CountVectorizer(analyzer="char_wb", **options)
-    words.fit([both[i] for i in split.train])
-    counts = words.transform(both)
+    vectorizer = CountVectorizer(analyzer="char_wb", **options)
+    vectorizer.fit([strands[index] for index in split.train])
+    counts = vectorizer.transform(strands)
     return TfIdf().learn(counts[split.train.numpy()]).weigh(counts)
 
 
 def substructures(task: Task) -> np.ndarray:
     """Whether molecules have each circular substructure: Morgan fingerprints."""
-    count = Fingerprint("morgan")
-    counts = torch.cat([count(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles])
+    fingerprint = Fingerprint("morgan")
+    counts = torch.cat([fingerprint(Data(smiles=smiles)).morgan for smiles in task.dataset.smiles])
     present: np.ndarray = counts.numpy() > 0
     return present
 
 
 def fingerprints(task: Task) -> Any:
-    """The substructures that the random forests see, as sparse rows of unit length."""
+    """The substructures that random forests take as inputs, as sparse rows of unit length."""
     return normalize(csr_matrix(substructures(task), dtype=np.float32))
 
 
 def _best(task: Task, split: Split, messages: bool) -> Scores:
     dataset = cast(Planted, task.dataset)
-    # 0.5 is among the thresholds tried, and is then the threshold that made the labels.
+    # The shift maps the threshold that generated the labels to 0.5, which tuning always tries.
     probabilities = 1 / (1 + np.exp(dataset.threshold - dataset.scores(messages)))
     return probabilities[split.val], probabilities[split.test]
 
@@ -228,17 +228,17 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
     yield "random forest, tuned", lambda: _forest(task, split, seed, tuned=True)
     seed_everything(seed, verbose=False)
     gine = PooledGNN(task.dataset.num_labels)
-    settings = {**GINE_FIT, **options}
+    gine_fit = {**GINE_FIT, **options}
     yield (
         "GINE + sum pooling",
-        lambda: _trained(task, split, seed, gine, GINE_MODULE, settings),
+        lambda: _trained(task, split, seed, gine, GINE_MODULE, gine_fit),
     )
     train = task.dataset[split.train]
     if vector_encoders(train, channels=1):
-        fitted = {**LINEAR_FIT, **options}
+        linear_fit = {**LINEAR_FIT, **options}
         yield (
             "linear path alone",
-            lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, fitted),
+            lambda: _trained(task, split, seed, LinearAlone(train), LINEAR_MODULE, linear_fit),
         )
     if "base_scores" in task.dataset[0]:
         yield SILENT, lambda: task.recipe.untrained_scores(task.dataset, split)
@@ -246,11 +246,11 @@ def _molecules(task: Task, split: Split, seed: int, options: dict[str, Any]) -> 
 
 def _forest(task: Task, split: Split, seed: int, tuned: bool) -> Scores:
     train, val = split.train.numpy(), split.val.numpy()
-    x, y, fitted = substructures(task), task.dataset.y.numpy(), forest(seed)
+    x, y, baseline = substructures(task), task.dataset.y.numpy(), forest(seed)
     if not tuned:
-        return _scores(fitted.fit(x[train], y[train]), x, split)
+        return _scores(baseline.fit(x[train], y[train]), x, split)
     grid = FOREST_GRIDS.get(task.name, DEFAULT_GRID)
-    options = {"grid": grid, "metric": macro_roc_auc, **fitted.get_params()}
+    options = {"grid": grid, "metric": macro_roc_auc, **baseline.get_params()}
     return _scores(ForestBaseline.tuned(x[train], y[train], x[val], y[val], **options), x, split)
 
 
@@ -263,10 +263,10 @@ def _trained(
     settings: dict[str, Any],
 ) -> Scores:
     seed_everything(seed, verbose=False)
-    lightning = MultiLabelModule(model, task.dataset.label_names, **module)
+    lightning_module = MultiLabelModule(model, task.dataset.label_names, **module)
     data = MultiLabelDataModule(task.dataset, split, batch_size=task.recipe.batch_size, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
-        trained = fit(lightning, data, folder, **settings, accelerator="cpu", logger=False)
+        trained = fit(lightning_module, data, folder, **settings, accelerator="cpu", logger=False)
         return scores_of(trained.training, data)
 
 
@@ -285,9 +285,9 @@ class PooledGNN(nn.Module):
     ) -> None:
         super().__init__()
         self.inputs = MoleculeEncoder(channels)
-        sizes, dropped = (channels, 2 * channels), nn.Dropout(dropout)
+        sizes, drop = (channels, 2 * channels), nn.Dropout(dropout)
         self.convs = nn.ModuleList(
-            GINEConv(nn.Sequential(nn.Linear(*sizes), nn.ReLU(), dropped, nn.Linear(*sizes[::-1])))
+            GINEConv(nn.Sequential(nn.Linear(*sizes), nn.ReLU(), drop, nn.Linear(*sizes[::-1])))
             for _ in range(num_layers)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(num_layers))
@@ -303,7 +303,7 @@ class PooledGNN(nn.Module):
 
 
 class LinearAlone(nn.Module):
-    """One linear layer over fingerprints and descriptors, beside the frequency of every label."""
+    """One linear layer over fingerprints and descriptors, plus a bias per label."""
 
     def __init__(self, train: MultiLabelDataset) -> None:
         super().__init__()

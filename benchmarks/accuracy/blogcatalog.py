@@ -3,13 +3,12 @@
     python -m benchmarks.accuracy.blogcatalog --seeds 10
 
 The protocol of the papers on node embeddings: a random fraction of the nodes is labelled for
-training, and of every other node the labels with the highest scores are predicted, as many as it
-has. Because that number is not known in practice, decisions by thresholds stand beside it: the
-other nodes are halved, and the thresholds that are best for one half are applied to the other half,
-both ways. All rows see the same embeddings, NetMF of the whole graph; label messages take their
-components from a NeighborLoader, which needs torch-sparse or pyg-lib. The row of node2vec needs the
-package gensim. Settings are constants, chosen by held-out nodes of a few other random splits of the
-same graph.
+training, and each other node is predicted to have the k labels with the highest scores, where k is
+its true number of labels. Because that number is not known in practice, predictions by thresholds
+are reported too: the other nodes are halved, and the best thresholds for each half are applied to
+the other half. All rows see the same embeddings, NetMF of the whole graph; label messages take
+their components from a NeighborLoader, which needs torch-sparse or pyg-lib. The row of node2vec
+needs gensim. Settings are constants, tuned on held-out nodes of a few other random splits.
 """
 
 from __future__ import annotations
@@ -105,8 +104,8 @@ def main(
 
 
 def _in_short(run: Run) -> str:
-    parts = [run[part][metric] for part in ("known", "thresholds") for metric in METRICS]
-    values = " ".join(f"{value:.4f}" for value in parts)
+    metrics = [run[protocol][metric] for protocol in ("known", "thresholds") for metric in METRICS]
+    values = " ".join(f"{value:.4f}" for value in metrics)
     title = f"{run['model']:<55} seed {run['seed']}, {run['share']:.0%}"
     return f"{title}: {values} ({run['seconds']:.0f} s)"
 
@@ -122,15 +121,15 @@ class Graph(NamedTuple):
 
 @cache
 def load(root: Path) -> Graph:
-    """Loads the graph and embeds its nodes once for all seeds. A file keeps the embeddings."""
+    """Loads the graph and embeds its nodes once for all seeds. A file caches the embeddings."""
     data, path = BlogCatalog(root / NAME)[0], root / NAME / "embeddings.pt"
     ones = np.ones(data.num_edges, dtype=np.float32)
     shape = (data.num_nodes, data.num_nodes)
     adjacency = sp.csr_array((ones, data.edge_index.numpy()), shape=shape)
     embeddings: dict[str, Tensor] = torch.load(path, weights_only=True) if path.exists() else {}
     if WIDE not in embeddings:
-        whole = netmf(adjacency, max(SIZES.values()))
-        embeddings |= {row: whole[:, :size].clone() for row, size in SIZES.items()}
+        widest = netmf(adjacency, max(SIZES.values()))
+        embeddings |= {row: widest[:, :size].clone() for row, size in SIZES.items()}
         torch.save(embeddings, path)
     if NODE2VEC not in embeddings and is_installed("gensim"):
         embeddings[NODE2VEC] = node2vec(adjacency)
@@ -148,8 +147,8 @@ def netmf(adjacency: sp.csr_array, size: int, rank: int = 256) -> Tensor:
     normalised = sp.csr_array(scale @ adjacency @ scale)
     values, vectors = eigsh(normalised, min(rank, len(degree) - 2), which="LA")
     mean_of_powers = np.mean([values**power for power in range(1, WINDOW + 1)], axis=0).clip(min=0)
-    half = torch.from_numpy((scale @ vectors * np.sqrt(mean_of_powers)).astype(np.float32))
-    matrix = (half @ half.T).mul_(float(degree.sum())).clamp_(min=1).log_()
+    factor = torch.from_numpy((scale @ vectors * np.sqrt(mean_of_powers)).astype(np.float32))
+    matrix = (factor @ factor.T).mul_(float(degree.sum())).clamp_(min=1).log_()
     torch.manual_seed(0)
     left, singular, _ = torch.svd_lowrank(matrix, q=min(size + 32, len(degree)), niter=6)
     return (left * singular.sqrt())[:, :size]
@@ -172,12 +171,12 @@ def node2vec(
 
 
 def _scaled(embedding: Tensor) -> Tensor:
-    """Rows of one length, that of a row of independent standard entries."""
+    """Scales rows ``[N, C]`` to length ``sqrt(C)``, so that squared entries average 1."""
     return F.normalize(embedding) * embedding.size(1) ** 0.5
 
 
 def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]:
-    """A logistic regression of every label."""
+    """Fits a logistic regression per label. Returns a function from inputs to logits."""
     weight = torch.zeros(x.size(1) + 1, y.size(1), requires_grad=True)
     options = {"max_iter": 100, "history_size": 10, "line_search_fn": "strong_wolfe"}
     optimizer = torch.optim.LBFGS([weight], **options)
@@ -194,15 +193,15 @@ def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]
 
 
 def propagated(graph: Graph, train: Tensor) -> Tensor:
-    """Propagates training labels, less their frequency, along the normalised graph."""
+    """Propagates training labels, minus their frequency, along the normalised graph."""
     degree = graph.adjacency.sum(axis=0).clip(min=1)
     scale = sp.diags_array(degree**-0.5)
-    start = np.zeros(graph.y.shape, dtype=np.float32)
-    start[train] = graph.y[train] - graph.y[train].mean(dim=0)
-    spread, step = start, sp.csr_array(DAMPING * (scale @ graph.adjacency @ scale))
+    initial = np.zeros(graph.y.shape, dtype=np.float32)
+    initial[train] = graph.y[train] - graph.y[train].mean(dim=0)
+    state, transition = initial, sp.csr_array(DAMPING * (scale @ graph.adjacency @ scale))
     for _ in range(NUM_ROUNDS):
-        spread = step @ spread + (1 - DAMPING) * start
-    return torch.from_numpy(10 * spread * np.sqrt(degree.mean() / degree)[:, None]).float()
+        state = transition @ state + (1 - DAMPING) * initial
+    return torch.from_numpy(10 * state * np.sqrt(degree.mean() / degree)[:, None]).float()
 
 
 class Trial(NamedTuple):
@@ -211,20 +210,20 @@ class Trial(NamedTuple):
     graph: Graph
     train: Tensor
     test: Tensor
-    #: Scores of all nodes. Those of a training node are by classifiers fitted without it.
+    #: Scores of all nodes. Those of a training node come from classifiers fitted without it.
     scores: dict[str, Tensor]
 
     @classmethod
     def of(cls, graph: Graph, seed: int, fraction: float) -> Trial:
-        """Splits the nodes and fits the base classifiers, to all nodes and without each fold."""
+        """Splits the nodes and fits the base classifiers, with and without each training fold."""
         order = torch.randperm(graph.y.size(0), generator=torch.Generator().manual_seed(seed))
         train, test = order.tensor_split([round(fraction * len(order))])
-        scores = dict(_base(graph, train))
+        scores = dict(_base_scores(graph, train))
         for fold in range(NUM_FOLDS):
-            held = train[fold::NUM_FOLDS]
-            rest = train[torch.arange(len(train)) % NUM_FOLDS != fold]
-            for row, held_out in _base(graph, rest):
-                scores[row][held] = held_out[held]
+            fold_nodes = train[fold::NUM_FOLDS]
+            other_nodes = train[torch.arange(len(train)) % NUM_FOLDS != fold]
+            for row, fold_scores in _base_scores(graph, other_nodes):
+                scores[row][fold_nodes] = fold_scores[fold_nodes]
         return cls(graph, train, test, scores)
 
     def stacked(self, rows: tuple[str, ...]) -> Tensor:
@@ -232,14 +231,14 @@ class Trial(NamedTuple):
         return torch.stack([self.scores[row] for row in rows], dim=-1)
 
 
-def _base(graph: Graph, train: Tensor) -> Iterator[tuple[str, Tensor]]:
+def _base_scores(graph: Graph, train: Tensor) -> Iterator[tuple[str, Tensor]]:
     for row, x in graph.embeddings.items():
         yield row, logistic(x[train], graph.y[train], PENALTIES[row])(x)
     yield PROPAGATION, propagated(graph, train)
 
 
 class Messages(nn.Module):
-    """Label messages from a node and its neighbours, on base scores and known labels if given."""
+    """Label messages from a node and its neighbours, with base scores and known labels if any."""
 
     def __init__(self, trial: Trial, num_scores: int, *, known: bool) -> None:
         super().__init__()
@@ -253,7 +252,7 @@ class Messages(nn.Module):
         self.skip = SharedLogits(num_scores) if num_scores else None
 
     def forward(self, batch: Data) -> Tensor:
-        """Logits of the seeds."""
+        """Logits of the seed nodes."""
         x = self.lin(torch.cat([batch.x, batch.scores.sigmoid().flatten(1)], dim=1))
         x = F.dropout(x, DROPOUT, self.training)
         known = None if self.components.lin_known is None else batch.known
@@ -272,7 +271,7 @@ class Convolutions(nn.Module):
         self.conv, self.head = conv, nn.Linear(128, trial.graph.y.size(1))
 
     def forward(self, batch: Data) -> Tensor:
-        """Logits of the seeds."""
+        """Logits of the seed nodes."""
         x = F.dropout(self.conv(batch.x, batch.edge_index).relu(), DROPOUT, self.training)
         return self.head(x[: batch.batch_size])
 
@@ -301,7 +300,7 @@ def trained(trial: Trial, net: nn.Module, scores: Tensor, steps: int, lr: float)
 
 
 def _shared(trial: Trial, rows: tuple[str, ...]) -> SharedLogits:
-    """One function from classifiers' scores to a logit, fitted to training nodes of all labels."""
+    """Fits one function from classifiers' scores to logits for all labels on training nodes."""
     skip = SharedLogits(len(rows))
     skip.start_from_scores(trial.stacked(rows)[trial.train], trial.graph.y[trial.train])
     return skip
@@ -316,13 +315,13 @@ def _messages(trial: Trial, *rows: str, known: bool = False) -> Tensor:
     if not rows:
         net.head.start_from_frequencies(trial.graph.y[trial.train])
         return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
-    nn.init.zeros_(net.head.own_weight)  # The network starts as the base scores.
+    nn.init.zeros_(net.head.own_weight)  # At first, logits depend on base scores alone.
     net.skip.load_state_dict(_shared(trial, rows).state_dict())
     return trained(trial, net, trial.stacked(rows), *FROM_SCORES)
 
 
-def _convolutions(trial: Trial, kind: type[nn.Module], **options: Any) -> Tensor:
-    net = Convolutions(trial, kind(SIZES[NETMF], **options))
+def _convolutions(trial: Trial, conv_class: type[nn.Module], **options: Any) -> Tensor:
+    net = Convolutions(trial, conv_class(SIZES[NETMF], **options))
     return trained(trial, net, torch.empty(trial.graph.y.size(0), 0), *FROM_EMBEDDINGS)
 
 
@@ -334,8 +333,8 @@ def _alone(trial: Trial, row: str) -> Tensor:
 ROWS: dict[str, Callable[[Trial], Tensor]] = {
     PROPAGATION: lambda trial: _combined(trial, PROPAGATION),
     **{row: partial(_alone, row=row) for row in (NODE2VEC, NETMF, WIDE)},
-    SAGE: partial(_convolutions, kind=SAGEConv, out_channels=128),
-    GAT: partial(_convolutions, kind=GATConv, out_channels=32, heads=4, residual=True),
+    SAGE: partial(_convolutions, conv_class=SAGEConv, out_channels=128),
+    GAT: partial(_convolutions, conv_class=GATConv, out_channels=32, heads=4, residual=True),
     ALONE: _messages,
     WITH_KNOWN: partial(_messages, known=True),
     BASE: lambda trial: _combined(trial, NETMF, WIDE),
@@ -363,18 +362,18 @@ def run_share(seed: int, share: float, root: Path) -> list[Run]:
 
 
 def measured(y: Tensor, logits: Tensor) -> dict[str, dict[str, float]]:
-    """F1 with the number of labels known, and with thresholds that the other half chose."""
+    """F1 with a known number of labels per node, and with thresholds tuned on the other half."""
     rank = logits.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    known = (rank < y.sum(dim=1, keepdim=True)).long()
+    top_labels = (rank < y.sum(dim=1, keepdim=True)).long()
     values: dict[str, dict[str, float]] = {"known": {}, "thresholds": {}}
     halves, probabilities = (slice(0, None, 2), slice(1, None, 2)), logits.sigmoid()
     for metric, compute in METRICS.items():
-        values["known"][metric] = compute(y, known)
-        decided = torch.empty_like(known)
-        for tuned, half in (halves, halves[::-1]):
-            tuner = tune_thresholds(y[tuned], probabilities[tuned], metrics=[metric])[metric]
-            decided[half] = tuner.predict(probabilities[half])
-        values["thresholds"][metric] = compute(y, decided)
+        values["known"][metric] = compute(y, top_labels)
+        predicted = torch.empty_like(top_labels)
+        for tuning, half in (halves, halves[::-1]):
+            tuner = tune_thresholds(y[tuning], probabilities[tuning], metrics=[metric])[metric]
+            predicted[half] = tuner.predict(probabilities[half])
+        values["thresholds"][metric] = compute(y, predicted)
     return values
 
 

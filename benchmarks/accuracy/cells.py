@@ -36,7 +36,7 @@ from tg_mlc.training import MultiLabelModule, fit
 FOLDER = "cells"
 #: Prefixes of changes of a row: another number of steps, another dropout of label attention.
 STEPS, LABEL_DROPOUT = "T=", "label dropout "
-#: Options of models for the number of steps, by priority. LaMP's builders pass theirs on.
+#: Options of models for the number of steps, by priority. LaMP's builders forward ``num_steps``.
 STEPS_OPTIONS = ("decoder_steps", "num_steps")
 #: Types of options that are recorded.
 PLAIN = (bool, int, float, str)
@@ -61,18 +61,18 @@ class Cell:
         return f"{FOLDER}/{self.dataset}/{name}"
 
     def path(self, *, tracked: bool) -> Path:
-        """The file, among tracked results or one's own."""
+        """The path of the file, in ``results/`` if tracked, else in ``runs/``."""
         return (files.RESULTS if tracked else files.RUNS) / f"{self.name}.json"
 
 
 def stored(*, tracked: bool) -> pd.DataFrame:
-    """All cells, by name."""
+    """A table of all cells, sorted by name."""
     folder = (files.RESULTS if tracked else files.RUNS) / FOLDER
     return table_of(map(files.read_file, sorted(folder.glob("*/*.json"))))
 
 
 def table_of(contents: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """The runs of cells as a table, with the data set of each and the content of its file."""
+    """A table of the runs of cells, with columns for data sets and for contents of the files."""
     results = list(contents)
     runs = pd.DataFrame(columns=["row", "seed", "seconds"])
     if results:
@@ -83,12 +83,12 @@ def table_of(contents: Iterable[dict[str, Any]]) -> pd.DataFrame:
 def recipe_of(
     dataset: str, row: Row, channels: int | None = None, epochs: int | None = None
 ) -> Recipe:
-    """The recipe of a row on a data set, with fewer channels or epochs if specified."""
+    """The recipe of a row on a data set, with other channels or epochs if specified."""
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
     # A model whose channels are None has no states.
-    sized = channels is not None and recipe.model.get("channels", channels) is not None
-    model, change = {**recipe.model, **({"channels": channels} if sized else {})}, row.change or ""
+    resize = channels is not None and recipe.model.get("channels", channels) is not None
+    model, change = {**recipe.model, **({"channels": channels} if resize else {})}, row.change or ""
     if change.startswith(LABEL_DROPOUT):
         model["label_kwargs"] = {"attention_dropout": float(change.removeprefix(LABEL_DROPOUT))}
     elif change:
@@ -98,12 +98,12 @@ def recipe_of(
 
 
 def without_own_steps(dataset: str, row: Row) -> Row:
-    """The row without a change of the number of steps to that of its recipe."""
+    """Removes a row's change of the number of steps if its recipe has the same number."""
     recipe = recipe_of(dataset, replace(row, change=None))
     # Recipes of LaMP specify their number of steps; the others have MPED's default.
     default = inspect.signature(mped).parameters["decoder_steps"].default
-    own = recipe.model.get(_steps_option(recipe), default)
-    return replace(row, change=None) if row.change == f"{STEPS}{own}" else row
+    num_steps = recipe.model.get(_steps_option(recipe), default)
+    return replace(row, change=None) if row.change == f"{STEPS}{num_steps}" else row
 
 
 def _steps_option(recipe: Recipe) -> str:
@@ -113,7 +113,7 @@ def _steps_option(recipe: Recipe) -> str:
 
 
 def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the seeds of a row must share: the samples and all settings, with defaults."""
+    """What all seeds of a row must have in common: the samples and all settings, with defaults."""
     recipe = task.recipe
     settings = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
     shared = {"data": data["sha256"], "split": recipe.splits[0], "settings": settings}
@@ -122,11 +122,11 @@ def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -
         if cell.dataset in MOLECULES:
             shared["fingerprints"] = {"radius": 2, "num_bits": 2048}
     else:
-        shared |= _of_network(cell.row, task, split)
+        shared |= _network_settings(cell.row, task, split)
     return cast("dict[str, Any]", json.loads(json.dumps(shared)))
 
 
-def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
+def _network_settings(row: Row, task: Task, split: Split) -> dict[str, Any]:
     recipe, model = task.recipe, untrained(row, task, split)
     objective = recipe.objective_class(**recipe.objective)
     options = {**_defaults(input_encoder), **_defaults(recipe.build)}
@@ -143,13 +143,13 @@ def _of_network(row: Row, task: Task, split: Split) -> dict[str, Any]:
 
 
 def _defaults(call: Callable[..., Any]) -> dict[str, Any]:
-    """Arguments whose defaults are plain data."""
+    """The defaults of a function's arguments, if they are plain data."""
     options = inspect.signature(call).parameters.values()
     return {option.name: option.default for option in options if isinstance(option.default, PLAIN)}
 
 
 def untrained(row: Row, task: Task, split: Split) -> nn.Module:
-    """The model of a row. The content of samples changes nothing but its weights."""
+    """Builds the model of a row. The content of samples affects its weights only."""
     kind = {None: "edgeless", "learned": "complete"}.get(row.graph, row.graph)
     options = {"node_messages": row.node_messages, **task.recipe.model}
     blueprint = Blueprint(task.recipe.build.__name__, options, describe_samples(task.dataset))
@@ -157,11 +157,11 @@ def untrained(row: Row, task: Task, split: Split) -> nn.Module:
 
 
 def parts_of(model: nn.Module) -> dict[str, str]:
-    """Values of all plain options of each class of module, also those that builders pass on."""
+    """Values of plain options of modules, by class, including options that builders forward."""
     classes: dict[str, dict[str, list[str]]] = {}
-    for part in model.modules():
-        options = classes.setdefault(type(part).__name__, {})
-        for name, value in vars(part).items():
+    for module in model.modules():
+        options = classes.setdefault(type(module).__name__, {})
+        for name, value in vars(module).items():
             recorded = name[0] != "_" and name != "training" and _is_plain(value)
             if recorded and str(value) not in options.get(name, []):
                 options.setdefault(name, []).append(str(value))
@@ -180,7 +180,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Learned:
-    """The label graph that a cell's model learned, and the seconds of learning it."""
+    """The label graph that a cell's model learned, and the seconds that it took."""
 
     label_graph: LabelGraph
     seconds: float
@@ -193,7 +193,7 @@ def run_cell(
     options: dict[str, Any],
     learned: dict[Cell, Learned] | None = None,
 ) -> dict[str, Any]:
-    """The content of a cell's file but its settings. Adds graphs of models along all pairs."""
+    """The content of a cell's file without settings. Adds a learned label graph to ``learned``."""
     torch.set_num_threads(1)
     row, start = cell.row, time.perf_counter()
     if row.node_messages is None:
@@ -203,26 +203,26 @@ def run_cell(
     node_messages, timer = bool(row.node_messages), EpochTimer()
     along_all = replace(cell, row=replace(row, graph="complete"))
     learned = {} if learned is None else learned
-    known = learned.get(along_all) if row.graph == "learned" else None
-    if known is None:
+    cached = learned.get(along_all) if row.graph == "learned" else None
+    if cached is None:
         # Models without a label graph ignore it.
         graph = row.graph or "edgeless"
         label_graph = label_graph_of(task, split, cell.seed, graph, node_messages, options)
     else:
-        label_graph, start = known.label_graph, start - known.seconds
-    # Tables give no labels, so the epoch is chosen with none given.
+        label_graph, start = cached.label_graph, start - cached.seconds
+    # The tables predict without given labels, so validation samples have none either.
     if row.model == "lamp-given":
-        nothing = torch.full_like(task.dataset.y, torch.nan)
-        task = replace(task, dataset=with_attribute(task.dataset, "given", nothing))
+        unknown = torch.full_like(task.dataset.y, torch.nan)
+        task = replace(task, dataset=with_attribute(task.dataset, "given", unknown))
     options = {**options, "callbacks": [timer]}
     result, data = task.train(split, cell.seed, label_graph, node_messages, options)
-    on_val = result.scores(data.val_dataloader())
-    testing = time.perf_counter()
-    on_test = result.scores(data.test_dataloader())
+    val_scores = result.scores(data.val_dataloader())
+    test_start = time.perf_counter()
+    test_scores = result.scores(data.test_dataloader())
     end = time.perf_counter()
     if cell == along_all and row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)
-    run = task.run(row, split, cell.seed, end - start, on_val, on_test)
+    run = task.run(row, split, cell.seed, end - start, val_scores, test_scores)
     run.density = label_graph.density if row.graph else None
     run.validation = result.best_value
     preprocessor = task.dataset.preprocessor
@@ -230,11 +230,11 @@ def run_cell(
         "inputs": None if preprocessor is None else to_state(preprocessor),
         "label graph": (label_graph.edge_index, label_graph.edge_weight),
         "weights": result.module.model.state_dict(),
-        "validation scores": on_val,
+        "validation scores": val_scores,
     }
-    seconds = {"train": float(np.median(timer.seconds)), "test": end - testing}
+    seconds = {"train": float(np.median(timer.seconds)), "test": end - test_start}
     content = {"run": run.to_dict(), "epochs": result.num_epochs, "seconds_per_epoch": seconds}
-    return {**content, "fingerprints": {name: fingerprint(part) for name, part in hashed.items()}}
+    return {**content, "fingerprints": {name: fingerprint(value) for name, value in hashed.items()}}
 
 
 class EpochTimer(Callback):
@@ -257,8 +257,8 @@ class EpochTimer(Callback):
 def fingerprint(value: Any) -> str:
     """The SHA-256 of nested tensors and plain data."""
     digest = hashlib.sha256()
-    for part in _flat(value):
-        digest.update(part)
+    for chunk in _flat(value):
+        digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -267,8 +267,8 @@ def _flat(value: Any) -> Iterator[bytes]:
         value = list(value.items())
     if isinstance(value, list | tuple):
         yield f"{type(value).__name__} {len(value)}".encode()
-        for part in value:
-            yield from _flat(part)
+        for item in value:
+            yield from _flat(item)
     elif isinstance(value, Tensor):
         yield f"{value.dtype} {list(value.shape)}".encode()
         yield value.detach().cpu().contiguous().numpy().tobytes()

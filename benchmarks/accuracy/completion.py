@@ -15,17 +15,17 @@ Array = npt.NDArray[np.float64]
 
 
 def tanimoto(counts: Array) -> Array:
-    """The kernel :math:`(N, N)` of shared substructures, from their numbers in each sample."""
+    """The Tanimoto kernel :math:`(N, N)` of samples, from their counts of substructures."""
     totals, kernel = counts.sum(axis=1), np.empty((len(counts), len(counts)))
-    for row, own in enumerate(counts):
-        present = own > 0
-        shared = np.minimum(own[present], counts[:, present]).sum(axis=1)
+    for row, sample_counts in enumerate(counts):
+        present = sample_counts > 0
+        shared = np.minimum(sample_counts[present], counts[:, present]).sum(axis=1)
         kernel[row] = shared / np.maximum(totals[row] + totals - shared, 1)
     return kernel
 
 
 def cosine(x: Array) -> Array:
-    """The cosine of each two rows. A row of zeros is similar to itself alone."""
+    """The cosines of all pairs of rows. A row of zeros is similar to itself alone."""
     length = np.linalg.norm(x, axis=1).clip(min=1e-9)
     kernel = np.asarray((x / length[:, None]) @ (x / length[:, None]).T)
     np.fill_diagonal(kernel, 1.0)
@@ -33,7 +33,7 @@ def cosine(x: Array) -> Array:
 
 
 def neighbours(similarity: Array, y: Array, frequency: Array, power: float, prior: float) -> Array:
-    """Each label's weighted fraction of neighbours; ``prior`` is the weight of the frequencies."""
+    """Weighted fractions of neighbours with each label; ``prior`` weighs the label frequencies."""
     weight = similarity.clip(0, 1) ** power
     total = weight.sum(axis=1, keepdims=True) + prior
     return np.asarray((weight @ y + prior * frequency) / total)
@@ -45,30 +45,30 @@ def ridge(
     """Ridge regression on a kernel of samples, times a kernel of labels if specified.
 
     Returns:
-        The prediction for each sample by the regression without it, and the coefficients that
-        multiply the kernel to new samples.
+        Leave-one-out predictions, and the dual coefficients: the kernel of new and training samples
+        times these gives predictions for new samples.
     """
     values, u = np.linalg.eigh(kernel)
     label_values, v = (np.ones(y.shape[1]), None) if labels is None else np.linalg.eigh(labels)
-    spread = 1 / (values.clip(min=0)[:, None] * label_values.clip(min=0) + alpha)
-    dual = u @ (spread * (u.T @ (y if v is None else y @ v)))
-    residual = dual / (u**2 @ spread)
+    inverse = 1 / (values.clip(min=0)[:, None] * label_values.clip(min=0) + alpha)
+    dual = u @ (inverse * (u.T @ (y if v is None else y @ v)))
+    residual = dual / (u**2 @ inverse)
     if v is None:
         return y - residual, dual
     return y - residual @ v.T, (dual * label_values) @ v.T
 
 
 def crossed(kernel: Array, labels: Array, y: Array, alpha: float) -> Array:
-    """The prediction for each single pair by the regression on all other pairs."""
+    """Predictions of sample-label pairs, each by ridge regression on all other pairs."""
     (values, u), (label_values, v) = np.linalg.eigh(kernel), np.linalg.eigh(labels)
     product = values.clip(min=0)[:, None] * label_values.clip(min=0)
     fraction = product / (product + alpha)
-    own = u**2 @ fraction @ (v**2).T
-    return np.asarray(y - (y - u @ (fraction * (u.T @ y @ v)) @ v.T) / (1 - own))
+    leverage = u**2 @ fraction @ (v**2).T
+    return np.asarray(y - (y - u @ (fraction * (u.T @ y @ v)) @ v.T) / (1 - leverage))
 
 
 def autoencoder(gram: Array, penalty: float, prior: Array | None = None) -> Array:
-    """Weights :math:`(L, L)` with a zero diagonal that predict rows, in the closed form of the
+    """Weights :math:`(L, L)` with a zero diagonal that reconstruct rows, in the closed form of the
     `"Embarrassingly Shallow Autoencoders" <https://arxiv.org/abs/1905.03375>`_ paper (EASE).
 
     Args:
@@ -95,13 +95,13 @@ def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6)
     rng = np.random.default_rng(0)
     samples, labels = (rng.normal(0, 0.1, (size, rank)) for size in x.shape)
 
-    def solve(known: Array, others: Array) -> Array:
-        gram = others.T @ others + penalty * np.eye(rank)
-        solved = np.empty((len(known), rank))
-        for row, ones in enumerate(known > 0):
-            own = others[ones]
-            target = (1 + weight) * own.sum(axis=0)
-            solved[row] = np.linalg.solve(gram + weight * own.T @ own, target)
+    def solve(matrix: Array, fixed: Array) -> Array:
+        gram = fixed.T @ fixed + penalty * np.eye(rank)
+        solved = np.empty((len(matrix), rank))
+        for row, ones in enumerate(matrix > 0):
+            observed = fixed[ones]
+            target = (1 + weight) * observed.sum(axis=0)
+            solved[row] = np.linalg.solve(gram + weight * observed.T @ observed, target)
         return solved
 
     for _ in range(rounds):

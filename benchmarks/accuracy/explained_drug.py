@@ -1,4 +1,4 @@
-"""One drug, explained: the numbers that docs/explanations.md reads as a chemist would.
+"""Explains one drug, for the chemical interpretation in docs/explanations.md.
 
     tg-mlc train --csv train.csv --out model
     python -m benchmarks.accuracy.explained_drug --model model --replace

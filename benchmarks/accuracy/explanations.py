@@ -2,16 +2,16 @@
 
     python -m benchmarks.accuracy.explanations --seeds 3
 
-- **Atoms:** the drop-in layer of docs/training.md learns the functional groups of NCI's molecules,
-  whose substructures determine the atoms that make a label true; and the substructure logic of the
+- **Atoms:** the drop-in layer of docs/training.md learns labels that known atoms make true: the
+  functional groups of NCI's molecules, and the substructure logic of the
   `"Evaluating Attribution for Graph Neural Networks"
   <https://papers.nips.cc/paper/2020/hash/417fbbf2e9d5a28a855a11894b2e795a-Abstract.html>`_ paper,
   on molecules of NCI, SIDER and Tox21 instead of its own.
 - **Labels:** LaMP learns samples drawn from a known label graph; do effects of labels on each other
   find its edges?
-- **Faithfulness:** areas between insertion and deletion curves of test samples; the method that
-  validation samples choose, beside each method, the same method after the network's weights were
-  shuffled, and a random order.
+- **Faithfulness:** areas between insertion and deletion curves of test samples: of each method, of
+  a random order, and of the best method on validation samples once more after the network's weights
+  were shuffled.
 
 No explanation uses the true labels.
 """
@@ -67,12 +67,12 @@ _FRAGMENTS = ("c1ccccc1", "F", "C=O", "CCC", "N", "OC", "c1ccccc1")
 GRAFTS = dict(zip(dict.fromkeys(chain(*LOGIC.values())), _FRAGMENTS, strict=True))
 #: The number of molecules for each combination of present and absent substructures of a task.
 NUM_LOGIC = 200
-#: Up to this number of matches of a substructure, all their unions count as true; of more, single
-#: matches and the union of all.
+#: If a substructure has at most this many matches, all unions of them count as true; otherwise,
+#: only single matches and the union of all.
 MOST_MATCHES = 4
 FAITHFUL = ("sider", "nci", "bibtex", "reuters", "yeast")
 EPOCHS, NUM_TEST, MIN_CASES = 12, 250, 5
-#: For faithfulness, trained for half of the epochs: training samples, explained samples, labels.
+#: For faithfulness: numbers of training samples, of explained samples, of labels, of channels.
 NUM_TRAINING, NUM_FAITHFUL, NUM_LABELS, CHANNELS = 1000, 8, 5, 64
 NUM_PLANTED = 1000  #: Samples of a planted label graph.
 
@@ -121,14 +121,14 @@ def main(
         },
     }
     calls = {
-        (task, seed): delayed(_one)(measure.get(task, faithful), task, root, seed, epochs, num_test)
+        (task, seed): delayed(_run)(measure.get(task, faithful), task, root, seed, epochs, num_test)
         for seed in all_seeds
         for task in tasks.split(",")
     }
     collect(NAME, content, calls, itemgetter("task", "seed"), _in_short, jobs=jobs, replace=replace)
 
 
-def _one(
+def _run(
     measure: Callable[..., Run], task: str, root: Path, seed: int, epochs: int, num_test: int
 ) -> list[Run]:
     torch.set_num_threads(1)
@@ -162,21 +162,21 @@ def groups(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     samples = RECIPES["nci"].load_dataset(root)
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
     train, test = samples[split.train], samples[split.test[:num_test]]
-    return _atoms(train, test, _groups_of_nci(), _all_matches, seed, epochs)
+    return _atom_aurocs(train, test, _groups_of_nci(), _all_matches, seed, epochs)
 
 
 def sizes(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """The AUROC of a floor without a network: the size of the largest group of an atom."""
+    """The AUROC of a baseline without a network: the size of the largest group of each atom."""
     samples, patterns = RECIPES["nci"].load_dataset(root), _groups_of_nci()
     test = samples[random_split(len(samples), (0.9, 0.0, 0.1), seed).test[:num_test]]
     y, areas = test.y.numpy(), {}
     for row, smiles in enumerate(test.smiles):
         mol = parse_smiles(smiles)
-        weighted = [np.zeros((1, mol.GetNumAtoms()))]
+        group_sizes = [np.zeros((1, mol.GetNumAtoms()))]
         for (pattern,) in patterns.values():
             if len(matches := _matches(mol, pattern)):
-                weighted.append(matches * matches.sum(axis=1, keepdims=True))
-        size = np.concatenate(weighted).max(axis=0)
+                group_sizes.append(matches * matches.sum(axis=1, keepdims=True))
+        size = np.concatenate(group_sizes).max(axis=0)
         for label in np.flatnonzero((y[row] == 1) & (y.sum(axis=0) >= MIN_CASES)):
             truth = _all_matches(mol, patterns[name := test.label_names[label]])
             if not truth.all():
@@ -191,12 +191,12 @@ def _means(by_label: Mapping[str, list[float]]) -> dict[str, float]:
 def _groups_of_nci() -> dict[str, list[Any]]:
     patterns = {}
 
-    def below(nodes: Any) -> None:
+    def add(nodes: Any) -> None:
         for node in nodes:
             patterns[node.label] = [node.pattern]
-            below(node.children)
+            add(node.children)
 
-    below(require("rdkit.Chem.FunctionalGroups", extra="molecules").BuildFuncGroupHierarchy())
+    add(require("rdkit.Chem.FunctionalGroups", extra="molecules").BuildFuncGroupHierarchy())
     return patterns
 
 
@@ -207,24 +207,24 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     drugs = [*RECIPES["nci"].load_dataset(root).smiles, *RECIPES["sider"].load_dataset(root).smiles]
     drugs += registry.load("tox21", root).smiles
     rng = np.random.default_rng(seed)
-    whole = (text for text in sorted(set(drugs)) if "." not in text and len(text) < 80)
-    mols = [parse_smiles(text) for text in whole]
+    small = (text for text in sorted(set(drugs)) if "." not in text and len(text) < 80)
+    mols = [parse_smiles(text) for text in small]
     mols = [mols[row] for row in rng.permutation(len(mols))]
     smiles: dict[str, None] = {}
     for task, parts in patterns.items():
         has = np.array([[mol.HasSubstructMatch(part) for part in parts] for mol in mols])
-        for wanted in product((False, True), repeat=len(parts)):
-            rows = np.flatnonzero((has == wanted).all(axis=1))[:NUM_LOGIC]
-            made = {chem.MolToSmiles(mols[row]) for row in rows}
-            rest = iter(np.flatnonzero((has <= wanted).all(axis=1) & (has != wanted).any(axis=1)))
-            while len(made) < NUM_LOGIC:
-                row = next(rest)
+        for mask in product((False, True), repeat=len(parts)):
+            rows = np.flatnonzero((has == mask).all(axis=1))[:NUM_LOGIC]
+            chosen = {chem.MolToSmiles(mols[row]) for row in rows}
+            lacking = iter(np.flatnonzero((has <= mask).all(axis=1) & (has != mask).any(axis=1)))
+            while len(chosen) < NUM_LOGIC:
+                row = next(lacking)
                 mol = mols[row]
-                for smarts in np.array(LOGIC[task])[np.array(wanted) & ~has[row]]:
+                for smarts in np.array(LOGIC[task])[np.array(mask) & ~has[row]]:
                     mol = _grafted(mol, GRAFTS[str(smarts)], rng)
-                if mol is not None and tuple(map(mol.HasSubstructMatch, parts)) == wanted:
-                    made.add(chem.MolToSmiles(mol))
-            smiles |= dict.fromkeys(sorted(made))
+                if mol is not None and tuple(map(mol.HasSubstructMatch, parts)) == mask:
+                    chosen.add(chem.MolToSmiles(mol))
+            smiles |= dict.fromkeys(sorted(chosen))
     y = []
     for mol in map(parse_smiles, smiles):
         y.append([all(map(mol.HasSubstructMatch, parts)) for parts in patterns.values()])
@@ -233,7 +233,7 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     # Samples with the rarest labels come first.
     rarity = (samples.y[split.test] / samples.y.sum(dim=0)).max(dim=1).values
     test = samples[split.test[rarity.argsort(descending=True, stable=True)][:num_test]]
-    return _atoms(samples[split.train], test, patterns, _unions, seed, 2 * epochs)
+    return _atom_aurocs(samples[split.train], test, patterns, _unions, seed, 2 * epochs)
 
 
 def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
@@ -264,14 +264,14 @@ def _all_matches(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
 def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
     """Sets of atoms that make a conjunction true: unions of matches of each substructure."""
 
-    def of_one(matches: np.ndarray) -> np.ndarray:
+    def subset_unions(matches: np.ndarray) -> np.ndarray:
         number = len(matches)
         sizes = range(1, number + 1) if number <= MOST_MATCHES else (1, number)
         subsets = chain(*(combinations(range(number), size) for size in sizes))
         return np.array([matches[list(subset)].any(axis=0) for subset in subsets])
 
-    unions = [of_one(_matches(mol, pattern)) for pattern in patterns]
-    return reduce(lambda one, two: (one[:, None] | two).reshape(-1, mol.GetNumAtoms()), unions)
+    unions = [subset_unions(_matches(mol, pattern)) for pattern in patterns]
+    return reduce(lambda sets, more: (sets[:, None] | more).reshape(-1, mol.GetNumAtoms()), unions)
 
 
 def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
@@ -281,7 +281,7 @@ def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
     return float((wins / (positives * (truths.shape[1] - positives))).max())
 
 
-def _atoms(
+def _atom_aurocs(
     train: MultiLabelDataset,
     test: MultiLabelDataset,
     patterns: Mapping[str, Sequence[Any]],
@@ -325,38 +325,38 @@ def planted(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run
     model = node_lamp(train, fully_connected(samples.label_names), num_steps=2)
     network = trained(model, train, seed, epochs)
     explanation = tg_mlc.explain(network, samples[split.test[:num_test]], method="attention")
-    off = ~np.eye(samples.num_labels, dtype=bool)
-    truth = np.zeros_like(off)
+    off_diagonal = ~np.eye(samples.num_labels, dtype=bool)
+    truth = np.zeros_like(off_diagonal)
     truth[tuple(samples.true_graph.edge_index.numpy())] = True
     attention = [sample.label_attention.mean(axis=(0, 1)) for sample in explanation]
     rankings = {
         "effects": np.mean([np.abs(sample.label_effects) for sample in explanation], axis=0),
         "attention": np.mean(attention, axis=0),
         "co-occurrence": np.abs(np.corrcoef(train.y.numpy().T)),
-        RANDOM: np.random.default_rng(seed).random(off.shape),
+        RANDOM: np.random.default_rng(seed).random(off_diagonal.shape),
     }
     values = {}
     for method, ranking in rankings.items():
-        values[method] = float(average_precision_score(truth[off], ranking[off]))
-    return {"average_precision": values, "share": float(truth[off].mean())}
+        values[method] = float(average_precision_score(truth[off_diagonal], ranking[off_diagonal]))
+    return {"average_precision": values, "share": float(truth[off_diagonal].mean())}
 
 
 def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
-    """Areas between curves of test samples by method, and the method validation samples choose."""
+    """Areas between curves of test samples by method, and the method chosen in validation."""
     samples = RECIPES[name].load_dataset(root)
     split = random_split(len(samples), (0.8, 0.1, 0.1), seed)
-    chosen = split.train[:NUM_TRAINING]
+    train = split.train[:NUM_TRAINING]
     if name in MOLECULES:
         build, options = molecule_lamp, {"vectors": ()}
     else:
         samples = kind_of(samples).steps(scaled=True)[-1].fit_transform(samples, split)
         build, options = table_lamp, {}
     graph = fully_connected(samples.label_names)
-    network = build(samples[chosen], graph, channels=CHANNELS, **options)
-    trained(network, samples[chosen], seed, epochs // 2)
-    frequent = samples.y[chosen].nansum(dim=0).argsort(descending=True)[:NUM_LABELS].tolist()
+    network = build(samples[train], graph, channels=CHANNELS, **options)
+    trained(network, samples[train], seed, epochs // 2)
+    frequent = samples.y[train].nansum(dim=0).argsort(descending=True)[:NUM_LABELS].tolist()
     labels, names = [samples.label_names[label] for label in frequent], samples.label_names
-    val, test = (samples[part[:NUM_FAITHFUL]] for part in (split.val, split.test))
+    val, test = (samples[rows[:NUM_FAITHFUL]] for rows in (split.val, split.test))
     explanation = tg_mlc.explain(network, test, labels, label_names=names, validation=val)
     method = explanation.method
     shuffled = deepcopy(network)
@@ -365,15 +365,15 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
             weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
     others = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
     pairs = zip(explanation, others, strict=True)
-    scores = [{**one.scores, SHUFFLED: other.scores[method]} for one, other in pairs]
+    scores = [{**sample.scores, SHUFFLED: other.scores[method]} for sample, other in pairs]
     question = Question(network, test, names)
     areas = measured.faithfulness(question, scores, frequent)
-    alike = []
+    correlations = []
     for sample in scores:
         columns = zip(sample[method].T, sample[SHUFFLED].T, strict=True)
-        alike += [spearmanr(*pair).statistic for pair in columns]
+        correlations += [spearmanr(*pair).statistic for pair in columns]
     gains = {name: area.gain for name, area in areas.items()}
-    return {"gains": gains, "chosen": method, "alike": float(np.nanmean(alike))}
+    return {"gains": gains, "chosen": method, "alike": float(np.nanmean(correlations))}
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ The metric is the area under the precision-recall curve of all pairs of a test s
 other than a root, AU(PRC) in the literature (micro average precision). Models are fitted to the
 official training and validation samples together, and tested on the official test samples; forests,
 networks and the default have a seed. The files are those of
-https://github.com/EGiunchiglia/C-HMCNN, plain or compressed; missing ones are skipped. Every row of
-every data set and seed is stored as soon as it is done, and the same command continues from it.
+https://github.com/EGiunchiglia/C-HMCNN, plain or compressed; missing ones are skipped. Finished
+rows are stored at once, so that repeating the command continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PLAIN, COHERENT, THREE = "network", "network with coherence", "three networks wi
 STACK, DEFAULT = "the default without coherence", "the default"
 MESSAGES = ("edgeless", "up", "down", "both", "complete", "learned")
 _KERNELS = tuple(product((0.25, 0.5, 1.0, 2.0), (0.3, 1.0, 3.0)))
-_LARGE = 1000  #: With more labels, all pairs are millions.
+_LARGE = 1000  #: With more labels, graphs of all pairs are skipped: millions of edges.
 
 
 def main(
@@ -94,24 +94,24 @@ def main(
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     torch.set_num_threads(1)
-    names, chosen = datasets.split(","), parts.split(",")
+    names, part_names = datasets.split(","), parts.split(",")
     makers = {"frequency": frequency, "alone": alone, "networks": networks}
     makers |= {"default": default, "messages": messages}
-    known = (name for name in names if name in PUBLISHED)
-    present = [name for name in known if None not in files_of(root, name)]
+    published = (name for name in names if name in PUBLISHED)
+    present = [name for name in published if None not in files_of(root, name)]
     described: dict[str, Any] = {name: _described(root, name) for name in present}
     content: dict[str, Any] = {"dataset": described, "seconds": seconds}
     calls = {
         (name, part, seed): delayed(makers[part])(root, name, seed, seconds)
-        for seed, name, part in product(range(seeds), present, chosen)
+        for seed, name, part in product(range(seeds), present, part_names)
         if part in makers and (seed == 0 or not name.endswith("_GO") or part != "messages")
     }
     if TOPICS in names and (root / TOPICS).is_dir():
         described[TOPICS] = describe_dataset(TOPICS, RCV1(root / TOPICS, "json"))
-        of_stories = {"topics": topics, "default": default, "messages": messages}
-        for seed, part in product(range(seeds), chosen):
-            if part in of_stories:
-                calls[TOPICS, part, seed] = delayed(of_stories[part])(root, TOPICS, seed, seconds)
+        topic_makers = {"topics": topics, "default": default, "messages": messages}
+        for seed, part in product(range(seeds), part_names):
+            if part in topic_makers:
+                calls[TOPICS, part, seed] = delayed(topic_makers[part])(root, TOPICS, seed, seconds)
     collect(NAME, content, calls, itemgetter("dataset", "part", "seed"), _in_short, replace=replace)
 
 
@@ -123,12 +123,12 @@ def _in_short(run: Run) -> str:
 
 
 def files_of(root: Path, name: str) -> list[Path | None]:
-    """The files of training, validation and test samples, or of training and test samples."""
-    ends = ("train", "valid", "test") if "_" in name else ("train", "test")
+    """Paths of the files of training, validation (if any) and test samples, None if missing."""
+    subsets = ("train", "valid", "test") if "_" in name else ("train", "test")
     files = []
-    for end in ends:
-        names = [f"{name}.{end}.arff", f"{name}_{end}.arff", f"{name}_{end.title()}.arff"]
-        paths = (root / f"{stem}{suffix}" for stem in names for suffix in ("", ".xz", ".gz"))
+    for subset in subsets:
+        stems = [f"{name}.{subset}.arff", f"{name}_{subset}.arff", f"{name}_{subset.title()}.arff"]
+        paths = (root / f"{stem}{suffix}" for stem in stems for suffix in ("", ".xz", ".gz"))
         files.append(next((path for path in paths if path.is_file()), None))
     return files
 
@@ -141,7 +141,7 @@ def _described(root: Path, name: str) -> dict[str, Any]:
 
 
 def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
-    """Training and validation samples together, and test samples; of stories, a random fifth."""
+    """Training with validation samples, and test samples: official, or a random fifth of RCV1."""
     if name != TOPICS:
         return _official(root, name)
     dataset = RCV1(root / TOPICS, "json")
@@ -159,8 +159,8 @@ def _official(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
 def _matrices(
     train: ArrayDataset, test: ArrayDataset
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Standardised inputs, 0 where unknown, and labels, of both parts."""
-    x, x_test = (part.rows("x").double().numpy() for part in (train, test))
+    """Standardised inputs, 0 where unknown, of training and test samples; then labels of both."""
+    x, x_test = (samples.rows("x").double().numpy() for samples in (train, test))
     mean, sd = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     sd = np.where(sd > 0, sd, 1)
     x, x_test = (np.nan_to_num((inputs - mean) / sd) for inputs in (x, x_test))
@@ -168,14 +168,14 @@ def _matrices(
 
 
 class _Rows:
-    """Runs of one data set, part and seed."""
+    """Collects the runs of one data set, group of rows (part) and seed."""
 
     def __init__(self, name: str, part: str, seed: int, y: np.ndarray) -> None:
         self.shared = {"dataset": name, "part": part, "seed": seed}
         self.y, self.start, self.runs = y, time.perf_counter(), list[Run]()
 
     def add(self, model: str, scores: Any, seconds: float | None = None) -> None:
-        """Evaluates scores of test samples."""
+        """Adds a run with test scores. ``seconds`` defaults to the time since the previous run."""
         taken = time.perf_counter() - self.start if seconds is None else seconds
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         value = micro_average_precision(self.y, scores)
@@ -193,7 +193,7 @@ def frequency(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 
 def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """Classifiers of all labels at once, and the mean of their probabilities, made coherent."""
+    """Classifiers of all labels at once; the mean of their probabilities, also made coherent."""
     train, test = load(root, name)
     x, x_test, y, y_test = _matrices(train, test)
     rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
@@ -219,14 +219,14 @@ def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     plain = NetworkBaseline(random_state=seed).fit(x, y).predict_proba(x_test)
     rows.add(PLAIN, plain)
     rows.add(f"{PLAIN}, made coherent afterwards", coherent(torch.from_numpy(plain), pairs), 0.0)
-    three = []
-    for number in range(3):
-        options = {"random_state": seed + 100 * number, "label_graph": train.label_graph}
+    scores = []
+    for index in range(3):
+        options = {"random_state": seed + 100 * index, "label_graph": train.label_graph}
         network = NetworkBaseline(**options).fit(x, y)
-        three.append(network.predict_proba(x_test))
-        if not number:
-            rows.add(COHERENT, three[0])
-    rows.add(THREE, np.mean(three, axis=0))
+        scores.append(network.predict_proba(x_test))
+        if not index:
+            rows.add(COHERENT, scores[0])
+    rows.add(THREE, np.mean(scores, axis=0))
     return rows.runs
 
 
@@ -260,27 +260,27 @@ def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     searches = {kind: search for kind, search in searches.items() if kind != "network"}
     features = StackingFeatures(searches=searches, seconds=seconds / 4, seed=seed)
     chain = Chain(*kind_of(train).steps(), features)
-    samples, new = chain.fit_transform(train, _everything(train)), chain.transform(test)
+    samples, test_samples = chain.fit_transform(train, _everything(train)), chain.transform(test)
     split, settings = stratified_split(samples.y, (0.9, 0.1, 0.0), seed), settings_of(samples)
-    stack = new.rows("base_scores").mean(dim=-1).sigmoid()
-    rows.add("messages: none, mean of classifiers", coherent(stack, pairs))
-    fitted = {**settings.train.fit, "max_epochs": 12, "patience": 4}
-    trained = dataclasses.replace(settings.train, fit=fitted)
-    complete: Any = None
+    mean_scores = test_samples.rows("base_scores").mean(dim=-1).sigmoid()
+    rows.add("messages: none, mean of classifiers", coherent(mean_scores, pairs))
+    fit_settings = {**settings.train.fit, "max_epochs": 12, "patience": 4}
+    train_settings = dataclasses.replace(settings.train, fit=fit_settings)
+    complete_model: Any = None
     for kind in MESSAGES:
         if kind in ("complete", "learned") and train.num_labels > _LARGE:
             continue
         if kind == "learned":
             loader = make_loader(samples[split.train], batch_size=256)
-            graph = learned(complete, loader, top_k=TOP_K)
+            graph = learned(complete_model, loader, top_k=TOP_K)
         else:
             graph = graph_of(kind, train.label_graph)
         with tempfile.TemporaryDirectory() as folder:
             build = partial(_build, settings, graph)
-            training = train_model(build, samples, split, trained, folder, seed=seed)
+            training = train_model(build, samples, split, train_settings, folder, seed=seed)
         model = training.module.model.eval()
-        complete = model if kind == "complete" else complete
-        logits = logits_of(model, batches_of(new))
+        complete_model = model if kind == "complete" else complete_model
+        logits = logits_of(model, batches_of(test_samples))
         rows.add(f"messages: {kind}", coherent(logits.sigmoid(), pairs))
     return rows.runs
 
@@ -297,12 +297,12 @@ def topics(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
     """Kernel ridge regression of RCV1's topics on weighted words, with and without coherence."""
     train, test = load(root, name, seed)
     steps = Chain(*kind_of(train).steps())
-    samples, new = steps.fit_transform(train, _everything(train)), steps.transform(test)
+    samples, test_samples = steps.fit_transform(train, _everything(train)), steps.transform(test)
     view = next(iter(views_of(samples).values())).fit(samples)
     y = train.y.numpy()
     rows = _Rows(name, "topics", seed, test.y.numpy())
     rows.add(FREQUENCY, np.tile(y.mean(axis=0), (len(test), 1)))
-    scores = _ridge(view.matrix(samples), y).predict_proba(view.matrix(new))
+    scores = _ridge(view.matrix(samples), y).predict_proba(view.matrix(test_samples))
     rows.add(RIDGE, scores)
     rows.add(f"{RIDGE}, coherent", coherent(torch.from_numpy(scores), pairs_of(train.label_graph)))
     return rows.runs
@@ -319,7 +319,7 @@ def _ridge(x: Any, y: np.ndarray) -> KernelRidgeBaseline:
 
 
 def graph_of(kind: str, hierarchy: LabelGraph) -> LabelGraph:
-    """The edges of messages: to labels above (up), below (down), or both; all pairs, or none."""
+    """A label graph for messages to parents (up), children (down), both, all labels, or none."""
     names, size = hierarchy.label_names, hierarchy.num_labels
     if kind in ("edgeless", "complete"):
         return (edgeless if kind == "edgeless" else fully_connected)(names)

@@ -1,4 +1,4 @@
-"""Label graphs of a row: of a recipe, or learned; and how well learned ones recover known ones."""
+"""Label graphs of rows, by recipes or learned, and how well learned graphs recover known ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, learned
 from tg_mlc.metrics import micro_average_precision, micro_roc_auc
 from tg_mlc.training import MultiLabelDataModule, Training
 
-#: The number of sources per label in the learned graph, of at least four times as many labels.
+#: The number of sources per label in a learned graph, but at most a quarter of all labels.
 LEARNED_TOP_K = 10
 
 
 def label_graph_of(
     task: Task, split: Split, seed: int, kind: str, node_messages: bool, options: dict[str, Any]
 ) -> LabelGraph:
-    """The label graph of a row. A learned one needs the training of a model along all pairs."""
+    """The label graph of a row. To learn it, a model is trained along all pairs."""
     if kind != "learned":
         return task.recipe.label_graph(kind, task.dataset, split)
     complete = task.recipe.label_graph("complete", task.dataset, split)
@@ -46,8 +46,8 @@ def recovery(
 ) -> dict[str, float | None]:
     """How well scores of label pairs find the pairs that a graph joins, by two metrics.
 
-    They are None for a graph that joins all pairs or none. Scores of both directions are averaged.
-    Pairs of a label with itself, and labels that :obj:`counted` excludes, do not count.
+    The metrics are None for a graph that joins all pairs or none. Scores of both directions are
+    averaged. Pairs of a label with itself, and labels that :obj:`counted` excludes, do not count.
     """
     joined = torch.zeros(graph.num_labels, graph.num_labels)
     joined[graph.edge_index[0], graph.edge_index[1]] = 1.0
@@ -55,10 +55,10 @@ def recovery(
     row, column = labels[torch.triu_indices(labels.numel(), labels.numel(), offset=1)]
     y = torch.maximum(joined, joined.t())[row, column].unsqueeze(0)
     scores = ((scores + scores.t()) / 2)[row, column].unsqueeze(0)
-    both = bool(y.any()) and not bool(y.all())
+    defined = bool(y.any()) and not bool(y.all())
     return {
-        "ROC-AUC": micro_roc_auc(y, scores) if both else None,
-        "average precision": micro_average_precision(y, scores) if both else None,
+        "ROC-AUC": micro_roc_auc(y, scores) if defined else None,
+        "average precision": micro_average_precision(y, scores) if defined else None,
         "share of pairs joined": float(y.mean()),
     }
 
@@ -66,19 +66,19 @@ def recovery(
 def co_occurrence_scores(
     y_train: Tensor, weight: Literal["count", "conditional", "correlation"]
 ) -> Tensor:
-    """Co-occurrence of labels in training samples that know both, as the rival of attention.
+    """Co-occurrence of labels in training samples that know both, as a baseline for attention.
 
-    The conditional probability is that of a row given a column.
+    A conditional probability is that of the row's label given the column's.
     """
     if weight != "correlation":
         return _weights(co_occurrence(y_train, weight=weight))
     # Correlations as in tg_mlc.graphs.co_occurrence, but also of pairs without an edge there: pairs
     # that never occur together are correlated negatively, not at zero.
     positive, known = (y_train == 1).double(), (~y_train.isnan()).double()
-    both, n, of_row = positive.t() @ positive, known.t() @ known, positive.t() @ known
-    of_column = of_row.t()
-    spread = of_row * (n - of_row) * of_column * (n - of_column)
-    return ((n * both - of_row * of_column) / spread.sqrt()).nan_to_num().float()
+    joint, num_known, row_count = positive.t() @ positive, known.t() @ known, positive.t() @ known
+    column_count = row_count.t()
+    variance = row_count * (num_known - row_count) * column_count * (num_known - column_count)
+    return ((num_known * joint - row_count * column_count) / variance.sqrt()).nan_to_num().float()
 
 
 def _weights(graph: LabelGraph) -> Tensor:

@@ -13,7 +13,7 @@ from tg_mlc.data import EventSequences, Split
 from tg_mlc.metrics import ndcg_at_k, recall_at_k
 from tg_mlc.sequences import EventPreprocessor
 
-#: A metric as a function of the number of times that each row counts in each draw, [rows, draws].
+#: A metric as a function of weights [rows, draws]: how often each draw contains each row.
 Weighted = Callable[[np.ndarray], np.ndarray]
 #: Draws per chunk, which limits the memory of sorted scores.
 CHUNK = 40
@@ -24,7 +24,7 @@ Intervals = dict[str, list[float] | None]
 def compare(
     cells: Iterable[Path], events: EventSequences, split: Split, against: Sequence[str], draws: int
 ) -> dict[str, dict[str, Intervals]]:
-    """Differences of all rows to some rows, by their titles, in the mean over seeds.
+    """Differences of all rows from the rows ``against``, by title, in the mean over seeds.
 
     Raises:
         ValueError: If a row to compare with has no scores.
@@ -42,12 +42,12 @@ def compare(
     values = {title: _mean_over_seeds(y, paths[title], weights) for title in ordered}
     differences: dict[str, dict[str, Intervals]] = {}
     for base in against:
-        known, differences[base] = values[base], {}
+        base_values, differences[base] = values[base], {}
         for title in (title for title in ordered if title != base):
             differences[base][title] = {
-                key: _interval(value - known[key])
+                key: _interval(value - base_values[key])
                 for key, value in values[title].items()
-                if key in known
+                if key in base_values
             }
     return differences
 
@@ -55,30 +55,30 @@ def compare(
 def _mean_over_seeds(
     y: np.ndarray, files: list[Path], weights: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The metrics of a row in all draws: means over its seeds, not those of an ensemble."""
-    parts = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
+    """The metrics of a row in all draws. Metrics, not scores, are averaged over its seeds."""
+    chunks = np.array_split(weights, range(CHUNK, weights.shape[1], CHUNK), axis=1)
     values: dict[str, list[np.ndarray]] = {}
     for file in files:
         scores = np.load(file.with_name(f"{file.stem}.npy"))
         thresholds = read_file(file).get("thresholds", {})
         for key, metric in weighted_metrics(y, scores, thresholds).items():
-            values.setdefault(key, []).append(np.concatenate([metric(part) for part in parts]))
-    complete = {key: of_seeds for key, of_seeds in values.items() if len(of_seeds) == len(files)}
-    return {key: np.mean(of_seeds, axis=0) for key, of_seeds in complete.items()}
+            values.setdefault(key, []).append(np.concatenate([metric(chunk) for chunk in chunks]))
+    complete = {key: by_seed for key, by_seed in values.items() if len(by_seed) == len(files)}
+    return {key: np.mean(by_seed, axis=0) for key, by_seed in complete.items()}
 
 
 def _interval(differences: np.ndarray) -> list[float] | None:
-    """The difference, and the quantiles over the draws that define it."""
-    drawn = differences[1:][~np.isnan(differences[1:])]
-    if np.isnan(differences[0]) or not len(drawn):
+    """The difference, and its 95 % interval over the draws in which it is defined."""
+    draws = differences[1:][~np.isnan(differences[1:])]
+    if np.isnan(differences[0]) or not len(draws):
         return None
-    return [float(differences[0]), *np.quantile(drawn, (0.025, 0.975)).tolist()]
+    return [float(differences[0]), *np.quantile(draws, (0.025, 0.975)).tolist()]
 
 
 def weighted_metrics(
     y: np.ndarray, scores: np.ndarray, thresholds: Mapping[str, float]
 ) -> dict[str, Weighted]:
-    """The columns of the tables as functions of weights of rows, sorted once for all draws.
+    """The columns of the tables as functions of weights. Scores are sorted once for all draws.
 
     F1 is missing where its threshold is unknown.
     """
@@ -86,8 +86,8 @@ def weighted_metrics(
 
     def macro_auc(weight: np.ndarray) -> np.ndarray:
         values = per_label(weight)
-        some = ~np.isnan(values)
-        return _ratio(np.where(some, values, 0.0).sum(axis=0), some.sum(axis=0))
+        defined = ~np.isnan(values)
+        return _ratio(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0))
 
     metrics = {"roc_auc_micro": lambda weight: pooled(weight)[0], "roc_auc_macro": macro_auc}
     for key in ("f1_micro", "f1_macro"):
@@ -98,12 +98,12 @@ def weighted_metrics(
 
 
 def _f1(positive: np.ndarray, predicted: np.ndarray, *, pooled: bool) -> Weighted:
-    """F1 of all entries, or the mean over labels. Labels without positives and hits count as 0."""
+    """F1 of all entries, or the mean F1 of labels. The F1 of a label without hits is 0."""
     hits, total = positive & predicted, positive.astype(int) + predicted
     if pooled:
         hits, total = hits.sum(axis=1), total.sum(axis=1)
         return lambda weight: 2 * (hits @ weight) / np.maximum(total @ weight, 1)
-    hits, total = (part.T.astype(np.float32) for part in (hits, total))
+    hits, total = (counts.T.astype(np.float32) for counts in (hits, total))
 
     def macro(weight: np.ndarray) -> np.ndarray:
         weight = weight.astype(np.float32)
@@ -117,42 +117,42 @@ def _mean_of(
 ) -> Weighted:
     """A metric that is a mean over samples. Samples where it is NaN do not count."""
     values = np.array([metric(y[[row]], scores[[row]]) for row in range(len(y))])
-    some = ~np.isnan(values)
-    return lambda weight: _ratio(values[some] @ weight[some], weight[some].sum(axis=0))
+    defined = ~np.isnan(values)
+    return lambda weight: _ratio(values[defined] @ weight[defined], weight[defined].sum(axis=0))
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _ratio(dividend: np.ndarray, divisor: np.ndarray) -> np.ndarray:
     """The quotient, NaN where the divisor is not positive."""
-    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
+    return np.divide(dividend, divisor, out=np.full(divisor.shape, np.nan), where=divisor > 0)
 
 
 def _roc_auc(y: np.ndarray, scores: np.ndarray, *, pooled: bool) -> Weighted:
-    """Areas under ROC curves of labels, or of all entries, NaN where a class has no weight."""
+    """Areas under ROC curves of labels, or of all entries; NaN if one class has no weight."""
     label = np.zeros(y.size, np.int64) if pooled else np.tile(np.arange(y.shape[1]), len(y))
     order = np.lexsort((scores.ravel(), label))
     label, score, row = label[order], scores.ravel()[order], order // y.shape[1]
     positive = y.ravel()[order] == 1
-    # The first entry of each label, and of each group of equal scores of a label.
-    labels = np.flatnonzero(np.append(True, np.diff(label) != 0))
-    ties = np.flatnonzero(np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0)))
-    label_of_tie = np.searchsorted(labels, ties, side="right") - 1
-    first_tie = np.searchsorted(ties, labels)
+    # Indices of the first entry of each label, and of each group of equal scores of a label.
+    label_starts = np.flatnonzero(np.append(True, np.diff(label) != 0))
+    tie_starts = np.flatnonzero(np.append(True, (np.diff(label) != 0) | (np.diff(score) != 0)))
+    label_of_tie = np.searchsorted(label_starts, tie_starts, side="right") - 1
+    first_tie = np.searchsorted(tie_starts, label_starts)
 
     def areas(weight: np.ndarray) -> np.ndarray:
-        of_row = weight[row]
-        won, lost = (np.add.reduceat(of_row * mask, ties) for mask in (positive, ~positive))
-        below = np.cumsum(lost) - lost
-        # Half of a tie counts as below.
-        pairs = won * (below - below[first_tie][label_of_tie] + lost / 2)
-        parts = (np.add.reduceat(part, first_tie) for part in (pairs, won, lost))
-        better, positives, negatives = parts
+        row_count = weight[row]
+        pos, neg = (np.add.reduceat(row_count * mask, tie_starts) for mask in (positive, ~positive))
+        below = np.cumsum(neg) - neg
+        # Half of the negatives in a tie count as below.
+        pairs = pos * (below - below[first_tie][label_of_tie] + neg / 2)
+        sums = (np.add.reduceat(values, first_tie) for values in (pairs, pos, neg))
+        better, positives, negatives = sums
         return _ratio(better, positives * negatives)
 
     return lambda weights: np.stack([areas(weight) for weight in weights.T], axis=1)
 
 
 def resamples(entity: np.ndarray, draws: int, seed: int = 0) -> Iterator[np.ndarray]:
-    """Counts of each row when as many entities as exist are drawn with replacement."""
+    """Bootstrap counts of each row. Entities are drawn with replacement, with all their rows."""
     rng = np.random.default_rng(seed)
     names, index = np.unique(entity, return_inverse=True)
     for _ in range(draws):

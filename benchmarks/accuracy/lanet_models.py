@@ -36,11 +36,11 @@ from tg_mlc.sequences import (
 from tg_mlc.sequences.dataset import Targets
 from tg_mlc.sequences.lanet import MEMORY, PAPER
 
-#: The settings of LANET with a memory, for models of the paper: each label by itself.
+#: LANET's settings with a memory, for models of the paper, with the default loss of each label.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
 #: Chosen from 1, 10, 100, 1000 by micro ROC-AUC on validation targets of Complete Journey.
 ALPHA = 100.0
-#: Makes a model from events, their split and the size of a view. Files record its keywords.
+#: Builds a model from a data set, its split and the channels. Files record the keywords.
 Build = partial[nn.Module]
 Described = dict[str, Any]
 
@@ -78,13 +78,13 @@ class Cell:
     def described(self) -> Described:
         """All settings of the cell."""
         model = {"class": self.build.func.__name__, "channels": self.channels}
-        preset = {part: self.preset[part] for part in ("module", "fit", "data")}
+        preset = {group: self.preset[group] for group in ("module", "fit", "data")}
         model |= self.build.keywords
         return _plain({"model": model, "window_size": self.window_size, **preset})
 
 
 def _plain(settings: Described) -> Described:
-    """Settings as JSON keeps them."""
+    """Settings as they are after a round trip through JSON."""
     text = json.dumps(settings, default=lambda value: getattr(value, "__name__", repr(value)))
     plain: Described = json.loads(text)
     return plain
@@ -158,12 +158,12 @@ def _rival(
     kind: Callable[..., nn.Module],
     entity: bool = True,
 ) -> nn.Module:
-    """A model of events."""
+    """A rival of LANET from the paper."""
     events = {"window_size": dataset.window_size or 1, "gaps": dataset.gaps, "entity": entity}
     return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
-#: Number of targets whose labels are rows at a time.
+#: Number of targets per chunk. Each target has a row for every label.
 CHUNK = 500
 
 
@@ -181,8 +181,8 @@ class BoostedHistory(NextSetBaseline):
         """Fits the trees."""
         super().fit(dataset, targets)
         self._memory = personal_memory(dataset, torch.as_tensor(targets), 1)
-        drawn = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
-        self._trees = _trees().fit(self._rows(dataset, drawn), dataset.y[drawn].toarray().ravel())
+        chosen = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
+        self._trees = _trees().fit(self._rows(dataset, chosen), dataset.y[chosen].toarray().ravel())
         return self
 
     @property
@@ -192,11 +192,11 @@ class BoostedHistory(NextSetBaseline):
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         """Returns probabilities."""
-        target, columns = np.asarray(targets), []
+        target, probabilities = np.asarray(targets), []
         for start in range(0, len(target), CHUNK):
             rows = self._rows(dataset, target[start : start + CHUNK])
-            columns.append(self._trees.predict_proba(rows)[:, 1])
-        return np.concatenate(columns).reshape(len(target), dataset.num_labels)
+            probabilities.append(self._trees.predict_proba(rows)[:, 1])
+        return np.concatenate(probabilities).reshape(len(target), dataset.num_labels)
 
     def _rows(self, dataset: NextSetDataset, target: np.ndarray) -> np.ndarray:
         memory: PersonalMemory = self._memory
@@ -205,13 +205,13 @@ class BoostedHistory(NextSetBaseline):
 
 def _trees() -> Any:
     if find_spec("lightgbm") is None:
-        sizes: Any = {"learning_rate": 0.1, "max_leaf_nodes": 31, "max_iter": 150}
-        sizes |= {"min_samples_leaf": 200, "random_state": 0}
-        return HistGradientBoostingClassifier(**sizes, early_stopping=False)
+        options: Any = {"learning_rate": 0.1, "max_leaf_nodes": 31, "max_iter": 150}
+        options |= {"min_samples_leaf": 200, "random_state": 0}
+        return HistGradientBoostingClassifier(**options, early_stopping=False)
     from lightgbm import LGBMClassifier
 
-    sizes = {"learning_rate": 0.1, "num_leaves": 31, "n_estimators": 150}
-    return LGBMClassifier(**sizes, min_child_samples=200, random_state=0, verbose=-1)
+    options = {"learning_rate": 0.1, "num_leaves": 31, "n_estimators": 150}
+    return LGBMClassifier(**options, min_child_samples=200, random_state=0, verbose=-1)
 
 
 LANET_MODEL = partial(_lanet)
@@ -234,7 +234,7 @@ TABLE_3 = [
     Cell("table 3", "LANET, no ID", partial(_lanet, **NO_ID)),
     Cell("table 3", "LANET with memory", WITH_MEMORY, channels=CHANNELS, settings="memory"),
 ]
-#: The same within minutes: few epochs, a narrower LANET, and parts of the memory.
+#: Similar cells that take minutes: few epochs, a narrower LANET, and ablations of the memory.
 SHORT_TABLE = [
     Cell("short", "LSTM", LSTM, settings="short"),
     Cell("short", "TransformerBase", TRANSFORMER, settings="short"),
@@ -254,8 +254,8 @@ SHORT_TABLE = [
     ),
     Cell("short", "LANET with memory, BCE", WITH_MEMORY, channels=CHANNELS, settings="short"),
 ]
-#: Table 3 alone makes LANET, which is also a row of the other tables and a point of both figures,
-#: and LANET without ID, which is also a row of table 5.
+#: Shared cells are in table 3 only: LANET is also a row of the other tables and a point of both
+#: figures, and LANET without ID is also a row of table 5.
 TABLE_4 = [
     Cell("table 4", "Time-attention", partial(_time_attention)),
     Cell("table 4", "Concat-attention", partial(_two_attentions, gated=False)),
@@ -273,7 +273,7 @@ FIGURE_3 = [
 CELLS = {cell.key: cell for cell in (*TABLE_3, *SHORT_TABLE, *TABLE_4, *TABLE_5, *FIGURE_3)}
 TABLES = tuple(dict.fromkeys(cell.table for cell in CELLS.values()))
 
-#: Predictors without a network, which stand beside the paper's rows, the simplest first.
+#: Predictors without a network, for comparison with the paper's rows. The simplest come first.
 BASELINES: dict[str, Callable[[], NextSetBaseline]] = {
     "label frequency": GlobalFrequency,
     "last set": LastSet,
@@ -297,7 +297,7 @@ def title_of(cell: str) -> str:
 
 
 def described(cell: str) -> Described | None:
-    """All settings of the cell of a file today; :obj:`None` if there is no such cell."""
+    """The current settings of a cell, by its file's name; :obj:`None` if there is no such cell."""
     if cell in BASELINES:
         baseline = BASELINES[cell]()
         return _plain({"class": type(baseline).__name__, **vars(baseline)})

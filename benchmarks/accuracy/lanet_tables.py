@@ -6,11 +6,11 @@
     python -m benchmarks.accuracy.lanet_tables --tables short --against "TIFU-KNN;last set"
 
 Every cell of every seed is a file in benchmarks/runs/lanet/, beside the scores of its test targets.
-It is kept while targets, options and settings are the same; interrupted training continues. A cell
-that lacks a new column gets it from its checkpoint without further training. At the end, all cells
-become a file of results and are printed, with a paired bootstrap over entities against the rows of
---against. Pictures of Figure 3, if it has points, and of the attention among labels (Figure 4) lie
-beside them.
+A file is reused while targets, options and settings are the same; interrupted training continues. A
+cell that lacks a new column gets it from its checkpoint without further training. At the end, all
+cells are printed and written to a file of results, with a paired bootstrap over entities against
+the rows of --against. Pictures of Figure 3, if it has points, and of the attention among labels
+(Figure 4) are in the folder of the cells.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from tg_mlc.metrics.ranking import roc_auc_per_label
 from tg_mlc.sequences import EventPreprocessor, time_split
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit, seed_everything
 
-#: Labels and batches of a picture of attention.
+#: Numbers of labels and of batches for a picture of attention.
 DRAWN_LABELS, DRAWN_BATCHES = 40, 8
 #: Default options.
 MIN_EVENTS, DRAWS = 7, 200
-#: Labels with this number of positives count as frequent.
+#: Labels with at least this number of positive test targets count as frequent.
 FEW = 10
 #: Tables of the paper; the others are ours.
 PAPER_TABLES = ",".join(table for table in TABLES if table != "short")
@@ -89,25 +89,25 @@ def main(
     print(f"{events}\n{split}\nwindows that cross no border: {inner}")
     limits = {"max_epochs": max_epochs, "limit_train_batches": batches}
     options = {name: value for name, value in limits.items() if value is not None}
-    # Reduced runs have a folder of their own, so that they and full runs stay apart.
+    # Reduced runs have a separate folder, so that they do not replace full runs.
     reduced = {**({} if min_events == MIN_EVENTS else {"min_events": min_events}), **options}
-    parts = [f"{key}={value}" for key, value in reduced.items()]
-    results = files.RUNS / "lanet" / name_of(data, label or "", *parts)
-    wanted = [] if cells else checked("tables", tables, TABLES)
+    suffixes = [f"{key}={value}" for key, value in reduced.items()]
+    results = files.RUNS / "lanet" / name_of(data, label or "", *suffixes)
+    table_names = [] if cells else checked("tables", tables, TABLES)
     chosen = [CELLS[name] for name in (checked("cells", cells, list(CELLS)) if cells else CELLS)]
-    chosen = [cell for cell in chosen if cells or cell.table in wanted]
-    others = [title.strip() for title in against.split(";") if title.strip()]
-    if unknown := sorted(set(others) - set(ORDER)):
+    chosen = [cell for cell in chosen if cells or cell.table in table_names]
+    references = [title.strip() for title in against.split(";") if title.strip()]
+    if unknown := sorted(set(references) - set(ORDER)):
         raise ValueError(f"Expected 'against' to be some of {'; '.join(ORDER)} (got {unknown})")
     name, all_seeds = name_of("lanet", data, label or ""), [int(seed) for seed in seeds.split(",")]
 
     def current() -> list[Path]:
         return [path for path in sorted(results.glob("*.json")) if is_current(path, split, options)]
 
-    made = {(cell.title, seed) for cell in chosen for seed in all_seeds}
-    made |= {(title, 0) for title in BASELINES}
-    made |= {(run["model"], run["seed"]) for run in runs(current())}
-    check_kept(name, itemgetter("model", "seed"), made, replace=replace)
+    identities = {(cell.title, seed) for cell in chosen for seed in all_seeds}
+    identities |= {(title, 0) for title in BASELINES}
+    identities |= {(run["model"], run["seed"]) for run in runs(current())}
+    check_kept(name, itemgetter("model", "seed"), identities, replace=replace)
     for seed, key in (*product([0], BASELINES), *product(all_seeds, (cell.key for cell in chosen))):
         make(key, seed, events, split, results, options)
     settings = {"data": data, "label": label, "min_events": min_events}
@@ -120,8 +120,8 @@ def main(
     content = {"settings": settings, "counts": counts, "runs": runs(paths), "differences": {}}
     if draws:
         present = dict.fromkeys(run["model"] for run in content["runs"])
-        others = others or [title for title in present if title in report.AGAINST]
-        content["differences"] = compare(paths, events, split, others, draws)
+        references = references or [title for title in present if title in report.AGAINST]
+        content["differences"] = compare(paths, events, split, references, draws)
     print("\n".join(["", *report.cells(content)]))
     if points := report.figure_3_numbers(content):
         report.draw_figure_3(points).savefig(results / "figure_3.svg")
@@ -129,7 +129,7 @@ def main(
 
 
 def is_current(path: Path, split: Split, options: Content) -> bool:
-    """Whether a file holds a cell of the same targets and options, and of today's settings."""
+    """Whether a file has a cell with these targets and options, current settings, all columns."""
     if not path.exists():
         return False
     content = read_file(path)
@@ -153,7 +153,7 @@ def make(
         dataset = EventPreprocessor().fit_transform(events, split)
         baseline = BASELINES[name]().fit(dataset, split.train)
         targets = {"val": split.val, "test": split.test}
-        scores = {key: baseline.predict_proba(dataset, part) for key, part in targets.items()}
+        scores = {key: baseline.predict_proba(dataset, target) for key, target in targets.items()}
         content["fitted_by"] = getattr(baseline, "fitted_by", None)
     else:
         cell, run_folder = CELLS[name], folder / path.stem
@@ -166,7 +166,7 @@ def make(
         settings["resume"] = (run_folder / "last.ckpt").exists()
         training = fit(module, loader, run_folder, **settings).training
         loaders = {"val": loader.val_dataloader(), "test": loader.test_dataloader()}
-        scores = {key: training.scores(part).numpy() for key, part in loaders.items()}
+        scores = {key: training.scores(batches).numpy() for key, batches in loaders.items()}
         content |= {"epochs": training.num_epochs, "options": options}
     content |= {"seconds": time.perf_counter() - start, "split": split.hash}
     content["settings"] = described(name)
@@ -176,20 +176,20 @@ def make(
     for key, stem in {"test": path.stem, "val": f"{path.stem}.val"}.items():
         np.save(path.parent / f"{stem}.npy", scores[key].astype(np.float32))
     write_results(str(path.relative_to(files.RUNS).with_suffix("")), content)
-    shown = (f"{key} {report.number(content['metrics'][key])}" for key in report.COLUMNS)
-    print(f"{path.name}: {', '.join(shown)}", flush=True)
+    texts = (f"{key} {report.number(content['metrics'][key])}" for key in report.COLUMNS)
+    print(f"{path.name}: {', '.join(texts)}", flush=True)
     if name not in BASELINES:
         draw(training, loader, split, folder / f"{path.stem}.svg")
 
 
 def metrics(y: Content, scores: Content) -> tuple[dict[str, float | None], dict[str, float]]:
-    """The columns of the tables, :obj:`None` where undefined, and F1's single thresholds."""
+    """The columns of the tables, :obj:`None` where undefined, and global thresholds of F1."""
     tuners = {
         "": tune_thresholds(y["val"], scores["val"]),
         " per label": tune_thresholds(y["val"], scores["val"], "per_label"),
         " by frequency": tune_thresholds(y["val"], scores["val"], "frequency", y_train=y["train"]),
     }
-    evaluations = {name: evaluate(y["test"], scores["test"], of) for name, of in tuners.items()}
+    evaluations = {key: evaluate(y["test"], scores["test"], tuner) for key, tuner in tuners.items()}
     frequent = y["test"].sum(axis=0) >= FEW
     areas = []
     if frequent.any():
@@ -202,8 +202,8 @@ def metrics(y: Content, scores: Content) -> tuple[dict[str, float | None], dict[
     ranking = {"R@10": recall_at_k, "NDCG@10": ndcg_at_k, "HR@10": hit_rate_at_k}
     values |= {key: compute(y["test"], scores["test"]) for key, compute in ranking.items()}
     thresholds = {key: tuners[""][key].threshold for key in ("f1_micro", "f1_macro")}
-    rounded = {key: None if np.isnan(value) else float(value) for key, value in values.items()}
-    return rounded, thresholds
+    plain = {key: None if np.isnan(value) else float(value) for key, value in values.items()}
+    return plain, thresholds
 
 
 def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
@@ -214,9 +214,9 @@ def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: P
     weights = mean_label_attention(model, islice(loader.test_dataloader(), DRAWN_BATCHES)).numpy()
     dataset: Any = loader.dataset
     frequency = np.asarray(dataset.y[split.train.numpy()].sum(axis=0)).ravel()
-    drawn = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
-    names = [dataset.label_names[label] for label in drawn]
-    report.draw_attention(weights[np.ix_(drawn, drawn)], names).savefig(path)
+    labels = np.argsort(-frequency, kind="stable")[:DRAWN_LABELS]
+    names = [dataset.label_names[label] for label in labels]
+    report.draw_attention(weights[np.ix_(labels, labels)], names).savefig(path)
 
 
 def runs(paths: Iterable[Path]) -> list[Content]:

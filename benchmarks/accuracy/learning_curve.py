@@ -3,11 +3,11 @@
     python -m benchmarks.accuracy.learning_curve --dataset bibtex --epochs 12
     python -m benchmarks.accuracy.learning_curve --dataset nci --epochs 12
 
-On bags of words LaMP stands beside the layout of the authors' released code, whose encoder discards
-its attention; on molecules the drop-in layer of the page on training stands beside the pooling that
-it replaces. All see the same samples in the same order and take the same steps of Adam with a
-constant learning rate; none has another classifier's scores, averaged weights or any other help.
-Seconds are those of the processor spent in training steps.
+On bags of words, LaMP is compared with the layout of the authors' released code, whose encoder
+discards its attention; on molecules, the drop-in layer of the page on training is compared with the
+pooling that it replaces. All models see the same samples in the same order, and are trained by Adam
+with the same constant learning rate, without other classifiers' scores or averaged weights. Seconds
+are processor time spent in training steps.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def main(
     split = recipe.split(samples, recipe.splits[0], first_seed)
     all_seeds = range(first_seed, first_seed + seeds)
     models, name = contenders(samples, channels), f"learning_curve-{dataset}"
-    made = set(product(models, all_seeds, range(1, epochs + 1)))
-    check_kept(name, itemgetter("model", "seed", "epoch"), made, replace=replace)
+    identities = set(product(models, all_seeds, range(1, epochs + 1)))
+    check_kept(name, itemgetter("model", "seed", "epoch"), identities, replace=replace)
     settings = {"epochs": epochs, "seeds": list(all_seeds), "channels": channels}
     content = {
         "dataset": {**describe_dataset(dataset, samples), "kind": kind_of(samples)},
@@ -142,7 +142,7 @@ def networks_of_page() -> list[Callable[[int], nn.Module]]:
 
 
 def tied(network: nn.Module) -> nn.Module:
-    """The same network with a tied readout."""
+    """Replaces a network's readout by a tied one, and returns the network."""
     network.readout = LabelHead(network.labels, tied=True)
     return network
 
@@ -197,17 +197,17 @@ def curve(
 
 @torch.no_grad()
 def _scores(model: nn.Module, samples: MultiLabelDataset, split: Split, counted: Tensor) -> Run:
-    """Metrics by part, with the thresholds that are best on the validation part."""
+    """Validation and test metrics, with the thresholds that are best on validation samples."""
     model.eval()
-    parts = {"validation": samples[split.val], "test": samples[split.test]}
-    y = {name: part.y[:, counted] for name, part in parts.items()}
+    subsets = {"validation": samples[split.val], "test": samples[split.test]}
+    y = {name: subset.y[:, counted] for name, subset in subsets.items()}
     scores = {}
-    for name, part in parts.items():
-        batches = [model(batch).sigmoid() for batch in DataLoader(part, batch_size=64)]
+    for name, subset in subsets.items():
+        batches = [model(batch).sigmoid() for batch in DataLoader(subset, batch_size=64)]
         scores[name] = torch.cat(batches)[:, counted]
     tuners = tune_thresholds(y["validation"], scores["validation"])
-    values = {name: evaluate(y[name], scores[name], tuners).to_dict()["values"] for name in parts}
-    return {name: {metric: part[metric] for metric in METRICS} for name, part in values.items()}
+    values = {name: evaluate(y[name], scores[name], tuners).to_dict()["values"] for name in subsets}
+    return {name: {metric: result[metric] for metric in METRICS} for name, result in values.items()}
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def main(
     label_graphs = chosen("--graphs", graphs, (*GRAPHS, WORDNET))
     names = chosen("--datasets", datasets, DATASETS)
     changes = [f"{STEPS}{int(number)}" for number in steps.split(",") if number]
-    changes += [f"{LABEL_DROPOUT}{float(p):g}" for p in label_dropout.split(",") if p]
+    changes += [f"{LABEL_DROPOUT}{float(text):g}" for text in label_dropout.split(",") if text]
     tables = chosen("--table", table, list(TABLES))
     rows = _rows(tables, models, node_messages, label_graphs, changes)
     rows = [row for row in rows if any(_suits(name, row) for name in names) and _can_be_made(row)]
@@ -127,7 +127,7 @@ def main(
     try:
         for name in tables:
             print("\n".join(["", TABLES[name].title, "", *lines(name, cells, names)]))
-    except ValueError as error:  # Tables fail, but the cells were made.
+    except ValueError as error:  # The tables cannot be printed, but cells were made.
         states.append(OTHER)
         print(error)
     print(", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)))
@@ -189,20 +189,20 @@ class Grid:
             return OTHER
         if end is not None and time.perf_counter() + estimate(cell, self.seconds) > end:
             return "left out because time is up"
-        made = run_cell(cell, task, split, self.options, self.learned)
-        content = {"dataset": data, "settings": settings, **made}
+        results = run_cell(cell, task, split, self.options, self.learned)
+        content = {"dataset": data, "settings": settings, **results}
         write_results(cell.name, content, replace=self.tracked)
-        print(f"{cell.name}: {in_short(made['run'])}", flush=True)
-        self.seconds[cell] = made["run"]["seconds"]
+        print(f"{cell.name}: {in_short(results['run'])}", flush=True)
+        self.seconds[cell] = results["run"]["seconds"]
         return "made"
 
 
 def estimate(cell: Cell, seconds: dict[Cell, float]) -> float:
-    """The longest time of its other seeds, else of its model on its data set, else zero."""
-    here = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
-    same = [value for other, value in here.items() if other.row == cell.row]
-    similar = [value for other, value in here.items() if other.row.model == cell.row.model]
-    return max(same or similar, default=0.0)
+    """The longest time of the cell's other seeds, else of its model on its data set, else zero."""
+    times = {other: value for other, value in seconds.items() if other.dataset == cell.dataset}
+    same_row = [value for other, value in times.items() if other.row == cell.row]
+    same_model = [value for other, value in times.items() if other.row.model == cell.row.model]
+    return max(same_row or same_model, default=0.0)
 
 
 def _rows(
@@ -217,11 +217,11 @@ def _rows(
     trained = (row for row in all_rows if row.node_messages is None or row.model in FAMILY)
     all_rows = list(dict.fromkeys(trained))
     names = list(dict.fromkeys(row.model for row in all_rows))
-    wanted = chosen("--models", models or ",".join(names), names)
-    answers = chosen("--node_messages", node_messages, ("false", "true"))
-    choices = [None, *(answer == "true" for answer in answers)]
-    rows = [row for row in all_rows if row.model in wanted and row.graph in (None, *graphs)]
-    # Only models with rows for both are filtered by node messages.
+    selected = chosen("--models", models or ",".join(names), names)
+    texts = chosen("--node_messages", node_messages, ("false", "true"))
+    choices = [None, *(text == "true" for text in texts)]
+    rows = [row for row in all_rows if row.model in selected and row.graph in (None, *graphs)]
+    # Models whose rows all have the same node messages are not filtered by these.
     flags = {name: {row.node_messages for row in all_rows if row.model == name} for name in names}
     rows = [row for row in rows if row.node_messages in choices or len(flags[row.model]) == 1]
     if not changes:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from benchmarks.accuracy.runs import FREQUENCY, Row
 
-#: Figures of the papers, but for the subset accuracy on Delicious in Table 7 of LaMP, whose entries
-#: are those of macro-F1 in its Table 3.
+#: Figures that the papers report. Subset accuracy on Delicious in Table 7 of LaMP is left out,
+#: because it has the same entries as macro-F1 in Table 3.
 FIGURES = Path(__file__).parent / "papers.csv"
 PAPERS = {"lamp2019": "arXiv:1904.08049", "mped2019": "MPED 2019"}
 #: Metrics of comparisons that the papers report.
@@ -26,7 +26,7 @@ DIFFERENT = {
     "rcv1": "34 times the training samples",
 }
 
-#: The papers' names by row, none for rows of our own. A row without node messages is no network.
+#: The papers' names by row, empty for our own. ``node_messages`` is None if a row is no network.
 Rows = Mapping[Row, tuple[str, ...]]
 GRAPHS = ("edgeless", "complete", "prior", "learned")
 #: The papers' letters for label graphs, and for components without and with messages.
@@ -139,11 +139,11 @@ def reported(path: Path = FIGURES) -> dict[tuple[str, str, str, str], float]:
 
 
 def figures(dataset: str) -> dict[str, dict[str, float]]:
-    """Figures of message passing by paper and model, and the best of each metric."""
+    """The papers' figures of message passing, by paper and model, and the best of each metric."""
     remark = f" ({DIFFERENT[dataset]})" if dataset in DIFFERENT else ""
-    ours: dict[str, dict[str, float]] = {}
-    for (paper, of, model, metric), value in reported().items():
-        if of == dataset and metric in METRICS and ("LaMP_" in model or "MPED" in model):
-            ours.setdefault(f"{PAPERS[paper]}, {model}{remark}", {})[metric] = value
-    best = pd.DataFrame(ours).T.max().dropna().to_dict() if ours else {}
-    return {**ours, **({f"{BEST}{remark}": best} if best else {})}
+    rows: dict[str, dict[str, float]] = {}
+    for (paper, name, model, metric), value in reported().items():
+        if name == dataset and metric in METRICS and ("LaMP_" in model or "MPED" in model):
+            rows.setdefault(f"{PAPERS[paper]}, {model}{remark}", {})[metric] = value
+    best = pd.DataFrame(rows).T.max().dropna().to_dict() if rows else {}
+    return {**rows, **({f"{BEST}{remark}": best} if best else {})}

@@ -9,7 +9,7 @@
 
 Label graphs are edgeless, complete, priors, learned, or read from files. All rows of a seed share
 its split. Rows with published settings are LaMP without base scores and without a linear path.
-Beside the variants stand the label frequencies, strong classical models tuned on the same
+The variants are compared with label frequencies, strong classical models tuned on the same
 validation samples, and the papers' figures. Differences between graphs, and from the whole recipe,
 are tested over the seeds. The attention along the complete graph is compared with priors, and with
 the true label graph where it is known.
@@ -66,7 +66,7 @@ from tg_mlc.training import MultiLabelDataModule, Training
 NUM_BATCHES = 10
 #: The change of rows of molecules whose components are fingerprints and descriptors only.
 WITHOUT_ATOMS = "without atoms"
-#: Known graphs that learned attention is always compared with. Others need rows of their own.
+#: Known graphs that learned attention is always compared with; others only if they have rows.
 ALWAYS_COMPARED = ("prior", "tree", "planted")
 
 
@@ -76,7 +76,7 @@ class Change:
 
     graph: str | None = None
     base_scores: tuple[str, ...] | None = None  #: The classifiers that remain.
-    #: Arguments by the recipe's attributes.
+    #: Arguments to replace, by the recipe's attributes that hold them.
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def of(self, recipe: Recipe) -> Recipe:
@@ -103,7 +103,7 @@ CHANGES = {
 
 
 def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
-    """The changes that have an effect. A recipe may lack a part already."""
+    """The changes that have an effect. Others affect parts that the recipe does not have."""
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
@@ -161,39 +161,39 @@ def main(
     check_replacement(replace, max_epochs=max_epochs)
     recipe, split = _checked(dataset, seeds, split, ablation)
     standard = ("edgeless", "complete", "learned")
-    own = own_graphs(graphs, (*standard, *recipe.graphs))
-    recipe = with_graphs(recipe, own)
-    paths = {str(path): name for name, path in own.items()}
-    by_name = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
-    wanted = chosen(f"--graphs of {dataset}", by_name, (*standard, *recipe.graphs))
-    with_settings = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
-    answers = chosen("--node_messages", node_messages, ("false", "true"))
+    graph_files = own_graphs(graphs, (*standard, *recipe.graphs))
+    recipe = with_graphs(recipe, graph_files)
+    paths = {str(path): name for name, path in graph_files.items()}
+    graph_list = ",".join(paths.get(str(Path(entry.strip())), entry) for entry in graphs.split(","))
+    selected = chosen(f"--graphs of {dataset}", graph_list, (*standard, *recipe.graphs))
+    setting_names = cast("list[Settings]", chosen("--settings", settings, get_args(Settings)))
+    flags = chosen("--node_messages", node_messages, ("false", "true"))
     rows = [
-        Row(LAMP, answer == "true", graph, whose, None if atoms else WITHOUT_ATOMS)
-        for whose, answer, graph in product(with_settings, answers, wanted)
+        Row(LAMP, flag == "true", graph, setting, None if atoms else WITHOUT_ATOMS)
+        for setting, flag, graph in product(setting_names, flags, selected)
     ]
     if not atoms:
         recipe = replace_fields(recipe, model={**recipe.model, "atoms": False})
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds, skipped = range(first_seed, first_seed + seeds), without.split(";")
-    if "best" not in with_settings:  # Only the classifiers' own rows need them.
+    if "best" not in setting_names:  # Then no model needs base scores.
         kinds = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in skipped)
         recipe = replace_fields(recipe, classifiers=kinds)
     samples = Samples(root)
     trials = {seed: samples.trial(dataset, recipe, seed, split) for seed in all_seeds}
-    first, _ = trials[first_seed]
+    first_task, _ = trials[first_seed]
     _try_out(*trials[first_seed], rows)
     changes: dict[str, Change] = {}
     if ablation:
-        parts = classifier_scores(first.dataset).classifiers.values()
-        changes = changes_of(recipe, [part.title for part in parts], wanted[0])
+        entries = classifier_scores(first_task.dataset).classifiers.values()
+        changes = changes_of(recipe, [entry.title for entry in entries], selected[0])
         rows += [
-            replace_fields(rows[0], graph=change.graph or wanted[0], change=name)
+            replace_fields(rows[0], graph=change.graph or selected[0], change=name)
             for name, change in changes.items()
         ]
-    priors = sorted({*wanted, *ALWAYS_COMPARED} & set(recipe.graphs))
+    priors = sorted({*selected, *ALWAYS_COMPARED} & set(recipe.graphs))
     content: dict[str, Any] = {
-        "dataset": {**samples.describe(dataset), "counted_labels": int(first.counted.sum())},
+        "dataset": {**samples.describe(dataset), "counted_labels": int(first_task.counted.sum())},
         "split": split,
         "redrawn": recipe.redraw is not None,
         "seeds": list(all_seeds),
@@ -201,19 +201,19 @@ def main(
             "best": recorded(recipe) | options,
             "published": recorded(recipe.as_published()) | options,
         },
-        "own_graphs": {name: sha256(path.read_bytes()) for name, path in own.items()},
+        "own_graphs": {name: sha256(path.read_bytes()) for name, path in graph_files.items()},
     }
-    # Models as published alone have a file of their own, beside that of the best models.
-    published = "published" if with_settings == ["published"] else ""
+    # Results with published settings alone have a separate file.
+    published = "published" if setting_names == ["published"] else ""
     name = name_of("prior_vs_learned", dataset, split, published)
     if ablation:
         name = f"ablation-{dataset}"
         content["changes"] = {name: asdict(change) for name, change in changes.items()}
-    # Rows without label nodes need one seed where all seeds share their samples.
-    same = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
+    # If all seeds share their samples, rows without label nodes need one seed only.
+    shared = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
     calls = {
         (Row(model), seed): delayed(run_baseline)(*trials[seed], seed, model, options)
-        for seed in (all_seeds[:1] if same else all_seeds)
+        for seed in (all_seeds[:1] if shared else all_seeds)
         for model in baselines(*trials[seed], seed, options)
         if model not in skipped
     }
@@ -240,17 +240,17 @@ def _checked(dataset: str, seeds: int, split: str | None, ablation: bool) -> tup
     if dataset not in RECIPES:
         raise SystemExit(f"Expected --dataset to be one of {', '.join(RECIPES)} (got {dataset})")
     if ablation and dataset not in TABLES:
-        known = ", ".join(TABLES)
-        raise SystemExit(f"Expected --dataset of --ablation to be one of {known} (got {dataset})")
+        valid = ", ".join(TABLES)
+        raise SystemExit(f"Expected --dataset of --ablation to be one of {valid} (got {dataset})")
     splits = RECIPES[dataset].splits
     if split is not None and split not in splits:
-        known = ", ".join(splits)
-        raise SystemExit(f"Expected --split of {dataset} to be one of {known} (got {split})")
+        valid = ", ".join(splits)
+        raise SystemExit(f"Expected --split of {dataset} to be one of {valid} (got {split})")
     return RECIPES[dataset], split or splits[0]
 
 
 def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
-    """Files among label graphs that are joined by commas, by their names."""
+    """The files in a comma-separated list of label graphs, by name."""
     paths = {path.stem: path for entry in text.split(",") if (path := Path(entry.strip())).suffix}
     intro = "Expected a file of --graphs to"
     for name, path in paths.items():
@@ -262,7 +262,7 @@ def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
 
 
 def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
-    """The recipe with label graphs from files beside its own."""
+    """Adds label graphs from files to a recipe."""
 
     def read(dataset: MultiLabelDataset, split: Split, path: Path) -> LabelGraph:
         graph, names = LabelGraph.load(path), list(dataset.label_names)
@@ -276,8 +276,8 @@ def with_graphs(recipe: Recipe, files: Mapping[str, Path]) -> Recipe:
             raise SystemExit(f"Expected '{path}' to have {order}; build it anew")
         return graph
 
-    own = {name: partial(read, path=path) for name, path in files.items()}
-    return replace_fields(recipe, graphs={**recipe.graphs, **own})
+    loaders = {name: partial(read, path=path) for name, path in files.items()}
+    return replace_fields(recipe, graphs={**recipe.graphs, **loaders})
 
 
 def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
@@ -286,11 +286,11 @@ def _try_out(task: Task, split: Split, rows: Sequence[Row]) -> None:
         task.recipe.label_graph(graph, task.dataset, split)
     for row in {replace_fields(row, graph=None) for row in rows}:
         recipe = task.with_settings(row.settings).recipe
-        # The start of embeddings makes no difference here, and takes long.
+        # Initial values of embeddings take long to compute, and do not matter here.
         options = {**recipe.model, **({"latent": False} if "latent" in recipe.model else {})}
         try:
-            labels, part = edgeless(task.dataset.label_names), task.dataset[split.train]
-            recipe.build(part, labels, node_messages=row.node_messages, **options)
+            labels, train = edgeless(task.dataset.label_names), task.dataset[split.train]
+            recipe.build(train, labels, node_messages=row.node_messages, **options)
         except (TypeError, ValueError) as error:
             intro = f"Expected --atoms and --node_messages that models of {task.name} take"
             raise SystemExit(f"{intro}: {error}") from None
@@ -304,7 +304,7 @@ def run_variant(
     options: dict[str, Any],
     priors: Sequence[str] = ALWAYS_COMPARED,
 ) -> list[dict[str, Any]]:
-    """One row of label message passing."""
+    """Trains and evaluates one row of label message passing with one seed."""
     torch.set_num_threads(1)
     start = time.perf_counter()
     task, node_messages = task.with_settings(row.settings), bool(row.node_messages)
@@ -328,11 +328,11 @@ def run_variant(
 def _recovered(
     task: Task, split: Split, result: Training, data: MultiLabelDataModule, priors: Sequence[str]
 ) -> dict[str, Any]:
-    """How well attention and statistics of the training labels rank the pairs of priors."""
+    """How well attention and co-occurrence in training samples recover the pairs of priors."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
     scores = {LEARNED: mean_label_attention(result.module.model, batches)}
-    scores |= {w: co_occurrence_scores(y, w) for w in ("count", "conditional", "correlation")}
+    scores |= {key: co_occurrence_scores(y, key) for key in ("count", "conditional", "correlation")}
     recovered = {}
     for name in (name for name in priors if name in task.recipe.graphs):
         prior = task.recipe.label_graph(name, task.dataset, split)

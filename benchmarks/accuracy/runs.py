@@ -1,4 +1,4 @@
-"""Rows of comparisons, and their runs, which hold the results of one seed of a row."""
+"""Rows of comparisons, and their runs: the results of one row with one seed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
 #: The scores of label pairs that are compared with priors.
 LEARNED = "learned attention"
-#: Parts of a recipe that are recorded.
+#: Attributes of a recipe that files of results record.
 RECORDED = ("model", "module", "fit", "batch_size", "settings")
-#: Parts of a run that hold numbers by metric.
+#: Fields of a run that hold values by metric.
 BY_METRIC = ("metrics", "per_label", "by_frequency", "by_label_set", "preferred", "thresholds")
 Metrics = dict[str, float | None]
 
@@ -78,14 +78,14 @@ class Row:
 
 
 def recorded(recipe: Recipe) -> dict[str, Any]:
-    """The parts of a recipe that files of results keep."""
+    """The attributes of a recipe that files of results record."""
     parts = {key: getattr(recipe, key) for key in RECORDED}
     return {**parts, "module": {**recipe.objective, **recipe.module}}
 
 
 @dataclass
 class Run:
-    """One row of one seed."""
+    """The results of one row with one seed."""
 
     row: Row
     seed: int
@@ -97,16 +97,16 @@ class Run:
     per_label: Metrics = field(default_factory=dict)  #: Metrics with a threshold for each label.
     by_frequency: Metrics = field(default_factory=dict)  #: With thresholds by label frequency.
     by_label_set: Metrics = field(default_factory=dict)  #: Of the likeliest known label set.
-    #: Of the last two, for every metric the one that is better on validation samples.
+    #: Each metric by frequency or by label set: whichever is better on validation samples.
     preferred: Metrics = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
     validation: float | None = None
-    on_validation: Metrics = field(default_factory=dict)  #: Of validation samples, same thresholds.
+    on_validation: Metrics = field(default_factory=dict)  #: ``metrics`` of validation samples.
     recovery: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, those of the row among them."""
+        """All fields, including those of the row."""
         values = asdict(self)
         return {**values.pop("row"), **values}
 
@@ -117,8 +117,8 @@ def frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     for run in runs:
         row = {"row": Row.of(run)} if "node_messages" in run else {}
         row |= {key: value for key, value in run.items() if key not in BY_METRIC}
-        for part in BY_METRIC:
-            row |= {f"{part}.{name}": value for name, value in run.get(part, {}).items()}
+        for group in BY_METRIC:
+            row |= {f"{group}.{name}": value for name, value in run.get(group, {}).items()}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -148,7 +148,7 @@ class Task:
 
     @property
     def recipe(self) -> Recipe:
-        """How to train on it."""
+        """The recipe for training on the data set."""
         return self.changed or RECIPES[self.name]
 
     def with_settings(self, settings: Settings | None) -> Task:
@@ -170,8 +170,8 @@ class Task:
         options: dict[str, Any],
     ) -> tuple[Training, MultiLabelDataModule]:
         """Trains, on the CPU unless an option says otherwise, and keeps no files."""
-        given = {"node_messages": node_messages, "seed": seed, "config": {"dataset": self.name}}
-        options = {"accelerator": "cpu", "logger": False, **options, **given}
+        fixed = {"node_messages": node_messages, "seed": seed, "config": {"dataset": self.name}}
+        options = {"accelerator": "cpu", "logger": False, **options, **fixed}
         with tempfile.TemporaryDirectory() as folder:
             return self.recipe.train(self.dataset, split, label_graph, folder, **options)
 
@@ -185,15 +185,15 @@ class Task:
         on_test: ArrayLike,
     ) -> Run:
         """All metrics of the test set; thresholds are tuned on the validation set."""
-        keep, y = self.counted, self.dataset.y
-        named = zip(self.dataset.label_names, keep.tolist(), strict=True)
+        mask, y = self.counted, self.dataset.y
+        named = zip(self.dataset.label_names, mask.tolist(), strict=True)
         names = [name for name, counts in named if counts]
         val, test = (
-            torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, keep] for s in (on_val, on_test)
+            torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, mask] for s in (on_val, on_test)
         )
-        y_train, y_val, y_test = (y[part][:, keep] for part in split.parts)
+        y_train, y_val, y_test = (y[part][:, mask] for part in split.parts)
         tuners = tune_thresholds(y_val, val)
-        following = tune_thresholds(y_val, val, "frequency", y_train=y_train)
+        frequency_tuners = tune_thresholds(y_val, val, "frequency", y_train=y_train)
         evaluation = evaluate(y_test, test, tuners, names)
 
         def values(y: torch.Tensor, scores: torch.Tensor, tuners: Any = None) -> Metrics:
@@ -204,22 +204,20 @@ class Task:
         run = Run(row, seed, split.hash, seconds, metrics, evaluation.undefined)
         run.test = hashlib.sha256(split.test.numpy().tobytes()).hexdigest()
         run.per_label = values(y_test, test, tune_thresholds(y_val, val, "per_label"))
-        run.by_frequency = values(y_test, test, following)
+        run.by_frequency = values(y_test, test, frequency_tuners)
         run.on_validation = values(y_val, val, tuners)
         run.by_label_set = dict.fromkeys(DECISION_METRICS)
         on_validation = dict.fromkeys(DECISION_METRICS)
-        # Label sets are undefined where no training sample is known entirely.
+        # Label sets are undefined if no training sample has all labels known.
         if not y_train.isnan().any(dim=1).all():
             sets = LabelSets.tuned(y_train, y_val, val)
-            decided = [
-                values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test))
-            ]
+            both = [values(y, sets.predict(s).double()) for y, s in ((y_val, val), (y_test, test))]
             on_validation, run.by_label_set = (
-                {name: by_metric[name] for name in DECISION_METRICS} for by_metric in decided
+                {name: by_metric[name] for name in DECISION_METRICS} for by_metric in both
             )
-        for name, tuner in following.items():
-            by_set = _exceeds(on_validation[name], tuner.best_value)
-            run.preferred[name] = (run.by_label_set if by_set else run.by_frequency)[name]
+        for name, tuner in frequency_tuners.items():
+            sets_win = _exceeds(on_validation[name], tuner.best_value)
+            run.preferred[name] = (run.by_label_set if sets_win else run.by_frequency)[name]
         for name, tuner in tuners.items():
             run.thresholds[name] = float(np.asarray(tuner.thresholds).item())
         return run
@@ -239,7 +237,7 @@ class Samples:
         self.describe = cache(self._describe)
 
     def raw(self, name: str, recipe: Recipe) -> MultiLabelDataset:
-        """A data set as its file has it."""
+        """A data set before preprocessing."""
         if name not in self._raw:
             self._raw[name] = recipe.load_dataset(self.root)
         return self._raw[name]
@@ -251,11 +249,11 @@ class Samples:
     def trial(
         self, name: str, recipe: Recipe, seed: int, method: str | None = None
     ) -> tuple[Task, Split]:
-        """The samples as a recipe takes them, and the parts of a seed."""
+        """The samples, preprocessed as in the recipe, and their split with a seed."""
         raw = self.raw(name, recipe) if recipe.redraw is None else recipe.redraw(seed)
         split = recipe.split(raw, method or recipe.splits[0], seed)
-        drawn = split if recipe.redraw is None else seed
-        key = (name, drawn, recipe.data.preprocess, recipe.classifiers)
+        origin = split if recipe.redraw is None else seed
+        key = (name, origin, recipe.data.preprocess, recipe.classifiers)
         if key not in self._prepared:
             self._prepared[key] = recipe.prepare(raw, split)
         return Task(name, self._prepared[key], recipe), split

@@ -27,7 +27,7 @@ from tg_mlc.data import Split
 from tg_mlc.papers.recipes import Recipe
 from tg_mlc.papers.recipes.tables import TABLES
 
-#: The part and key of each setting in recipes, and the values tried beside the recipe's own.
+#: Each setting's attribute and key in recipes, and the values to compare with the recipe's own.
 SETTINGS: dict[str, tuple[str, str, tuple[float, ...]]] = {
     "learning rate": ("module", "lr", (5e-4, 1e-3, 2e-3, 4e-3)),
     "dropout": ("model", "dropout", (0.0, 0.1, 0.2)),
@@ -74,18 +74,18 @@ def main(
 
 
 def values_of(recipe: Recipe) -> Iterator[tuple[str | None, float | None]]:
-    """No change, then all other values of one setting after the other."""
+    """Yields no change, then all other values of each setting in turn."""
     yield None, None
-    for setting, (part, key, values) in SETTINGS.items():
-        yield from ((setting, value) for value in values if value != getattr(recipe, part)[key])
+    for setting, (group, key, values) in SETTINGS.items():
+        yield from ((setting, value) for value in values if value != getattr(recipe, group)[key])
 
 
 def with_setting(recipe: Recipe, setting: str | None, value: float | None) -> Recipe:
     """The recipe with one setting changed."""
     if setting is None:
         return recipe
-    part, key, _ = SETTINGS[setting]
-    return changed(recipe, **{part: {**getattr(recipe, part), key: value}})
+    group, key, _ = SETTINGS[setting]
+    return changed(recipe, **{group: {**getattr(recipe, group), key: value}})
 
 
 def trial(

@@ -2,13 +2,13 @@
 
     python -m benchmarks.accuracy.side_effects --seeds 5
 
-New drugs are those of a published fold; models are fitted to the other nine folds. The same drugs
-are then given some of their effects: 1, 3, 10 or half of the present ones, or half of all, present
-and absent; the scores are those of the others. For known drugs, a tenth of all pairs is hidden in
-turn, to be distinguished from the pairs that were never reported, as in studies of association.
-Settings of every row are chosen among a few by drugs or pairs of the training part alone, by the
-sum of ROC-AUC and average precision. Runs of one fold are made together; the same command continues
-an interrupted run.
+New drugs are those of a published fold; models are fitted to the other nine folds. Some effects of
+these drugs are then given: 1, 3, 10 or half of the present ones, or half of all, present and
+absent; metrics are those of the other effects. For known drugs, each tenth of the reported pairs is
+hidden in turn, and has to be distinguished from pairs that were never reported, as in studies of
+association. The settings of each row are chosen from a few by the sum of ROC-AUC and average
+precision on drugs or pairs of the training set alone. Runs of one fold are made together; repeating
+the command continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STACK, DEFAULT = "these on seven kernels, stacked", "the default"
 BASE, OVERLAP, EASE = "nothing known", "nearest neighbours by known effects and structure", "EASE"
 MESSAGES, TOGETHER = "residual messages", "all of these, by boosted trees"
 GRAPHS = ("term classes", "learned", "complete")
-#: Known effects: a number of present ones, a fraction of them, or a fraction of both values.
+#: Known effects: a number or a fraction of present ones, or a fraction of present and absent ones.
 AMOUNTS: dict[str, tuple[str, float]] = {
     "1 present": ("present", 1),
     "3 present": ("present", 3),
@@ -65,7 +65,7 @@ AMOUNTS: dict[str, tuple[str, float]] = {
     "half of the present": ("present", 0.5),
     "half of all": ("both", 0.5),
 }
-#: Amounts that models expect: masks of training drugs are drawn from them.
+#: Amounts of known effects in training: masks of training drugs are drawn with all of these.
 EXPECTED = {"present": (1, 3, 10, 0.5), "both": (0.1, 0.3, 0.5, 0.7)}
 NUM_PARTS, NEGATIVES, TOP_K = 5, 0.1, 64
 
@@ -102,8 +102,8 @@ def main(
     described = describe_dataset("side-effects", dataset)
     content: dict[str, Any] = {"dataset": described, "expected": EXPECTED}
     calls = {(NEW, fold, 0): delayed(new_drugs)(root, fold) for fold in range(folds)}
-    every = product(range(seeds), range(folds))
-    pairs = {(HIDDEN, fold, seed): delayed(hidden_pairs)(root, fold, seed) for seed, fold in every}
+    trials = product(range(seeds), range(folds))
+    pairs = {(HIDDEN, fold, seed): delayed(hidden_pairs)(root, fold, seed) for seed, fold in trials}
     calls |= {key: call for key, call in pairs.items() if key[2] == 0}
     calls |= {(GIVEN, fold, 0): delayed(with_given)(root, fold) for fold in range(given_folds)}
     calls |= pairs
@@ -132,15 +132,15 @@ class Drugs(NamedTuple):
 
 @cache
 def load(root: Path) -> Drugs:
-    """Loads the drugs and computes kernels once. A file keeps the kernels."""
+    """Loads the drugs and computes kernels once. A file caches the kernels."""
     folder = root / "side-effects"
     dataset, path = SideEffectFrequencies(folder), folder / "kernels.npz"
     if not path.exists():
         np.savez(path, **_kernels([data.smiles for data in dataset]))
     with np.load(path) as kernels:
-        known = {name: kernels[name] for name in (MORGAN, MEAN)}
+        loaded = {name: kernels[name] for name in (MORGAN, MEAN)}
     classes, y = cosine(dataset.classes.numpy().astype(float)), dataset.y.numpy().astype(float)
-    return Drugs(y, dataset.fold.numpy(), known, classes, dataset.label_graph)
+    return Drugs(y, dataset.fold.numpy(), loaded, classes, dataset.label_graph)
 
 
 def _kernels(smiles: list[str]) -> dict[str, Array]:
@@ -158,14 +158,14 @@ def _kernels(smiles: list[str]) -> dict[str, Array]:
     ]
     with require("rdkit.rdBase", extra="molecules").BlockLogs():
         mols = [chem.MolFromSmiles(text) for text in smiles]
-        counts = [[of.GetCountFingerprintAsNumPy(mol) for mol in mols] for of in generators]
+        counts = [[gen.GetCountFingerprintAsNumPy(mol) for mol in mols] for gen in generators]
         paths = make.GetRDKitFPGenerator(fpSize=4096)
         counts.append([paths.GetFingerprintAsNumPy(mol) for mol in mols])
         counts.append([np.array(maccs.GenMACCSKeys(mol)) for mol in mols])
         rows = [[compute(mol) for _, compute in descriptors.descList] for mol in mols]
-    kernels = [fill.tanimoto(np.array(rows_of, dtype=float)) for rows_of in counts]
-    described = np.nan_to_num(np.array(rows, dtype=float), posinf=0, neginf=0)
-    ranks = described.argsort(axis=0).argsort(axis=0) / len(smiles)
+    kernels = [fill.tanimoto(np.array(vectors, dtype=float)) for vectors in counts]
+    values = np.nan_to_num(np.array(rows, dtype=float), posinf=0, neginf=0)
+    ranks = values.argsort(axis=0).argsort(axis=0) / len(smiles)
     distance = np.square(ranks[:, None] - ranks[None]).mean(axis=-1)
     by_descriptors = np.exp(-distance / distance.mean())
     return {MORGAN: kernels[0], MEAN: np.mean([*kernels, by_descriptors], axis=0)}
@@ -197,12 +197,12 @@ def new_drugs(root: Path, fold: int) -> list[Run]:
 def base_rows(
     drugs: Drugs, train: Array, test: Array
 ) -> dict[str, tuple[Array, Array, dict[str, Any], float]]:
-    """Held-out scores of training drugs and scores of test drugs by method, last the stack."""
+    """Held-out scores of training drugs, scores of test drugs, settings and seconds by row."""
     y, rows = drugs.y[train], {}
     frequency = (y.sum(axis=0) + 0.5) / (len(y) + 1)
-    known, new = (np.tile(frequency, (len(part), 1)) for part in (train, test))
-    rows[FREQUENCY] = known, new, {}, 0.0
-    correlated = np.eye(y.shape[1]) + cosine(y.T)
+    train_scores, test_scores = (np.tile(frequency, (len(indices), 1)) for indices in (train, test))
+    rows[FREQUENCY] = train_scores, test_scores, {}, 0.0
+    effect_kernel = np.eye(y.shape[1]) + cosine(y.T)
 
     def add(
         name: str, fit: Callable[..., tuple[Array, Array]], candidates: Iterable[dict[str, Any]]
@@ -214,14 +214,14 @@ def base_rows(
         rows[name] = *best[2], best[1], time.perf_counter() - start
 
     for kind, kernel in drugs.kernels.items():
-        among, to = kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]
+        gram, cross = kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]
 
         def nearest(
-            least: float, power: float, prior: float, among: Array = among, to: Array = to
+            least: float, power: float, prior: float, gram: Array = gram, cross: Array = cross
         ) -> tuple[Array, Array]:
-            scaled = (among - least) / (1 - least)
+            scaled = (gram - least) / (1 - least)
             np.fill_diagonal(scaled, 0.0)
-            similarities = (scaled, (to - least) / (1 - least))
+            similarities = (scaled, (cross - least) / (1 - least))
             held_out, scores = (
                 fill.neighbours(similarity, y, frequency, power, prior)
                 for similarity in similarities
@@ -229,10 +229,10 @@ def base_rows(
             return held_out, scores
 
         def regress(
-            alpha: float, labels: Array | None = None, among: Array = among, to: Array = to
+            alpha: float, labels: Array | None = None, gram: Array = gram, cross: Array = cross
         ) -> tuple[Array, Array]:
-            held_out, dual = fill.ridge(among, y - frequency, alpha, labels)
-            return frequency + held_out, frequency + to @ dual
+            held_out, dual = fill.ridge(gram, y - frequency, alpha, labels)
+            return frequency + held_out, frequency + cross @ dual
 
         grid = product((0.0, 0.2), (1.0, 2.0, 3.0, 4.0), (0.3, 1.0))
         names = ("least", "power", "prior")
@@ -240,14 +240,14 @@ def base_rows(
         add(f"{KNN}, {kind}", nearest, settings)
         add(f"{RIDGE}, {kind}", regress, ({"alpha": alpha} for alpha in (1.0, 3.0, 6.0, 10.0)))
     alphas = ({"alpha": alpha} for alpha in (5.0, 10.0, 20.0))
-    add(f"{LABELS}, {MEAN}", partial(regress, labels=correlated), alphas)
-    # Two sharper rows improve the highest ranks.
+    add(f"{LABELS}, {MEAN}", partial(regress, labels=effect_kernel), alphas)
+    # Two more rows, with sharper settings, improve the highest ranks.
     start, sharper = time.perf_counter(), [nearest(0.2, 4.0, 0.1), regress(1.0)]
-    together = [*(rows[f"{name}, {MEAN}"] for name in (KNN, RIDGE, LABELS)), *sharper]
-    inputs = [_pairs([row[part] for row in together], frequency) for part in (0, 1)]
+    stacked = [*(rows[f"{name}, {MEAN}"] for name in (KNN, RIDGE, LABELS)), *sharper]
+    inputs = [_pairs([row[index] for row in stacked], frequency) for index in (0, 1)]
     regression = require("sklearn.linear_model", extra="data").LogisticRegression(max_iter=300)
     regression.fit(inputs[0], y.ravel())
-    scores = [regression.decision_function(part).reshape(-1, y.shape[1]) for part in inputs]
+    scores = [regression.decision_function(pairs).reshape(-1, y.shape[1]) for pairs in inputs]
     settings = {"weights": regression.coef_[0].tolist()}
     rows[STACK] = (*scores, settings, time.perf_counter() - start)
     return rows
@@ -255,34 +255,34 @@ def base_rows(
 
 def _pairs(scores: list[Array], frequency: Array) -> Array:
     """A row for each pair: scores, their log odds, and those of the frequency."""
-    own = np.broadcast_to(logit(frequency), scores[0].shape)
-    return np.stack([part.ravel() for part in (*scores, *map(logit, scores), own)], axis=1)
+    prior = np.broadcast_to(logit(frequency), scores[0].shape)
+    return np.stack([column.ravel() for column in (*scores, *map(logit, scores), prior)], axis=1)
 
 
 def draw_given(y: Array, kind: str, amount: float, rng: np.random.Generator) -> Array:
-    """Known effects of each drug, NaN elsewhere. If all are present, one or more stay unknown."""
+    """Draws known effects, NaN elsewhere. With kind "present", one or more stay unknown."""
     if kind == "both":
         return np.where(rng.random(y.shape) < amount, y, np.nan)
     given = np.full_like(y, np.nan)
-    for row, own in enumerate(y):
-        present = rng.permutation(np.flatnonzero(own))
-        number = len(present) // 2 if amount < 1 else min(int(amount), len(present) - 1)
-        given[row, present[: max(number, 0)]] = 1
+    for row, effects in enumerate(y):
+        present = rng.permutation(np.flatnonzero(effects))
+        num_known = len(present) // 2 if amount < 1 else min(int(amount), len(present) - 1)
+        given[row, present[: max(num_known, 0)]] = 1
     return given
 
 
 def with_given(root: Path, fold: int) -> list[Run]:
     """All rows for the drugs of a fold with some known effects, over the stack."""
     drugs, runs = load(root), list[Run]()
-    rng, of_test = (np.random.default_rng([fold, stream]) for stream in range(2))
+    rng, test_rng = (np.random.default_rng([fold, stream]) for stream in range(2))
     rows = np.flatnonzero(drugs.fold != fold), np.flatnonzero(drugs.fold == fold)
     stack = base_rows(drugs, *rows)[STACK]
-    train, test = (Part(drugs.y[part], stack[side], part) for side, part in enumerate(rows))
+    train, test = (Part(drugs.y[index], stack[item], index) for item, index in enumerate(rows))
     fold_of, frequency = rng.permutation(len(train.y)) % NUM_PARTS, train.y.mean(axis=0).clip(1e-3)
     for kind, amounts in EXPECTED.items():
         repeated = np.tile(np.arange(len(train.y)), len(amounts))
         given = np.concatenate([draw_given(train.y, kind, amount, rng) for amount in amounts])
-        rest = np.where(np.isnan(given), train.y[repeated], np.nan)
+        target = np.where(np.isnan(given), train.y[repeated], np.nan)
         held_out: dict[str, Array] = {}
         settings, seconds = {}, {}
         for name, (method, candidates) in _methods(drugs).items():
@@ -290,46 +290,46 @@ def with_given(root: Path, fold: int) -> list[Run]:
             for setting in candidates:
                 scores = np.empty_like(given)
                 for part in range(NUM_PARTS):
-                    own = fold_of[repeated] == part
-                    known, new = train.at(np.flatnonzero(fold_of != part)), train.at(repeated[own])
-                    scores[own] = method(drugs, known, new, given[own], **setting)
-                by_amount = (np.split(array, len(amounts)) for array in (rest, scores))
+                    mask = fold_of[repeated] == part
+                    inner, new = train.at(np.flatnonzero(fold_of != part)), train.at(repeated[mask])
+                    scores[mask] = method(drugs, inner, new, given[mask], **setting)
+                by_amount = (np.split(array, len(amounts)) for array in (target, scores))
                 if (value := sum(starmap(goodness, zip(*by_amount, strict=True)))) > best:
                     best, settings[name], held_out[name] = value, setting, scores
             seconds[name] = time.perf_counter() - start
         start = time.perf_counter()
-        inputs = _described(held_out, train.base[repeated], given, frequency)
-        combined, weights = _boosted(inputs, rest, held_out[EASE], fold_of[repeated] == 0, rng)
+        inputs = _tree_inputs(held_out, train.base[repeated], given, frequency)
+        predict, weights = _boosted(inputs, target, held_out[EASE], fold_of[repeated] == 0, rng)
         settings[TOGETHER], seconds[TOGETHER] = {"weights": weights}, time.perf_counter() - start
         for title, (amount_kind, amount) in AMOUNTS.items():
             if amount_kind != kind:
                 continue
-            known, by_model = draw_given(test.y, kind, amount, of_test), {BASE: test.base}
+            known, by_model = draw_given(test.y, kind, amount, test_rng), {BASE: test.base}
             for name, (method, _) in _methods(drugs).items():
                 by_model[name] = method(drugs, train, test, known, **settings[name])
-            inputs = _described(by_model, test.base, known, frequency)
-            by_model[TOGETHER] = combined(inputs, by_model[EASE], known)
+            inputs = _tree_inputs(by_model, test.base, known, frequency)
+            by_model[TOGETHER] = predict(inputs, by_model[EASE], known)
             shared = {"part": GIVEN, "task": GIVEN, "given": title, "fold": fold, "seed": 0}
             for model, scores in by_model.items():
-                made = {"settings": settings.get(model, {}), "seconds": seconds.get(model, 0.0)}
+                details = {"settings": settings.get(model, {}), "seconds": seconds.get(model, 0.0)}
                 values = _of_the_rest(test.y, scores, known)
-                runs.append({**shared, "model": model, **made, **values})
+                runs.append({**shared, "model": model, **details, **values})
     return runs
 
 
 def _of_the_rest(y: Array, scores: Array, given: Array) -> dict[str, float]:
-    """Metrics of unknown effects, and the precision of each drug's ten best among them."""
+    """Metrics of unknown effects, and the precision of the ten highest scores of each drug."""
     unknown = np.isnan(given)
-    rest = np.where(unknown, y, np.nan)
+    target = np.where(unknown, y, np.nan)
     best = np.argsort(-np.where(unknown, scores, -np.inf), axis=1, kind="stable")[:, :10]
-    values = {metric: compute(rest, scores) for metric, compute in METRICS.items()}
+    values = {metric: compute(target, scores) for metric, compute in METRICS.items()}
     return {**values, "precision_at_10": float(np.take_along_axis(y, best, axis=1).mean())}
 
 
 def _overlap(
     drugs: Drugs, train: Part, part: Part, given: Array, power: float, prior: float
 ) -> Array:
-    """Neighbours with a similar structure that agree with the known effects."""
+    """Log odds by neighbours, weighted by similar structure and agreement of known effects."""
     known, present = ~np.isnan(given), np.nan_to_num(given)
     agree = present @ train.y.T + (known - present) @ (1 - train.y.T)
     fraction = (agree + 0.05) / (known.sum(axis=1, keepdims=True) + 0.05)
@@ -371,32 +371,32 @@ def _methods(drugs: Drugs) -> Mapping[str, tuple[Callable[..., Array], list[dict
     return {OVERLAP: (_overlap, overlap), EASE: (_fold_in, linear), **messages}
 
 
-def _described(
+def _tree_inputs(
     scores: Mapping[str, Array], base: Array, given: Array, frequency: Array
 ) -> list[Array]:
     """Inputs of boosted trees for every pair."""
-    number = (~np.isnan(given)).sum(axis=1, keepdims=True)
+    num_known = (~np.isnan(given)).sum(axis=1, keepdims=True)
     linear = scores[EASE]
     centred, sd = linear - linear.mean(axis=1, keepdims=True), linear.std(axis=1, keepdims=True)
-    present, total = (part.sum(axis=1, keepdims=True) for part in (np.nan_to_num(given), linear))
-    by_drug = (np.log1p(number), np.log1p(present), total)
+    present, total = (array.sum(axis=1, keepdims=True) for array in (np.nan_to_num(given), linear))
+    by_drug = (np.log1p(num_known), np.log1p(present), total)
     messages, overlap = scores[f"{MESSAGES}, complete"], scores[OVERLAP]
-    wide = (np.broadcast_to(part, base.shape) for part in (*by_drug, logit(frequency)))
-    scaled = linear / np.sqrt(number.clip(1))
-    return [base, linear, centred / (sd + 0.01), scaled, messages, overlap, *wide]
+    columns = (np.broadcast_to(array, base.shape) for array in (*by_drug, logit(frequency)))
+    scaled = linear / np.sqrt(num_known.clip(1))
+    return [base, linear, centred / (sd + 0.01), scaled, messages, overlap, *columns]
 
 
 def _boosted(
-    inputs: list[Array], rest: Array, linear: Array, choosing: Array, rng: np.random.Generator
+    inputs: list[Array], target: Array, linear: Array, held_out: Array, rng: np.random.Generator
 ) -> tuple[Callable[[list[Array], Array, Array], Array], list[float]]:
     """Boosted trees plus a multiple of a linear score, as trees do not rank within their leaves.
 
-    The multiple depends on the number of known effects. It is chosen by drugs that the trees were
+    The multiple depends on the number of known effects. It is chosen on drugs that the trees were
     not fitted to.
     """
-    known = ~np.isnan(rest)
-    used = known & ~choosing[:, None] & ((rest == 1) | (rng.random(rest.shape) < NEGATIVES))
-    x, y = np.stack([part[used] for part in inputs], axis=1), rest[used]
+    known = ~np.isnan(target)
+    used = known & ~held_out[:, None] & ((target == 1) | (rng.random(target.shape) < NEGATIVES))
+    x, y = np.stack([values[used] for values in inputs], axis=1), target[used]
     options = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 15}
     options |= {"min_samples_leaf": 200, "random_state": 0}
     trees = require("sklearn.ensemble", extra="data").HistGradientBoostingClassifier(**options)
@@ -404,34 +404,34 @@ def _boosted(
     scale = linear[known].std()
 
     def odds(inputs: list[Array]) -> Array:
-        flat = np.stack([part.ravel() for part in inputs], axis=1)
+        flat = np.stack([values.ravel() for values in inputs], axis=1)
         return logit(trees.predict_proba(flat)[:, 1].reshape(inputs[0].shape), 1e-6)
 
-    scores, own = odds([part[choosing] for part in inputs]), rest[choosing]
+    scores, held_target = odds([values[held_out] for values in inputs]), target[held_out]
     bounds = (2, 5, 12, math.inf)
-    number = np.isnan(own).sum(axis=1)
+    num_known = np.isnan(held_target).sum(axis=1)
     weights, smallest = [], -1.0
     for bound in bounds:
-        rows = (number > smallest) & (number <= bound)
+        rows = (num_known > smallest) & (num_known <= bound)
         weight, best = 0.0, -math.inf
-        if np.nansum(own[rows]):
-            for tried in (0.0, 0.5, 1.0, 2.0):
-                added = scores[rows] + tried * linear[choosing][rows] / scale
-                if (value := goodness(own[rows], added)) > best:
-                    weight, best = tried, value
+        if np.nansum(held_target[rows]):
+            for candidate in (0.0, 0.5, 1.0, 2.0):
+                total = scores[rows] + candidate * linear[held_out][rows] / scale
+                if (value := goodness(held_target[rows], total)) > best:
+                    weight, best = candidate, value
         weights.append(weight)
         smallest = bound
 
     def predict(inputs: list[Array], linear: Array, given: Array) -> Array:
-        number = (~np.isnan(given)).sum(axis=1)
-        weight = np.array(weights)[np.searchsorted(bounds, number)]
+        num_known = (~np.isnan(given)).sum(axis=1)
+        weight = np.array(weights)[np.searchsorted(bounds, num_known)]
         return np.asarray(odds(inputs) + weight[:, None] * linear / scale)
 
     return predict, weights
 
 
 def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
-    """All rows of known drugs, a tenth of their pairs hidden; another tenth is for validation."""
+    """All rows of known drugs with a tenth of their pairs hidden, and another for validation."""
     drugs = load(root)
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.argwhere(drugs.y > 0))
@@ -449,8 +449,8 @@ def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
     for name, setting, scores in completed(drugs, known, best):
         metrics = {metric: compute(target, scores) for metric, compute in METRICS.items()}
         shared = {"part": HIDDEN, "task": HIDDEN, "given": "", "fold": fold, "seed": seed}
-        timed = {"settings": setting, "seconds": time.perf_counter() - start}
-        runs.append({**shared, "model": name, **timed, **metrics})
+        details = {"settings": setting, "seconds": time.perf_counter() - start}
+        runs.append({**shared, "model": name, **details, **metrics})
         start = time.perf_counter()
     return runs
 
@@ -458,11 +458,11 @@ def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
 def completed(
     drugs: Drugs, x: Array, best: Mapping[str, dict[str, float]]
 ) -> Iterator[tuple[str, dict[str, float], Array]]:
-    """The scores of all pairs by every row, with all settings or with the best ones."""
+    """Yields scores of all pairs by every row, with its best setting if known, else with all."""
 
     def tried(name: str, **grid: tuple[float, ...]) -> Iterable[dict[str, float]]:
-        every = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
-        return [best[name]] if name in best else every
+        settings = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
+        return [best[name]] if name in best else settings
 
     structure, frequency = drugs.kernels[MEAN], np.tile(x.mean(axis=0), (len(x), 1))
     yield FREQUENCY, {}, frequency
@@ -480,7 +480,7 @@ def completed(
         yield BOTH_SIDES, {}, _standard(sides[LABEL_SIDE], x) + _standard(sides[DRUG_SIDE], x)
     latent = fill.factors(x, **FACTORS_SETTING)
     yield FACTORS, FACTORS_SETTING, latent
-    alike, effects = cosine(x) + structure, np.eye(x.shape[1]) + cosine(x.T) / 2
+    drug_kernel, effect_kernel = cosine(x) + structure, np.eye(x.shape[1]) + cosine(x.T) / 2
 
     def with_classes(penalty: float) -> Array:
         weights = fill.autoencoder(fill.weighted_gram(x), penalty, 10 * drugs.classes)
@@ -490,15 +490,15 @@ def completed(
         yield PRIOR_SIDE, setting, with_classes(**setting)
     for setting in tried(RESIDUALS, penalty=(150.0, 250.0), alpha=(10.0, 20.0)):
         linear = with_classes(setting["penalty"])
-        scores = linear + fill.crossed(alike, effects, x - linear, setting["alpha"])
+        scores = linear + fill.crossed(drug_kernel, effect_kernel, x - linear, setting["alpha"])
         yield RESIDUALS, setting, scores
         yield ALL, setting, _standard(scores, x) + np.tanh(_standard(latent, x))
 
 
 def _standard(scores: Array, x: Array) -> Array:
     """Scores shifted and scaled so that those of unknown pairs have mean 0 and variance 1."""
-    rest = scores[x == 0]
-    return np.asarray((scores - rest.mean()) / rest.std())
+    unknown = scores[x == 0]
+    return np.asarray((scores - unknown.mean()) / unknown.std())
 
 
 def default(root: Path, fold: int, seconds: float) -> list[Run]:
@@ -514,15 +514,15 @@ def default(root: Path, fold: int, seconds: float) -> list[Run]:
     # The same as auto(..., given_masks="present"), without fitting all else again.
     present = GivenLabelStacking("present")
     present.fit(model.training.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
-    stage, of_test = model.stage(GivenLabels), np.random.default_rng([fold, 1])
+    stage, test_rng = model.stage(GivenLabels), np.random.default_rng([fold, 1])
     assert stage is not None
     engines = {"both": stage.engine, "present": present}
     for title, (kind, amount) in AMOUNTS.items():
-        known, start = draw_given(y, kind, amount, of_test), time.perf_counter()
+        known, start = draw_given(y, kind, amount, test_rng), time.perf_counter()
         stage.engine = engines[kind]
         values = _of_the_rest(y, model.probabilities(test, given=known), known)
-        timed = {"given": title, "seconds": time.perf_counter() - start}
-        runs.append({**shared, "task": GIVEN, **timed, **values})
+        details = {"given": title, "seconds": time.perf_counter() - start}
+        runs.append({**shared, "task": GIVEN, **details, **values})
     return runs
 
 

@@ -1,11 +1,11 @@
-"""Trust in a probability: whether label sets hold what they promise, and what calibration changes.
+"""Trust in probabilities: whether label sets reach their coverage, and what calibration changes.
 
     python -m benchmarks.accuracy.trust --seeds 1
 
 The default is fitted to a random half of the samples. The scores of the other half are divided at
 random, 100 times, into samples that calibrate label sets and samples that test them; thresholds for
-micro-F1 stand beside. Then the default and each of its classifiers are calibrated by the held-out
-scores of the first half, and tested by the whole other half.
+micro-F1 are tested too. Then the default and each of its classifiers are calibrated on the held-out
+scores of the first half, and tested on the whole other half.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAME = "trust"
 SECONDS = {"emotions": 60.0, "yeast": 120.0, "sider": 120.0, "bibtex": 300.0}
 SHARES = (0.8, 0.9)
 NUM_RESPLITS = 100
-TOLERANCE = 0.01  #: Tolerance of the coverage of a label, beside the finite-sample term.
+TOLERANCE = 0.01  #: Tolerance of the coverage of a label, besides the finite-sample term.
 DEFAULT, PLAIN = "the default", "thresholds for micro-F1"
 
 
@@ -82,7 +82,7 @@ def _in_short(run: Run) -> str:
 
 
 def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
-    """All results of a data set."""
+    """All runs on a data set with one seed."""
     torch.set_num_threads(1)
     dataset, begin = RECIPES[name].load_dataset(root), time.monotonic()
     split = random_split(len(dataset), (0.5, 0.0, 0.5), seed)
@@ -90,7 +90,7 @@ def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
     model, y = auto(train, seconds=seconds, seed=seed), held_out.y.numpy()
     scores = model.probabilities(held_out)
     pairs = {DEFAULT: (expit(model.training.held_out), scores)}
-    pairs |= {title: part[:2] for title, part in classifier_scores(model, held_out).items()}
+    pairs |= {title: entry[:2] for title, entry in classifier_scores(model, held_out).items()}
     runs = [*sets(y, scores, seed), *_plain(y, model.answer(held_out).decisions)]
     for title, pair in pairs.items():
         runs += calibrated(title, train.y.numpy(), y, *pair)
@@ -107,17 +107,17 @@ def sets(
         generator, divisions = np.random.default_rng(seed), []
         for _ in range(resplits):
             order = generator.permutation(len(y))
-            known, new = order[::2], order[1::2]
+            calib, new = order[::2], order[1::2]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Rare labels are in all sets.
-                thresholds = ConformalThresholds(y[known], scores[known])
+                warnings.simplefilter("ignore")  # It says that rare labels are in all sets.
+                thresholds = ConformalThresholds(y[calib], scores[calib])
                 tuner = thresholds.tuner(Coverage(share, per), names)
-            decided = tuner.predict(scores[new]) == 1
-            term = 1 / ((y[known] == 1).sum(axis=0) + 1)
-            divisions.append((*_covered(y[new], decided), decided.sum(axis=1).mean(), term))
+            predicted = tuner.predict(scores[new]) == 1
+            term = 1 / ((y[calib] == 1).sum(axis=0) + 1)
+            divisions.append((*_covered(y[new], predicted), predicted.sum(axis=1).mean(), term))
         labels, samples, sizes, term = zip(*divisions, strict=True)
         coverage, limit = np.nanmean(labels, axis=0), share + TOLERANCE + np.mean(term, axis=0)
-        reached = (coverage >= share - TOLERANCE) & (coverage <= limit)
+        within = (coverage >= share - TOLERANCE) & (coverage <= limit)
         yield {
             "sets": f"{share:.0%} per {per}",
             "per": per,
@@ -125,7 +125,7 @@ def sets(
             "of labels": float(coverage.mean()),
             "least label": float(coverage.min()),
             "most label": float(coverage.max()),
-            "labels within": int(reached.sum()),
+            "labels within": int(within.sum()),
             "labels": len(coverage),
             "of samples": float(np.mean(samples)),
             "sd of samples": float(np.std(samples)),
@@ -134,24 +134,24 @@ def sets(
         }
 
 
-def _covered(y: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, float]:
-    """The fraction of present labels that is decided: of each label, and the mean over samples."""
+def _covered(y: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
+    """The fraction of present labels that are predicted, by label and in the mean of samples."""
     positive = y == 1
-    hits, some = positive & decided, positive.any(axis=1)
+    hits, nonempty = positive & predicted, positive.any(axis=1)
     with np.errstate(invalid="ignore"):
         by_label = hits.sum(axis=0) / positive.sum(axis=0)
-    return by_label, float((hits.sum(axis=1)[some] / positive.sum(axis=1)[some]).mean())
+    return by_label, float((hits.sum(axis=1)[nonempty] / positive.sum(axis=1)[nonempty]).mean())
 
 
-def _plain(y: np.ndarray, decided: np.ndarray) -> Iterator[Run]:
-    by_label, of_samples = _covered(y, decided)
+def _plain(y: np.ndarray, predicted: np.ndarray) -> Iterator[Run]:
+    by_label, of_samples = _covered(y, predicted)
     yield {
         "sets": PLAIN,
         "per": "threshold",
         "of labels": float(np.nanmean(by_label)),
         "least label": float(np.nanmin(by_label)),
         "of samples": of_samples,
-        "size": float(decided.sum(axis=1).mean()),
+        "size": float(predicted.sum(axis=1).mean()),
         "true size": float(np.nansum(y) / len(y)),
     }
 

@@ -15,7 +15,7 @@ PARTS = {
     "known": "The number of labels of every node is known:",
     "thresholds": "Decisions by thresholds that other nodes chose:",
 }
-#: Each gain is a row less another one.
+#: Each gain is the difference of the first row from the second.
 GAINS = {
     "known labels of neighbours add to label messages": (nodes.WITH_KNOWN, nodes.ALONE),
     "label propagation adds to both regressions": (nodes.WITH_GIVEN, nodes.BASE),
@@ -39,18 +39,18 @@ def section(result: Result) -> list[str]:
         values = {}
         for row in (row for row in nodes.ROWS if row in set(runs["model"])):
             columns = [groups[row, fraction] for fraction in fractions]
-            values[row] = [spread(of[f"{part}.{name}"]) for of in columns for name in nodes.METRICS]
+            values[row] = [spread(df[f"{part}.{name}"]) for df in columns for name in nodes.METRICS]
         lines += [intro, "", *ranked(("model", *heads), values), ""]
     gains = []
     for name, (row, opponent) in GAINS.items():
         texts = []
-        for train in fractions:
-            ours, theirs = groups[row, train], groups[opponent, train]
+        for share in fractions:
+            ours, theirs = groups[row, share], groups[opponent, share]
             micro, macro = (ours[key] - theirs[key] for key in ("known.f1_micro", "known.f1_macro"))
-            p = corrected_difference(macro.to_numpy(), test_share=1 - train, train_share=train).p
+            p = corrected_difference(macro.to_numpy(), test_share=1 - share, train_share=share).p
             test = "" if len(macro) < 2 else f" ({p_in_words(p)})"
             means = f"micro F1 {micro.mean():+.3f}, macro F1 {macro.mean():+.3f}"
-            texts.append(f"at {train:.0%} {means}{test}")
+            texts.append(f"at {share:.0%} {means}{test}")
         gains.append(f"{name}: {'; '.join(texts)}")
     count = f"{seeds} random splits" if seeds > 1 else "One random split"
     notes = [

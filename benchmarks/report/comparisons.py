@@ -27,7 +27,7 @@ from benchmarks.report.writing import (
 from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
-#: The most rows of a short table, beside the paper's. Rows of unusual graphs are dropped first.
+#: Maximum rows of a short table besides the paper's. Rows of unusual graphs are dropped first.
 MOST_ROWS, USUAL_GRAPHS = 12, (None, "edgeless", "complete", "prior")
 COLUMNS = titles(
     "subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro"
@@ -41,13 +41,13 @@ OTHER_DECISIONS = {
     "by_label_set": "likeliest known label set",
     "preferred": "by frequency or label set",
 }
-#: Rows that use how samples were made.
+#: Rows that know how samples were generated.
 ORACLES = ("best without neighbours", "best possible")
 DRAWN = titles("subset_accuracy", "f1_samples", "f1_macro", "roc_auc_macro")
 
 
 class Comparison(NamedTuple):
-    """The runs of one data set and split. A row that several files have is that of the first."""
+    """The runs of one data set and split. A row in several files is taken from the first."""
 
     name: str
     results: list[Result]
@@ -63,7 +63,7 @@ class Comparison(NamedTuple):
     @classmethod
     def of(cls, name: str, results: list[Result]) -> Comparison:
         """The comparison made of one or several results."""
-        frames = [frame(result["runs"]).assign(file=i) for i, result in enumerate(results)]
+        frames = [frame(result["runs"]).assign(file=index) for index, result in enumerate(results)]
         runs = pd.concat(frames)
         first = runs.groupby("row", sort=False)["file"].transform("min")
         return cls(name, results, runs[runs["file"] == first])
@@ -84,8 +84,8 @@ class Comparison(NamedTuple):
         rows = list(self.runs["row"].unique())
         if any(row.change for row in rows):
             return [row for row in rows if row.graph]
-        usual = sorted(rows, key=lambda row: row.graph not in USUAL_GRAPHS)
-        return [row for row in rows if row in usual[:MOST_ROWS]]
+        ordered = sorted(rows, key=lambda row: row.graph not in USUAL_GRAPHS)
+        return [row for row in rows if row in ordered[:MOST_ROWS]]
 
 
 def compared() -> list[str]:
@@ -104,7 +104,7 @@ def recovered(runs: pd.DataFrame) -> dict[str, dict[str, float | None]]:
     """How well attention and statistics rank the edges of known graphs, in the mean over seeds."""
     recoveries = list(runs["recovery"])
     return {
-        score: {name: spread(of[score][name] for of in recoveries)["mean"] for name in values}
+        score: {name: spread(run[score][name] for run in recoveries)["mean"] for name in values}
         for score, values in recoveries[0].items()
         # Seeds of an interrupted comparison may have been compared with more graphs.
         if all(score in recovery for recovery in recoveries)
@@ -207,15 +207,15 @@ def in_words(values: Mapping[str, float | None]) -> str:
 
 
 def changed_settings(result: Result) -> Iterator[str]:
-    """Settings that the recipe of a data set has changed since, or that were not recorded then."""
+    """Settings that the recipe has changed since the results, or that these did not record."""
     recipe = RECIPES.get(result["dataset"]["name"])
-    for whose in sorted({run["settings"] for run in result["runs"]} - {None}) if recipe else ():
-        settings = recorded(recipe.as_published() if whose == "published" else recipe)
-        now = dict(_flat(json.loads(json.dumps(settings))))
-        then = dict(_flat(result["recipes"][whose]))
-        changed = sorted(key for key in then.keys() | now.keys() if then.get(key) != now.get(key))
+    for name in sorted({run["settings"] for run in result["runs"]} - {None}) if recipe else ():
+        settings = recorded(recipe.as_published() if name == "published" else recipe)
+        new = dict(_flat(json.loads(json.dumps(settings))))
+        old = dict(_flat(result["recipes"][name]))
+        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         if changed:
-            intro = f"Other {whose} settings than in today's recipe, or not recorded"
+            intro = f"Other {name} settings than in today's recipe, or not recorded"
             yield f"{intro}: {', '.join(changed)}"
 
 
@@ -228,7 +228,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def source(result: Result) -> str:
-    """Data, seeds and machine."""
+    """A note on the data, the seeds and the machine of results."""
     data, seeds, split = result["dataset"], result["seeds"], result["split"]
     published = {run["settings"] for run in result["runs"]} - {None} == {"published"}
     over = f"seed {seeds[0]}"
@@ -296,7 +296,7 @@ RANKED = {f"{LEARNED}, planted": "tab:blue", "correlation, planted": "tab:orange
 
 
 def planted_numbers() -> dict[str, Any]:
-    """Metrics of each row and recovery of the graph, by the percentage that neighbours carry."""
+    """Metrics of rows and recovery of the graph, by percentage of information from neighbours."""
     columns = ("subset_accuracy", "roc_auc_macro")
     by_percentage: dict[str, Any] = {}
     for name in (name for name in compared() if name.startswith("planted-")):
@@ -311,9 +311,9 @@ def planted_numbers() -> dict[str, Any]:
 
 def planted_table(numbers: dict[str, Any]) -> list[str]:
     """Subset accuracy and macro ROC-AUC of each row at each percentage, the best in bold."""
-    columns = [(name, part) for name in ("subset_accuracy", "roc_auc_macro") for part in numbers]
+    columns = [(name, level) for name in ("subset_accuracy", "roc_auc_macro") for level in numbers]
     values = {
-        row: [numbers[part]["metrics"][row.title][metric] for metric, part in columns]
+        row: [numbers[level]["metrics"][row.title][metric] for metric, level in columns]
         for row in PLANTED
     }
     trained = [spreads for row, spreads in values.items() if row.model not in ORACLES]
@@ -323,7 +323,7 @@ def planted_table(numbers: dict[str, Any]) -> list[str]:
         [row.title, *map(cell, spreads, unmarked if row.model in ORACLES else best)]
         for row, spreads in values.items()
     ]
-    return table(["model", *(f"{METRICS[metric]}, {part}%" for metric, part in columns)], lines)
+    return table(["model", *(f"{METRICS[metric]}, {level}%" for metric, level in columns)], lines)
 
 
 def draw_planted(numbers: dict[str, Any]) -> Figure:
@@ -340,7 +340,7 @@ def draw_planted(numbers: dict[str, Any]) -> Figure:
     for score, color in RANKED.items():
         values = [part["recovery"][score]["average precision"] for part in parts]
         right.plot(fractions, values, color=color, marker="o", label=score.partition(",")[0])
-    # All scores of a part have the same chance level.
+    # At each percentage, all scores have the same chance level.
     chance = [next(iter(part["recovery"].values()))["share of pairs joined"] for part in parts]
     right.plot(fractions, chance, color="black", linestyle=":", label="chance")
     xlabel = "fraction of information that neighbours carry"

@@ -37,8 +37,8 @@ def page(result: Result) -> str:
     """The page of all data sets."""
     runs = frame(result["runs"])
     sections = [
-        "\n".join([f"## {published(name).title}", "", *section(here)])
-        for name, here in runs.groupby("dataset", sort=False)
+        "\n".join([f"## {published(name).title}", "", *section(group)])
+        for name, group in runs.groupby("dataset", sort=False)
     ]
     limit = f"one thread, at most about {result['seconds']:g} seconds for each model"
     return (
@@ -47,9 +47,9 @@ def page(result: Result) -> str:
 
 
 def summary(runs: pd.DataFrame) -> str:
-    """In how many comparisons the default is above the best classifier, and significantly so."""
-    datasets = [here for _, here in runs.groupby("dataset", sort=False)]
-    pairs = [_difference(here, metric)[0] for here in datasets for metric in COLUMNS]
+    """Says how often the default is above the best classifier, and how often significantly."""
+    datasets = [group for _, group in runs.groupby("dataset", sort=False)]
+    pairs = [_difference(group, metric)[0] for group in datasets for metric in COLUMNS]
     significant = [pair.mean > 0 for pair in pairs if pair.p is not None and pair.p < ALPHA]
     wins = sum(significant)
     return (
@@ -65,9 +65,9 @@ def section(runs: pd.DataFrame) -> list[str]:
     """Metrics and seconds of every row of a data set, and the default against the best of them."""
     rows = dict(iter(runs.groupby("model", sort=False)))
     lines = []
-    for model, own in rows.items():
-        cells = (cell(spread(own[f"metrics.{metric}"])) for metric in COLUMNS)
-        lines.append([model, *cells, f"{own['seconds'].mean():.0f}"])
+    for model, group in rows.items():
+        cells = (cell(spread(group[f"metrics.{metric}"])) for metric in COLUMNS)
+        lines.append([model, *cells, f"{group['seconds'].mean():.0f}"])
     notes = []
     for metric, title in COLUMNS.items():
         difference, best = _difference(runs, metric)
@@ -85,7 +85,7 @@ def section(runs: pd.DataFrame) -> list[str]:
 
 
 def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
-    """How each row ranks labels that few training samples have, and many."""
+    """How each row ranks labels with few and with many positive training samples."""
     groups = {
         model: runs.get("by_positives", pd.Series(dtype=object)).dropna()
         for model, runs in rows.items()
@@ -116,12 +116,12 @@ def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
 def short(result: Result) -> list[str]:
     """The default by metric over all data sets, and what label messages add to it."""
     runs = frame(result["runs"])
-    datasets = [here for _, here in runs.groupby("dataset", sort=False)]
-    combined = [here for here in datasets if COMBINED in set(here["model"])]
+    datasets = [group for _, group in runs.groupby("dataset", sort=False)]
+    combined = [group for group in datasets if COMBINED in set(group["model"])]
     rows = []
     for metric, title in COLUMNS.items():
-        differences = [_difference(here, metric)[0] for here in datasets]
-        gains = [_difference(here, metric, COMBINED)[0] for here in combined]
+        differences = [_difference(group, metric)[0] for group in datasets]
+        gains = [_difference(group, metric, COMBINED)[0] for group in combined]
         rows.append([title, *_counted(differences), *_counted(gains)])
     counts = "significant wins / losses"
     heads = ("metric", "median difference from the best classifier", counts)
@@ -145,9 +145,9 @@ def _counted(differences: list[Difference]) -> list[str]:
 
 def numbers(result: Result) -> dict[str, Any]:
     """Differences from the best classifier with their intervals, for :func:`draw`."""
-    parts = dict(iter(frame(result["runs"]).groupby("dataset", sort=False)))
+    groups = dict(iter(frame(result["runs"]).groupby("dataset", sort=False)))
     return {
-        metric: {name: _difference(here, metric)[0]._asdict() for name, here in parts.items()}
+        metric: {name: _difference(group, metric)[0]._asdict() for name, group in groups.items()}
         for metric in DRAWN
     }
 

@@ -1,4 +1,4 @@
-"""One drug, explained: its atoms by what they add to a label, and labels that would move it."""
+"""Picture of one explained drug: effects of its atoms and of known labels on one label."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.files import Result
 from tg_mlc._optional import require
 
 RAISES, LOWERS, INK = "#d9622b", "#3a6ea5", "#1b2a41"
-_SHOWN = 6  #: The number of labels.
-_RADIUS = 0.62  #: The radius of the largest score, in lengths of a bond and a half.
+_SHOWN = 6  #: The number of labels in the picture.
+_RADIUS = 0.62  #: The radius of the largest score, in lengths of a bond.
 
 
 def draw(result: Result) -> Figure:
-    """Draws both beside each other."""
+    """Draws the molecule beside the effects of labels."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _molecule(left, result["smiles"], result["occlusion"])

@@ -110,7 +110,7 @@ MOST_SECONDS = 60  #: The goal for a report of 20 drugs.
 def page(result: Result, times: Result | None = None, folder: Path | None = None) -> str:
     """The page, with the time of a report, if measured, and the figures that the folder has."""
     tasks: dict[str, list[dict[str, Any]]] = {}
-    for run in map(_of_today, result["runs"]):
+    for run in map(_current_methods, result["runs"]):
         tasks.setdefault(run["task"], []).append(run)
     for run, floor in product(tasks.get("nci", []), tasks.pop("nci-size", [])):
         if run["seed"] == floor["seed"]:
@@ -134,8 +134,8 @@ def page(result: Result, times: Result | None = None, folder: Path | None = None
     return "\n\n".join(sections) + "\n"
 
 
-def _of_today(run: dict[str, Any]) -> dict[str, Any]:
-    """A run without the measured methods that the package no longer has."""
+def _current_methods(run: dict[str, Any]) -> dict[str, Any]:
+    """A run without those methods that the package no longer has."""
     names = {*METHODS, RANDOM, SIZE, SHUFFLED}
     tables = {key: run[key] for key in ("areas", "gains") if key in run}
     for key, values in tables.items():
@@ -189,9 +189,9 @@ def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
     values: dict[str, list[Spread]] = {}
     for method in _methods(run["areas"] for runs in tasks.values() for run in runs):
         values[method] = []
-        for task, of in columns.values():
+        for task, statistic in columns.values():
             by_label = (run["areas"].get(method) for run in tasks[task])
-            values[method].append(spread(of(areas) if areas else None for areas in by_label))
+            values[method].append(spread(statistic(areas) if areas else None for areas in by_label))
     lines = ranked(["method", *columns], values)
     if logic:
         rows = []
@@ -240,17 +240,17 @@ def _faithful(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
         mark = "**" if method == chosen else "*" if value["mean"] > best else ""
         return f"{mark}{cell(value)}{mark}"
 
-    every = [run for runs in tasks.values() for run in runs]
+    all_runs = [run for runs in tasks.values() for run in runs]
     names = [task.removesuffix("-faithful") for task in tasks]
     rows = []
-    for method in _methods(run["gains"] for run in every):
+    for method in _methods(run["gains"] for run in all_runs):
         rows.append([method, *(shown(method, runs) for runs in tasks.values())])
     notes = []
     for rival in (RANDOM, SHUFFLED, "attention"):
-        gains = [run["gains"] for run in every]
+        gains = [run["gains"] for run in all_runs]
         ahead = [
             gain[run["chosen"]] > gain[rival]
-            for run, gain in zip(every, gains, strict=True)
+            for run, gain in zip(all_runs, gains, strict=True)
             if rival in gain
         ]
         if ahead:
@@ -258,7 +258,7 @@ def _faithful(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
                 f"the chosen method is ahead of {rival} in {sum(ahead)} of {len(ahead)} runs"
             )
     means = (np.mean([run["alike"] for run in runs]) for runs in tasks.values())
-    alike = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]
+    texts = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]
     intro = "rank correlation of scores before and after weights were shuffled"
-    notes.append(f"{intro}: {', '.join(alike)}")
+    notes.append(f"{intro}: {', '.join(texts)}")
     return [*table(["method", *names], rows), "", *listed(notes)]

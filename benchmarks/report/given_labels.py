@@ -77,9 +77,9 @@ def page(results: dict[str, Result], pictures: str = "") -> str:
     fewer = []
     for name, result in results.items():
         if measured.WITHOUT_LAMP not in name:
-            usual = RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"]
-            if _epochs(result) < usual:
-                fewer.append(f"{name} {_epochs(result)} of {usual}")
+            recipe_epochs = RECIPES[name].as_member(FAMILY["lamp-given"]).fit["max_epochs"]
+            if _epochs(result) < recipe_epochs:
+                fewer.append(f"{name} {_epochs(result)} of {recipe_epochs}")
     intro = "To save time, LaMP was trained here for fewer epochs than its recipe says"
     epochs = f"\n\n{intro}: {', '.join(fewer)}." if fewer else ""
     return "\n\n".join([INTRO.format(epochs=epochs), *sections]) + "\n"
@@ -106,7 +106,7 @@ class Scores:
         return self._groups.get_group(key)[metric].to_numpy(dtype=float)
 
     def tested(self, difference: np.ndarray) -> str:
-        """The mean difference, and p where there is one."""
+        """The mean difference, and p if there are several seeds."""
         if len(difference) < 2:
             return f"{difference.mean():+.3f}"
         p = corrected_difference(difference, **self._test).p
@@ -115,7 +115,7 @@ class Scores:
 
 
 def section(result: Result) -> list[str]:
-    """Scores by the fraction that is given, and what half of the labels say of the other half."""
+    """Scores by fraction of given labels, and gains for half of the labels from the other half."""
     scores = Scores(result)
     lines = []
     for row in scores.rows:
@@ -124,9 +124,9 @@ def section(result: Result) -> list[str]:
     for row in (row for row in scores.rows if row in measured.TAKE_GIVEN):
         gains = []
         for metric, title in TITLES.items():
-            given, alone = (scores.of(row, HALF, given, metric) for given in (True, False))
-            test = scores.tested(given - alone)
-            gains.append(f"{title} from {cell(spread(alone))} to {cell(spread(given))} ({test})")
+            given, without = (scores.of(row, HALF, given, metric) for given in (True, False))
+            test = scores.tested(given - without)
+            gains.append(f"{title} from {cell(spread(without))} to {cell(spread(given))} ({test})")
         intro = f"- {row}: half of the labels given takes, of the other half"
         halves.append(f"{intro}, {', and '.join(gains)}")
     data, seeds = result["dataset"], result["seeds"]
@@ -144,11 +144,11 @@ def section(result: Result) -> list[str]:
 
 
 def _conclusion(scores: Scores) -> str:
-    """The gain of the default, or of LaMP, from half of the labels, beside its rivals."""
+    """The gain of the default, or of LaMP, from half of the labels, and differences from rivals."""
     ours = measured.DEFAULT if measured.DEFAULT in scores.rows else measured.WITH_MASKS
     given = scores.of(ours, HALF)
 
-    def placed(difference: np.ndarray) -> str:
+    def compared(difference: np.ndarray) -> str:
         sign = int(np.sign(round(difference.mean(), 3)))  # The sign of the mean as it is written.
         relation = {1: "above", 0: "level with", -1: "below"}[sign]
         return f"{relation} ({scores.tested(difference)})"
@@ -156,11 +156,11 @@ def _conclusion(scores: Scores) -> str:
     gain = given - scores.of(ours, HALF, given=False)
     rivals = {*measured.TAKE_GIVEN, measured.PLAIN} - {ours, measured.CLOSED}
     differences = {row: given - scores.of(row, HALF) for row in scores.rows if row in rivals}
-    beside = "; ".join(f"{row}: {placed(values)}" for row, values in differences.items())
+    comparisons = "; ".join(f"{row}: {compared(values)}" for row, values in differences.items())
     name = "the default" if ours == measured.DEFAULT else ours
     return (
         f"With half of the labels given, {TITLE} of {name} changes by {scores.tested(gain)}. It is "
-        f"then, beside its rivals: {beside}."
+        f"then, beside its rivals: {comparisons}."
     )
 
 
@@ -168,14 +168,14 @@ def numbers(result: Result) -> dict[str, Any]:
     """Scores of all seeds by row and fraction, for :func:`draw`."""
     scores = Scores(result)
 
-    def of(row: str, given: bool) -> list[list[float]]:
+    def scores_of(row: str, given: bool) -> list[list[float]]:
         return [scores.of(row, fraction, given).tolist() for fraction in scores.fractions]
 
     taking = [row for row in scores.rows if row in measured.TAKE_GIVEN]
     return {
         "shares": scores.fractions,
-        "given": {row: of(row, True) for row in scores.rows},
-        "alone": {row: of(row, False) for row in taking},
+        "given": {row: scores_of(row, True) for row in scores.rows},
+        "alone": {row: scores_of(row, False) for row in taking},
     }
 
 

@@ -63,17 +63,17 @@ PREFIX, NO_MESSAGES = "messages: ", "none, mean of classifiers"
 
 
 def page(result: Result, growth: Result | None = None) -> str:
-    """The page."""
+    """The page of results on hierarchies."""
     runs = pd.DataFrame(result["runs"])
     is_along, is_topic = runs["model"].str.startswith(PREFIX), runs["dataset"] == TOPICS
     along = runs[is_along].assign(model=runs["model"].str.removeprefix(PREFIX))
-    genes, of_topics = runs[~is_along & ~is_topic], runs[is_topic]
-    is_on = genes.groupby("model")["dataset"].transform("nunique")
-    # Rows of few data sets are written below the table.
-    on_few = 2 * is_on < genes["dataset"].nunique()
+    genes, topic_runs = runs[~is_along & ~is_topic], runs[is_topic]
+    num_datasets = genes.groupby("model")["dataset"].transform("nunique")
+    # Rows on few data sets are listed below the table.
+    on_few = 2 * num_datasets < genes["dataset"].nunique()
     others = []
-    for name, few in genes[on_few].groupby("dataset", sort=False):
-        scores = "; ".join(f"{row} {value:.3f}" for row, value in _means(few).items())
+    for name, group in genes[on_few].groupby("dataset", sort=False):
+        scores = "; ".join(f"{row} {value:.3f}" for row, value in _means(group).items())
         others.append(f"On {name} alone: {scores}.")
     sections = [
         INTRO.format(seconds=result["seconds"]),
@@ -85,9 +85,9 @@ def page(result: Result, growth: Result | None = None) -> str:
         rows, gains = _rows(shown, published=False), listed(_gains(shown))
         sections += [MESSAGES, "\n".join(rows), "\n".join(gains)]
     if is_topic.any():
-        models = of_topics["model"]
-        parts = models.str.startswith("part: ") | models.str.endswith(", coherent")
-        by_model = of_topics[~parts].groupby("model", sort=False)["average_precision"]
+        models = topic_runs["model"]
+        excluded = models.str.startswith("part: ") | models.str.endswith(", coherent")
+        by_model = topic_runs[~excluded].groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(scores))] for model, scores in by_model]
         sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
         if (is_along & is_topic).any():
@@ -114,18 +114,18 @@ def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
     """A row for each model, with a column for each data set."""
     names = [name for name in PUBLISHED if name in set(runs["dataset"])]
     values = {
-        model: [spread(each.loc[each["dataset"] == name, "average_precision"]) for name in names]
-        for model, each in runs.groupby("model", sort=False)
+        model: [spread(df.loc[df["dataset"] == name, "average_precision"]) for name in names]
+        for model, df in runs.groupby("model", sort=False)
     }
     theirs = line(["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)])
     return [*ranked(("model", *names), values), *([theirs] if published else [])]
 
 
 def _sentences(runs: pd.DataFrame) -> list[str]:
-    """The default on each data set, beside the published score and that of its best part."""
+    """The default on each data set, compared with the published score and its best part."""
     sentences = []
-    for name, here in runs.groupby("dataset", sort=False):
-        means = _means(here)
+    for name, group in runs.groupby("dataset", sort=False):
+        means = _means(group)
         if DEFAULT not in means:
             continue
         parts = means[[model for model in means.index if model.startswith("part: ")]]
@@ -140,13 +140,13 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
 def _gains(runs: pd.DataFrame) -> list[str]:
     """Gains of LaMP over classifiers, and of label graphs over LaMP without, on each data set."""
     gains = []
-    for name, here in runs.groupby("dataset", sort=False):
-        means, seeds = _means(here), here["seed"].nunique()
-        none, edgeless = means[NO_MESSAGES], means["edgeless"]
+    for name, group in runs.groupby("dataset", sort=False):
+        means, seeds = _means(group), group["seed"].nunique()
+        base, edgeless = means[NO_MESSAGES], means["edgeless"]
         graphs = means.drop([NO_MESSAGES, "edgeless"])
         own = graphs[graphs.index.isin(OWN)]
         gains.append(
-            f"{name}: without messages between labels, LaMP adds {edgeless - none:+.3f} to the "
+            f"{name}: without messages between labels, LaMP adds {edgeless - base:+.3f} to the "
             f"classifiers; the best label graph, {graphs.idxmax()}, adds "
             f"{graphs.max() - edgeless:+.3f} to that, the best along the hierarchy, "
             f"{own.idxmax()}, {own.max() - edgeless:+.3f} ({seeds} seed{'s' * (seeds > 1)})."

@@ -15,7 +15,7 @@ from benchmarks.report.comparisons import Comparison, compared
 from benchmarks.report.statistics import compare_rows
 from benchmarks.report.writing import table, titles
 
-#: The graphs with their colours; a prior that is not of co-occurrence is a prior, too.
+#: Colours by label graph. Priors of any kind count as prior.
 GRAPHS = {"complete": "#0072b2", "prior": "#d55e00", "learned": "#009e73"}
 PRIORS = ("prior", "tree", "string", "wordnet")
 ALONE, BEST = "LaMP alone, as published", "LaMP with the best settings"
@@ -28,16 +28,16 @@ TICKS = (-0.04, -0.02, 0, 0.02, 0.04)
 
 def gains(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """Differences of label graphs from the edgeless one, with 95 % intervals, by data set."""
-    of_papers = messages.comparisons(messages.shown(cells)).itertuples()
-    tests: list[tuple[str, str, Any]] = [(ALONE, test.dataset, test) for test in of_papers]
+    paper_tests = messages.comparisons(messages.shown(cells)).itertuples()
+    tests: list[tuple[str, str, Any]] = [(ALONE, test.dataset, test) for test in paper_tests]
     for name in (name for name in compared() if not name.startswith("planted")):
         comparison = Comparison.load(name)
         dataset = name.removesuffix("-official").removesuffix("-random")
         for row in comparison.rows:
             if row.model == LAMP and row.settings == "best" and row.graph != "edgeless":
                 against = replace(row, graph="edgeless")
-                of_row = compare_rows(comparison.runs, row, against, tuple(COLUMNS))
-                tests += [(BEST, dataset, test) for test in of_row]
+                row_tests = compare_rows(comparison.runs, row, against, tuple(COLUMNS))
+                tests += [(BEST, dataset, test) for test in row_tests]
     rows = []
     for setting, dataset, test in tests:
         row = test.row
@@ -58,12 +58,12 @@ def section(gains: list[dict[str, Any]], picture: str) -> list[str]:
     rows = []
     for setting, graph in product((ALONE, BEST), GRAPHS):
         cells = []
-        for here in (groups.get((setting, graph, metric)) for metric in COLUMNS):
-            if here is None:
+        for group in (groups.get((setting, graph, metric)) for metric in COLUMNS):
+            if group is None:
                 cells.append("")
                 continue
-            counts = f"{(here['low'] > 0).sum()}/{(here['high'] < 0).sum()} of {len(here)}"
-            cells.append(f"{counts}; median {here['mean'].median():+.3f}")
+            counts = f"{(group['low'] > 0).sum()}/{(group['high'] < 0).sum()} of {len(group)}"
+            cells.append(f"{counts}; median {group['mean'].median():+.3f}")
         rows.append([setting, graph, *cells])
     heads = [f"{title}: significant wins / losses" for title in COLUMNS.values()]
     return [
@@ -77,16 +77,16 @@ def section(gains: list[dict[str, Any]], picture: str) -> list[str]:
     ]
 
 
-def draw(found: list[dict[str, Any]]) -> Figure:
+def draw(rows: list[dict[str, Any]]) -> Figure:
     """Differences in samples F1 by data set, one panel for each setting."""
-    gains = pd.DataFrame(found)
+    gains = pd.DataFrame(rows)
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     for axes, setting in zip(figure.subplots(1, 2), (ALONE, BEST), strict=True):
-        here = gains[(gains["metric"] == DRAWN) & (gains["setting"] == setting)]
-        index = {name: number for number, name in enumerate(here["data"].unique())}
+        shown = gains[(gains["metric"] == DRAWN) & (gains["setting"] == setting)]
+        index = {name: number for number, name in enumerate(shown["data"].unique())}
         axes.axvline(0, color="black", linewidth=0.8)
         for shift, (graph, color) in enumerate(GRAPHS.items()):
-            points = here[here["graph"] == graph]
+            points = shown[shown["graph"] == graph]
             y = points["data"].map(index) + 0.22 * (shift - 1)
             reach = points["high"] - points["mean"]
             style = {"fmt": "o", "markersize": 4, "color": color, "capsize": 2, "label": graph}

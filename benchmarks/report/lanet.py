@@ -24,7 +24,7 @@ COLUMNS = (
     *("f1_micro", "f1_macro", "f1_micro per label", "f1_macro per label"),
     *("f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
 )
-#: The columns of the paper, whose F1 has a threshold for each label.
+#: The paper's columns by ours. Its F1 has a threshold for each label.
 PAPER_COLUMNS = {
     "roc_auc_micro": "roc_auc_micro",
     "roc_auc_macro": "roc_auc_macro",
@@ -34,7 +34,7 @@ PAPER_COLUMNS = {
 FREQUENCY, TIFU, ALONE = "label frequency", "TIFU-KNN", "short: memory alone"
 PUBLISHED, MEMORY = "table 3: LANET", "table 3: LANET with memory"
 SHORT_NO_ID, NO_ID = "short: LANET, no ID", "table 3: LANET, no ID"
-#: The size of a view in LANET after few epochs.
+#: The channels of LANET in the short table.
 NARROW = next(cell.channels for cell in SHORT_TABLE if cell.title == SHORT_NO_ID)
 #: The rows that all others are compared with by default.
 AGAINST = (FREQUENCY, TIFU, ALONE, SHORT_NO_ID, PUBLISHED, MEMORY)
@@ -180,7 +180,7 @@ def _runs(result: Result) -> dict[str, pd.DataFrame]:
 def everything(result: Result) -> list[str]:
     """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
     rows = {}
-    # The title says what fitted a row where that varies.
+    # If several libraries can fit a row, its title names the one that did.
     for title, runs in _runs(result).items():
         fitted_by = runs.iloc[0].get("fitted_by")
         rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs
@@ -236,7 +236,7 @@ def differences(by_row: dict[str, Any]) -> list[str]:
 
 
 def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
-    """Mean and sd of micro ROC-AUC by the size of windows and of views, each if it varies."""
+    """Mean and sd of micro ROC-AUC by window size and by channels, each only if it varies."""
     runs, panels = _runs(result), {}
     panel_specs = (
         ("window_size", "window_size", "figure 3a"),
@@ -254,7 +254,7 @@ def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
 
 
 def draw_figure_3(numbers: dict[str, dict[str, list[float]]]) -> Figure:
-    """Micro ROC-AUC of LANET by the number of events in a window, and by the size of a view."""
+    """Micro ROC-AUC of LANET by the number of events in a window, and by channels."""
     figure = Figure(figsize=(4 * len(numbers), 3), layout="constrained")
     axes = figure.subplots(1, len(numbers), squeeze=False)[0]
     for panel, (name, points) in zip(axes, numbers.items(), strict=True):
@@ -266,7 +266,7 @@ def draw_figure_3(numbers: dict[str, dict[str, list[float]]]) -> Figure:
 
 
 def draw_attention(weights: np.ndarray, names: list[str]) -> Figure:
-    """The attention of each label, a row, to each."""
+    """A heat map of the attention of each label (row) to each label (column)."""
     figure = Figure(figsize=(9, 8), layout="constrained")
     axes = figure.subplots()
     figure.colorbar(axes.imshow(weights, cmap="viridis"))
@@ -278,20 +278,20 @@ def draw_attention(weights: np.ndarray, names: list[str]) -> Figure:
 
 
 def column_title(column: str) -> str:
-    """How tables write a column."""
+    """The title of a column in tables."""
     if column == "roc_auc_macro10":
         return f"{METRICS['roc_auc_macro']}, frequent labels"
-    metric, _, decided = column.partition(" ")
-    return ", ".join(filter(None, (METRICS.get(metric, metric), decided)))
+    metric, _, decision = column.partition(" ")
+    return ", ".join(filter(None, (METRICS.get(metric, metric), decision)))
 
 
 def number(value: float | None) -> str:
-    """A value of a table."""
+    """A value as tables write it, or a dash."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def interval(values: list[float] | None) -> str:
-    """A difference with the ends of its interval."""
+    """A difference with the ends of its interval, or a dash."""
     if values is None:
         return "-"
     difference, low, high = values
@@ -311,15 +311,15 @@ def _against_frequency(result: Result) -> Iterator[str]:
     """Whether any row is better than label frequencies, the same scores for every entity."""
     rows = result["differences"].get(FREQUENCY, {})
     for metric in ("roc_auc_micro", "NDCG@10"):
-        known = {title: values[metric] for title, values in rows.items() if values.get(metric)}
-        better = [title for title, (_, low, _) in known.items() if low > 0]
+        defined = {title: values[metric] for title, values in rows.items() if values.get(metric)}
+        better = [title for title, (_, low, _) in defined.items() if low > 0]
         comparison = f"better than label frequency in {NAMED[metric]}"
-        if known and not better:
+        if defined and not better:
             yield f"**No row is significantly {comparison}.**"
-        elif known and len(better) < len(known):
+        elif defined and len(better) < len(defined):
             yield f"Significantly {comparison}: {'; '.join(better)}; no other row is."
-        elif known:
-            yield f"All {len(known)} other rows are significantly {comparison}."
+        elif defined:
+            yield f"All {len(defined)} other rows are significantly {comparison}."
 
 
 def _compared(
@@ -346,19 +346,19 @@ def _compared(
 
 
 def _attention(result: Result) -> Iterator[str]:
-    """How much of the gain of LANET with memory its memory has without attention."""
+    """What attention adds to the memory, and the fraction of the gain that memory alone has."""
     gain, runs = result["differences"].get(ALONE, {}).get(MEMORY, {}), _runs(result)
     for metric, title in NAMED.items():
         if gain.get(metric):
             rows = (FREQUENCY, ALONE, MEMORY)
-            lowest, alone, both = (runs[row][f"metrics.{metric}"].mean() for row in rows)
+            lowest, alone, full = (runs[row][f"metrics.{metric}"].mean() for row in rows)
             text = (
                 f"Attention adds {interval(gain[metric])} to the memory in {title}. Label "
-                f"frequency has {number(lowest)}, LANET with memory {number(both)}, memory alone "
+                f"frequency has {number(lowest)}, LANET with memory {number(full)}, memory alone "
                 f"{number(alone)}"
             )
-            if both > lowest:
-                text += f", {(alone - lowest) / (both - lowest):.0%} of LANET's gain"
+            if full > lowest:
+                text += f", {(alone - lowest) / (full - lowest):.0%} of LANET's gain"
             yield f"{text}."
 
 

@@ -26,7 +26,7 @@ def _by_model(result: Result) -> dict[str, pd.DataFrame]:
 
 
 def section(result: Result) -> list[str]:
-    """A table of some epochs, and what it was measured on."""
+    """A table of some epochs, and notes on seeds, data and machine."""
     data, settings = result["dataset"], result["settings"]
     epochs = [epoch for epoch in SHOWN if epoch <= settings["epochs"]]
     lines = []
@@ -69,12 +69,12 @@ def draw(result: Result) -> Figure:
 def tried(result: Result) -> list[str]:
     """One line for each setting: the recipe's value, and the others that were tried."""
     runs = pd.DataFrame(result["runs"])
-    before = float(runs.loc[runs["setting"].isna(), "validation"].mean())
+    recipe_score = float(runs.loc[runs["setting"].isna(), "validation"].mean())
     lines = []
-    for setting, (part, key, _) in SETTINGS.items():
-        own = result["recipe"][part][key]
-        tried = runs[runs["setting"] == setting].groupby("value", sort=False)["validation"].mean()
-        scores = {own: before, **tried}
+    for setting, (group, key, _) in SETTINGS.items():
+        recipe_value = result["recipe"][group][key]
+        means = runs[runs["setting"] == setting].groupby("value", sort=False)["validation"].mean()
+        scores = {recipe_value: recipe_score, **means}
         best = max(scores, key=lambda value: scores[value])
         texts = {value: f"{score:.4f}" for value, score in scores.items()}
         texts[best] = f"**{texts[best]}**"

@@ -20,7 +20,7 @@ from tg_mlc.metrics.paired import holm
 
 EDGELESS, GIVEN = Row("lamp", False, "edgeless"), Row("lamp-given", False, "complete")
 BASELINES = (Row(FREQUENCY), Row("linear SVM"))
-#: LaMP with label graphs that differ from each other in nothing else.
+#: LaMP with each label graph. These rows differ in nothing else.
 ALONG = tuple(replace(EDGELESS, graph=graph) for graph in GRAPHS)
 ROWS = (*BASELINES, *ALONG, replace(EDGELESS, graph=WORDNET), GIVEN)
 COLUMNS = titles("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
@@ -48,7 +48,7 @@ def section(cells: pd.DataFrame) -> list[str]:
     groups = shown(cells)
     compared = comparisons(groups)
     datasets = dict.fromkeys(dataset for dataset, _ in groups)
-    sections = [_of_dataset(name, groups, compared) for name in datasets]
+    sections = [_dataset_section(name, groups, compared) for name in datasets]
     return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *listed(sources(groups))]
 
 
@@ -102,9 +102,9 @@ def _overall(compared: pd.DataFrame) -> list[str]:
         verdicts += [f"- {title(row)} {_verdict(primary)}"] if len(primary) else []
         cells = []
         for metric in COLUMNS:
-            here = tests[tests["metric"] == metric]
-            low = here.loc[here["below_alpha"], "above"]
-            cells.append(f"{here['above'].sum()} of {len(here)} ({low.sum()}, {(~low).sum()})")
+            rows = tests[tests["metric"] == metric]
+            low = rows.loc[rows["below_alpha"], "above"]
+            cells.append(f"{rows['above'].sum()} of {len(rows)} ({low.sum()}, {(~low).sum()})")
         lines.append([f"{title(row)}, from {title(against)}", *cells])
     heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
     first = f"**{_conclusion(counted)}** {_explored(counted)}".strip()
@@ -128,43 +128,43 @@ def _verdict(compared: pd.DataFrame) -> str:
 
 def _explored(compared: pd.DataFrame) -> str:
     """How many of the exploratory comparisons have a low p, and how many would by chance."""
-    others = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
-    if not len(others):
+    tests = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
+    if not len(tests):
         return ""
-    low = others.loc[others["below_alpha"], "above"]
+    low = tests.loc[tests["below_alpha"], "above"]
     return (
-        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(others)} "
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(tests)} "
         f"({low.sum()} above, {(~low).sum()} below); by chance alone there would be about "
-        f"{ALPHA * len(others):.1f}."
+        f"{ALPHA * len(tests):.1f}."
     )
 
 
 def _seeds(groups: Groups) -> Iterable[str]:
     """How many seeds each data set has, and which rows have fewer than the page asks for."""
     seeds = {key: len(group) for key, group in groups.items()}
-    whole = [f"{count} on {dataset}" for (dataset, row), count in seeds.items() if row == EDGELESS]
+    counts = [f"{count} on {dataset}" for (dataset, row), count in seeds.items() if row == EDGELESS]
     few = [
         f"{dataset} {title(row)}: {count}"
         for (dataset, row), count in seeds.items()
         if row.graph is not None and count < NUM_SEEDS
     ]
-    if whole:
-        yield f"- Seeds of {title(EDGELESS)}, with which the others are paired: {', '.join(whole)}"
+    if counts:
+        yield f"- Seeds of {title(EDGELESS)}, with which the others are paired: {', '.join(counts)}"
     if few:
         intro = f"- In no headline and no count above, with fewer than {NUM_SEEDS} seeds"
         yield f"{intro}: {', '.join(few)}"
 
 
-def _of_dataset(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
+def _dataset_section(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
-    whole, tests = rows[EDGELESS], compared[compared["dataset"] == name]
-    steps = whole["content"].iloc[0]["settings"]["model"]["num_steps"]
+    complete, tests = rows[EDGELESS], compared[compared["dataset"] == name]
+    steps = complete["content"].iloc[0]["settings"]["model"]["num_steps"]
     lines = []
     for row, group in rows.items():
         values = spreads(group)
         cells = (cell(values[metric]) for metric in COLUMNS)
-        lines.append([title(row) + _fewer(len(group), len(whole)), *cells])
-    heads = (f"model, T={steps} and {_num_seeds(len(whole))} unless stated", *COLUMNS.values())
+        lines.append([title(row) + _fewer(len(group), len(complete)), *cells])
+    heads = (f"model, T={steps} and {_num_seeds(len(complete))} unless stated", *COLUMNS.values())
     out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines), ""]
     if len(tests):
         lines = []
@@ -182,8 +182,8 @@ def _of_dataset(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
     return out
 
 
-def _fewer(count: int, than: int) -> str:
-    return f", {_num_seeds(count)}" if count < than else ""
+def _fewer(count: int, expected: int) -> str:
+    return f", {_num_seeds(count)}" if count < expected else ""
 
 
 def _num_seeds(count: int) -> str:

@@ -40,7 +40,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1},
     **{("lamp2019", name): {"dropout": 0.2} for name in ("reuters", "bibtex", "sider")},
 }
-#: Options of a block in the printed parts of a model, which cells record.
+#: Matches the options of a block in the texts that cells record of a model's modules.
 BLOCK = re.compile(r"heads=(?P<heads>\d+), dropout=(?P<dropout>[\d.]+)")
 #: A row with this number of seeds is complete.
 NUM_SEEDS = 3
@@ -71,8 +71,8 @@ def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[
             columns = [(dataset, metric) for metric in metrics]
             body += ["", f"**{dataset}**", "", *_body(spec, letters, columns, used)]
     used = {key: group for key, group in used.items() if key[0] in shown}
-    alone = _by_dataset(key for key in groups if key not in used and key[0] in shown)
-    left_out = (f"left out because they share no seed with other rows: {rows}" for rows in alone)
+    dropped = _by_dataset(key for key in groups if key not in used and key[0] in shown)
+    left_out = (f"left out because they share no seed with other rows: {rows}" for rows in dropped)
     notes = [*([spec.note] if spec.note else []), *left_out, *_notes(spec.paper, used)]
     return [*body, "", *listed(notes)]
 
@@ -97,9 +97,9 @@ def grouped(cells: pd.DataFrame) -> Groups:
 
 
 def comparable(groups: Mapping[Key, pd.DataFrame]) -> Groups:
-    """Restricts complete rows to the seeds they share, where each seed has its own test samples.
+    """Restricts complete rows to the seeds they share, if each seed has its own test samples.
 
-    Rows that share none are dropped; incomplete rows keep the seeds that they have.
+    Complete rows without a shared seed are dropped; incomplete rows keep the seeds that they have.
     """
     shared = {dataset: _shared(groups, dataset) for dataset in {dataset for dataset, _ in groups}}
     rows = {}
@@ -110,17 +110,17 @@ def comparable(groups: Mapping[Key, pd.DataFrame]) -> Groups:
 
 
 def _shared(groups: Mapping[Key, pd.DataFrame], dataset: str) -> set[int] | None:
-    """Seeds shared by complete rows but those that would leave too few; :obj:`None` for all."""
-    here = [group for key, group in groups.items() if key[0] == dataset]
-    if pd.concat(here)["test"].nunique() < 2:
+    """Seeds shared by complete rows, except rows that share too few; :obj:`None` for all seeds."""
+    on_dataset = [group for key, group in groups.items() if key[0] == dataset]
+    if pd.concat(on_dataset)["test"].nunique() < 2:
         return None
-    rows = [set(group["seed"]) for group in here if len(group) >= NUM_SEEDS]
+    rows = [set(group["seed"]) for group in on_dataset if len(group) >= NUM_SEEDS]
     counts = Counter(seed for seeds in rows for seed in seeds)
     shared: set[int] | None = None
     # Seeds that most rows have come first, so that the odd row out is the one that loses seeds.
     for seeds in sorted(rows, key=lambda seeds: -max(counts[seed] for seed in seeds)):
-        both = seeds if shared is None else shared & seeds
-        shared = both if len(both) >= NUM_SEEDS else shared
+        common = seeds if shared is None else shared & seeds
+        shared = common if len(common) >= NUM_SEEDS else shared
     return shared
 
 
@@ -135,7 +135,7 @@ def spreads(group: pd.DataFrame) -> dict[str, Spread]:
 def _body(
     spec: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], groups: Groups
 ) -> list[str]:
-    """The rows of a table; bold: each column's best mean of a complete row, and best figure."""
+    """The rows of a table. Each column has its best complete mean and best figure in bold."""
     # A table also has the rows that a paper quotes and that are not run here.
     named = {name for names in spec.rows.values() for name in names}
     quoted = {
@@ -157,7 +157,7 @@ def _body(
             ranked[row].append(value if complete else {})
             figures = (reported().get((spec.paper, dataset, name, metric)) for name in names)
             theirs[row].append({"mean": next((f for f in figures if f is not None), None)})
-    best, best_figures = (bold(zip(*of.values(), strict=True)) for of in (ranked, theirs))
+    best, best_figures = (bold(zip(*by_row.values(), strict=True)) for by_row in (ranked, theirs))
     out = []
     for row in rows:
         cells = []
@@ -216,12 +216,12 @@ def differences(paper: str, content: Mapping[str, Any]) -> str:
 
 
 def sources(groups: Groups) -> Iterator[str]:
-    """Data, seeds and machine."""
+    """Notes on data, seeds and machines."""
     if not groups:
         return
     cells = pd.concat(groups.values())
-    for dataset, here in cells.groupby("dataset", sort=False):
-        seeds, content = sorted(here["seed"].unique()), here["content"].iloc[0]
+    for dataset, group in cells.groupby("dataset", sort=False):
+        seeds, content = sorted(group["seed"].unique()), group["content"].iloc[0]
         numbers, data = ", ".join(map(str, seeds)), content["dataset"]
         yield (
             f"{dataset}: {content['settings']['split']} split, "
@@ -238,16 +238,16 @@ def steps(cells: pd.DataFrame) -> dict[str, dict[int, Spread]]:
         if replace(row, change=None) == MPED and (row.change or STEPS).startswith(STEPS):
             number = group["content"].iloc[0]["settings"]["model"]["decoder_steps"]
             averages.setdefault(dataset, {})[number] = spreads(group)[AVERAGE]
-    return {name: dict(sorted(of.items())) for name, of in averages.items() if len(of) > 1}
+    return {name: dict(sorted(curve.items())) for name, curve in averages.items() if len(curve) > 1}
 
 
 def steps_table(numbers: dict[str, dict[int, Spread]], picture: str) -> list[str]:
     """One line for each data set."""
     if not numbers:
         return ["Not run with several numbers of steps."]
-    every = sorted({step for by_steps in numbers.values() for step in by_steps})
-    rows = ([name, *(cell(of.get(step, {})) for step in every)] for name, of in numbers.items())
-    out = table(("data", *(f"T={step}" for step in every)), rows)
+    ticks = sorted({step for by_steps in numbers.values() for step in by_steps})
+    rows = ([name, *(cell(row.get(step, {})) for step in ticks)] for name, row in numbers.items())
+    out = table(("data", *(f"T={step}" for step in ticks)), rows)
     return [*out, "", f"![The average of all metrics by the number of steps]({picture})"]
 
 

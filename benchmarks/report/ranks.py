@@ -25,8 +25,8 @@ def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
     values = {}
     unchanged = {key: group for key, group in grouped(cells).items() if not key[1].change}
     for (dataset, row), group in comparable(unchanged).items():
-        values_of = spreads(group)
-        means = {name: mean for name in METRICS if (mean := values_of[name]["mean"]) is not None}
+        by_metric = spreads(group)
+        means = {name: mean for name in METRICS if (mean := by_metric[name]["mean"]) is not None}
         if len(group) >= NUM_SEEDS and len(means) == len(METRICS):
             values[dataset, title(row)] = means
     out = []
@@ -43,19 +43,19 @@ def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """Sets of data sets and of models of which all cells exist, whatever their scores.
+    """Pairs of data sets and models such that all of their cells exist, whatever the scores.
 
-    The first has as many cells as possible, the second, if it differs, as many data sets. Empty
-    while there are too few for the tests.
+    The first has as many cells as possible, the second, if it differs, as many data sets. The
+    list is empty while there are too few for the tests.
     """
-    of_dataset: dict[str, list[str]] = {}
+    by_dataset: dict[str, list[str]] = {}
     for dataset, model in present:
-        of_dataset.setdefault(dataset, []).append(model)
+        by_dataset.setdefault(dataset, []).append(model)
     choices = []
-    for count in range(FEWEST_DATASETS, len(of_dataset) + 1):
-        for datasets in combinations(sorted(of_dataset), count):
-            others = [set(of_dataset[name]) for name in datasets]
-            shared = [name for name in of_dataset[datasets[0]] if all(name in o for o in others)]
+    for count in range(FEWEST_DATASETS, len(by_dataset) + 1):
+        for datasets in combinations(sorted(by_dataset), count):
+            others = [set(by_dataset[name]) for name in datasets]
+            shared = [name for name in by_dataset[datasets[0]] if all(name in o for o in others)]
             if len(shared) >= FEWEST_MODELS:
                 choices.append((list(datasets), shared))
     if not choices:
@@ -97,7 +97,7 @@ def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
 
 def _tested(test: dict[str, Any]) -> str:
     limit, ranks = test["critical difference"], test["ranks"].values()
-    differences = [abs(one - other) for one, other in combinations(ranks, 2)]
+    differences = [abs(first - second) for first, second in combinations(ranks, 2)]
     exceeding = sum(difference > limit for difference in differences)
     return (
         f"F = {test['F']:.2f}, p = {test['p']:.3g}, critical difference {limit:.2f}, exceeded by "
@@ -108,9 +108,9 @@ def _tested(test: dict[str, Any]) -> str:
 def draw(numbers: list[dict[str, Any]]) -> Figure:
     """A critical difference diagram for each metric and comparison.
 
-    Models stand on the line of mean ranks; bars join those that do not differ significantly.
+    Models are marked on an axis of mean ranks; bars join those that do not differ significantly.
     """
-    count = max(len(next(iter(of["metrics"].values()))["ranks"]) for of in numbers)
+    count = max(len(next(iter(item["metrics"].values()))["ranks"]) for item in numbers)
     size = 9 * len(numbers), len(METRICS) * (0.6 + 0.16 * count)
     figure = Figure(figsize=size, layout="constrained")
     columns = figure.subplots(len(METRICS), len(numbers), squeeze=False).T
@@ -128,11 +128,11 @@ def _diagram(axes: Any, name: str, test: dict[str, Any]) -> None:
     for index, (model, rank) in enumerate(ranked):
         left = index < half
         depth = -1 - (index if left else count - 1 - index)
-        end, text, side = (
+        end, text, align = (
             (0.6, f"{model} ", "right") if left else (count + 0.4, f" {model}", "left")
         )
         axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
-        axes.text(end, depth, text, ha=side, va="center", size=8)
+        axes.text(end, depth, text, ha=align, va="center", size=8)
     for height, clique in enumerate(test["cliques"]):
         ends = [test["ranks"][clique[0]] - 0.05, test["ranks"][clique[-1]] + 0.05]
         axes.plot(ends, [0.25 + 0.2 * height] * 2, color="tab:blue", linewidth=3)

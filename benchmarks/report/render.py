@@ -78,7 +78,7 @@ def render(text: str) -> str:
 def table(name: str) -> list[str]:
     """The table of a mark."""
     cells = partial(stored, tracked=True)
-    made: dict[str, Callable[[], list[str]]] = {
+    tables: dict[str, Callable[[], list[str]]] = {
         "label-graph-gains": lambda: label_graphs.section(
             label_graphs.gains(cells()), "label-graph-gains.svg"
         ),
@@ -95,8 +95,8 @@ def table(name: str) -> list[str]:
         "papers-steps": lambda: papers.steps_table(papers.steps(cells()), "../papers-steps.svg"),
         "messages": lambda: messages.section(cells()),
     }
-    if name in made:
-        return made[name]()
+    if name in tables:
+        return tables[name]()
     if name.removeprefix("papers-") in TABLES:
         return papers.lines(name.removeprefix("papers-"), cells())
     sections: dict[str, Callable[[Any], list[str]]] = {
@@ -121,20 +121,20 @@ def pages() -> list[Path]:
 
 
 def texts() -> dict[Path, str]:
-    """All pages with tables, as they should be."""
+    """The up-to-date texts of all pages with tables."""
     intro = "[How to read this page](../../results.md). Written by `benchmarks.report.render`."
-    own = {}
+    out = {}
     for name in (*compared(), *ABLATIONS):
         rows = comparisons.full(Comparison.load(name))
-        own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", intro, "", *rows, ""])
+        out[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", intro, "", *rows, ""])
     for name in SPEEDS:
-        own[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
+        out[FULL / f"{name}.md"] = "\n".join([f"# {name}: all rows", "", *table(name), ""])
     if results := read_all("given_labels-"):
         short, repeated = given_labels.divided(results)
         link = f"\nLaMP on {', '.join(repeated)}: [another page](full/given-labels.md).\n"
-        own[RESULTS / "given-labels.md"] = given_labels.page(short) + (link if repeated else "")
+        out[RESULTS / "given-labels.md"] = given_labels.page(short) + (link if repeated else "")
         if repeated:
-            own[FULL / "given-labels.md"] = given_labels.page(repeated, "../")
+            out[FULL / "given-labels.md"] = given_labels.page(repeated, "../")
     times = read(TIME) if TIME in names(TIME) else None
     made: dict[str, tuple[Path, Callable[[Any], str]]] = {
         DEFAULT: (FULL / "default.md", default.page),
@@ -149,13 +149,13 @@ def texts() -> dict[Path, str]:
             lambda result: hierarchies.page(result, read(GROWTH)),
         ),
     }
-    own |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
-    own[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
-    return {**{page: render(page.read_text()) for page in pages()}, **own}
+    out |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
+    out[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
+    return {**{page: render(page.read_text()) for page in pages()}, **out}
 
 
 def drawings() -> Iterator[Picture]:
-    """All pictures, as they should be."""
+    """All pictures with their up-to-date numbers."""
     cells = stored(tracked=True)
     for name in CURVES:
         yield Picture(RESULTS / f"{name}.svg", read(name), learning_curves.draw)
@@ -173,10 +173,10 @@ def drawings() -> Iterator[Picture]:
         yield Picture(RESULTS / "default.svg", default.numbers(read(DEFAULT)), default.draw)
     path = DOCS / "concepts" / "label-graph-gains.svg"
     yield Picture(path, label_graphs.gains(cells), label_graphs.draw)
-    if of_ranks := ranks.numbers(cells):
-        yield Picture(RESULTS / "papers-ranks.svg", of_ranks, ranks.draw)
-    if of_steps := papers.steps(cells):
-        yield Picture(RESULTS / "papers-steps.svg", of_steps, papers.draw_steps)
+    if rank_numbers := ranks.numbers(cells):
+        yield Picture(RESULTS / "papers-ranks.svg", rank_numbers, ranks.draw)
+    if step_numbers := papers.steps(cells):
+        yield Picture(RESULTS / "papers-steps.svg", step_numbers, papers.draw_steps)
     yield Picture(RESULTS / "hierarchies-growth.svg", read(GROWTH)["growth"], hierarchies.draw)
     for name, result in read_all("lanet-").items():
         if points := lanet.figure_3_numbers(result):

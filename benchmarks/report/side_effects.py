@@ -62,7 +62,7 @@ in training, as the hidden ones are, and all are tested."""
 
 
 def page(result: Result) -> str:
-    """The page."""
+    """The page of results on single side effects."""
     runs = pd.DataFrame(result["runs"])
     ours, others = runs[runs["model"] == DEFAULT], runs[runs["model"] != DEFAULT]
     folds = others.groupby("task")["fold"].agg(set)
@@ -70,21 +70,21 @@ def page(result: Result) -> str:
     if not len(ours):
         about = "The default, `tg_mlc.stacking.auto`, was not run."
     elif all(task_folds <= set(ours["fold"]) for task_folds in measured):
-        same = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
-        others, about = pd.concat([others, ours[same]]), IN_TABLES.format(_seconds(ours))
+        mask = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
+        others, about = pd.concat([others, ours[mask]]), IN_TABLES.format(_seconds(ours))
     else:
-        about = _of_default(ours, others)
+        about = _default_scores(ours, others)
     new, given, hidden = (others[others["task"] == task] for task in (NEW, GIVEN, HIDDEN))
-    spread_of = "Mean and standard deviation"
+    statistic = "Mean and standard deviation"
     sections = [INTRO, about, "## A new drug\n\n" + "\n".join(_plain(new))]
-    sections.append(_counted(new, spread_of))
+    sections.append(_counted(new, statistic))
     if len(given):
         precision = "Precision among the ten best of the other effects:"
         sections += [GIVEN_INTRO, "\n".join(_by_amount(given, ("roc_auc", "average_precision")))]
         sections += ["\n".join([precision, "", *_by_amount(given, (PRECISION,))])]
         sections += [_counted(given, "Means")]
     if len(hidden):
-        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, spread_of)]
+        sections += [HIDDEN_INTRO, "\n".join(_plain(hidden)), _counted(hidden, statistic)]
     source = (
         f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256 "
         f"{result['dataset']['sha256'][:12]}; {machine(result, 'one thread')}."
@@ -96,13 +96,13 @@ def _seconds(ours: pd.DataFrame) -> str:
     return f"{max(settings['seconds'] for settings in ours['settings']):.0f}"
 
 
-def _of_default(ours: pd.DataFrame, others: pd.DataFrame) -> str:
+def _default_scores(ours: pd.DataFrame, others: pd.DataFrame) -> str:
     """The scores of the default and of the last row of each task, on the folds of the default."""
     folds = sorted(set(ours["fold"]))
-    same, texts = others[others["fold"].isin(folds) & (others["seed"] == 0)], []
-    for (task, given), own in ours.groupby(["task", "given"], sort=False):
-        rivals = same[(same["task"] == task) & (same["given"] == given)]
-        rows = (own, rivals[rivals["model"] == rivals["model"].iloc[-1]])
+    comparable, texts = others[others["fold"].isin(folds) & (others["seed"] == 0)], []
+    for (task, given), runs in ours.groupby(["task", "given"], sort=False):
+        rivals = comparable[(comparable["task"] == task) & (comparable["given"] == given)]
+        rows = (runs, rivals[rivals["model"] == rivals["model"].iloc[-1]])
         values = [" / ".join(f"{row[metric].mean():.3f}" for metric in METRICS) for row in rows]
         texts.append(f"{given or task}: {values[0]} against {values[1]}")
     return (
@@ -136,12 +136,12 @@ def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
     return table(("model", *amounts), lines)
 
 
-def _counted(runs: pd.DataFrame, spread_of: str) -> str:
+def _counted(runs: pd.DataFrame, statistic: str) -> str:
     """The number of folds and seeds, and the rows that have fewer."""
     rows = runs.groupby("model", sort=False)
     counts = {model: row[["fold", "seed"]].drop_duplicates() for model, row in rows}
     largest = max(counts.values(), key=len)
     fewer = [f"{name} {len(count)}" for name, count in counts.items() if len(count) < len(largest)]
     folds, seeds = largest["fold"].nunique(), largest["seed"].nunique()
-    text = f"{spread_of} of {folds} folds and {seeds} seed{'s' * (seeds > 1)}"
+    text = f"{statistic} of {folds} folds and {seeds} seed{'s' * (seeds > 1)}"
     return text + (f" (folds of {', '.join(fewer)})" if fewer else "") + "."

@@ -1,4 +1,4 @@
-"""Tables of time and memory: of attention, its growth, whole models, the papers' models, LANET."""
+"""Tables of time and memory: attention, whole models, exported programs, servers, and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.accuracy.runs import Row
 from benchmarks.files import Result, names, read, read_all
 from benchmarks.report.writing import listed, machine, table
 
-#: Channels of a model that tables do not mention.
+#: Tables mention the channels of a model only if they differ from this number.
 WIDE = 512
 #: Candidates of older results that the package no longer has.
 REMOVED = ("ours (sddmm)",)
@@ -47,14 +47,14 @@ def attention(result: Result) -> list[str]:
                 excluded.append(f"{name} on {regime}: {candidate['state']}")
             if "forward_backward" not in candidate or name in REMOVED:
                 continue
-            both, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
+            total, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
             forward = f"{candidate['forward']['wall_ms']['median']:.3g}"
-            line = [regime, name, forward, *_times(both["wall_ms"], ".3g")]
-            line.append(f"{both['cpu_ms']['median']:.3g}")
-            line.append(f"{both['wall_ratio']:.2g}" if "wall_ratio" in both else "-")
+            line = [regime, name, forward, *_times(total["wall_ms"], ".3g")]
+            line.append(f"{total['cpu_ms']['median']:.3g}")
+            line.append(f"{total['wall_ratio']:.2g}" if "wall_ratio" in total else "-")
             sizes = peaks.values() if isinstance(peaks, dict) else ()
             megabytes = " / ".join(f"{1e-6 * size:.0f}" for size in sizes) or "-"
-            lines.append([*line, f"{both['wall_share_of_limit']:.0%}", megabytes])
+            lines.append([*line, f"{total['wall_share_of_limit']:.0%}", megabytes])
     regimes = result["regimes"].items()
     auto = [f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in regimes]
     notes = [f"`auto` takes: {', '.join(auto)}."]
@@ -84,7 +84,7 @@ def numbers(result: Result) -> dict[str, Any]:
     regimes = {}
     for name in REGIMES:
         candidates = result["regimes"][name]["candidates"]
-        regimes[name] = {drawn: milliseconds(candidates[drawn]) for drawn in DRAWN}
+        regimes[name] = {key: milliseconds(candidates[key]) for key in DRAWN}
     growth = {name: [row["sizes"], row["wall_ms"]] for name, row in result["scaling"].items()}
     return {"regimes": regimes, "growth": growth}
 
@@ -140,7 +140,7 @@ def ratios(result: Result) -> list[str]:
     """Our throughput and memory for each model, and ratios of the others' time and memory."""
     lines = []
     for row in result["models"]:
-        layouts = {name: of for name, of in row["layouts"].items() if of["state"] == "agrees"}
+        layouts = {name: item for name, item in row["layouts"].items() if item["state"] == "agrees"}
         line = [str(row["sizes"]["num_labels"]), row["sizes"]["graph"]]
         for mode in ("inference", "training"):
             line += [f"{layouts['ours'][mode]['samples_per_second']:,.0f}"]
@@ -192,8 +192,8 @@ def served() -> list[str]:
     lines = []
     for result in results:
         times, model = result["serving"], result["model"]
-        alone, server = (median(times[f"{side}_per_second"]) for side in ("alone", "served"))
-        cost, server_cost = (median(times[f"{side}_processor_ms"]) for side in ("alone", "served"))
+        alone, server = (median(times[f"{mode}_per_second"]) for mode in ("alone", "served"))
+        cost, server_cost = (median(times[f"{mode}_processor_ms"]) for mode in ("alone", "served"))
         memory = " to ".join(f"{1e-6 * times['resident_bytes'][index]:.0f}" for index in (1, -1))
         statuses = sorted(times["malformed"].items())
         malformed = ", ".join(f"{count:,} times {status}" for status, count in statuses)

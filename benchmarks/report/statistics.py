@@ -22,7 +22,7 @@ Spread = Mapping[str, float | None]
 
 
 def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
-    """Mean and standard deviation over the seeds. :obj:`None` if undefined, as one seed's sd is."""
+    """Mean and standard deviation over the seeds. :obj:`None` if undefined, like sd of one seed."""
     scores = np.array([] if values is None else list(values), dtype=float)
     if not len(scores) or np.isnan(scores).any():
         return {"mean": None, "sd": None}
@@ -52,7 +52,7 @@ def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Rows with a graph and baselines; rows that differ in their graph; rows without a change."""
+    """Pairs of rows with a graph and baselines, and of rows that differ in graph or change only."""
     with_graph = [row for row in rows if row.graph]
     for baseline in BASELINES:
         yield from ((row, Row(baseline)) for row in with_graph if Row(baseline) in rows)
@@ -60,7 +60,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
         if replace(row, graph=None) == replace(other, graph=None):
             yield other, row
     for row in (row for row in rows if row.change):
-        yield row, next(whole for whole in with_graph if not whole.change)
+        yield row, next(unchanged for unchanged in with_graph if not unchanged.change)
 
 
 def compare_rows(
@@ -68,10 +68,10 @@ def compare_rows(
 ) -> list[PairedTest]:
     """Paired t-tests of a row against another one over the seeds.
 
-    Where every seed has test rows of its own, the variance is corrected for test sets that are
-    drawn again from the same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
+    If every seed has its own test rows, the variance is corrected for test sets that are drawn
+    repeatedly from the same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
     """
-    ours, theirs = (runs[runs["row"] == side].set_index("seed") for side in (row, against))
+    ours, theirs = (runs[runs["row"] == tested].set_index("seed") for tested in (row, against))
     seeds = sorted(ours.index.intersection(theirs.index))
     if len(seeds) < 2:
         return []
@@ -81,7 +81,7 @@ def compare_rows(
         column = f"metrics.{metric}"
         if column not in runs:
             continue
-        a, b = (side.loc[seeds, column].to_numpy(dtype=float) for side in (ours, theirs))
+        a, b = (frame.loc[seeds, column].to_numpy(dtype=float) for frame in (ours, theirs))
         difference = a - b
         if np.isnan(difference).any():
             continue
@@ -112,13 +112,13 @@ class Ranks:
         return cls(dict(zip(scores, ranks.tolist(), strict=True)), values.shape[1], statistic, p)
 
     def critical_difference(self, alpha: float = ALPHA) -> float:
-        """The least difference of mean ranks that Nemenyi's test calls significant."""
+        """The difference of mean ranks above which Nemenyi's test is significant."""
         k, n = len(self.mean), self.num_datasets
         q = studentized_range.ppf(1 - alpha, k, np.inf) / np.sqrt(2)
         return float(q * np.sqrt(k * (k + 1) / (6 * n)))
 
     def cliques(self, alpha: float = ALPHA) -> list[list[str]]:
-        """The largest groups of two or more models that do not differ significantly, by rank."""
+        """Maximal groups of two or more models that do not differ significantly, sorted by rank."""
         names = sorted(self.mean, key=lambda name: self.mean[name])
         limit = self.critical_difference(alpha)
         groups: list[list[str]] = []
@@ -134,7 +134,7 @@ def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tup
     <https://doi.org/10.1080/03610928008827904>`_).
     """
     k, n = num_models, num_datasets
-    left = n * (k - 1) - chi_square
-    # Nothing is left where all data sets rank the models in the same way.
-    statistic = np.inf if left < ROUNDING else (n - 1) * chi_square / left
+    denominator = n * (k - 1) - chi_square
+    # The denominator is zero if all data sets rank the models in the same way.
+    statistic = np.inf if denominator < ROUNDING else (n - 1) * chi_square / denominator
     return float(statistic), float(f_distribution.sf(statistic, k - 1, (k - 1) * (n - 1)))

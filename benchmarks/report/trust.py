@@ -33,14 +33,14 @@ ERRORS = {"ece": "ECE", "brier": "Brier score", "log loss": "log loss"}
 
 
 def page(result: Result) -> str:
-    """The page."""
+    """The page of results on label sets and calibration."""
     runs = pd.DataFrame(result["runs"])
     sets, calibrated = runs[runs["sets"].notna()], runs[runs["model"].notna()]
     heads = ("data set", "label sets", "labels", "least, largest", "within", "samples", "size")
-    lines = [_of_sets(*key, rows) for key, rows in sets.groupby(["dataset", "sets"], sort=False)]
+    lines = [_sets_row(*key, rows) for key, rows in sets.groupby(["dataset", "sets"], sort=False)]
     by_model = calibrated.groupby(["dataset", "model"], sort=False)
     errors = (f"{title}{suffix}" for title in ERRORS.values() for suffix in ("", ", calibrated"))
-    rows = [_of_errors(*key, model_runs) for key, model_runs in by_model]
+    rows = [_errors_row(*key, model_runs) for key, model_runs in by_model]
     hashes = "; ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
     return "\n\n".join(
         [
@@ -55,17 +55,17 @@ def page(result: Result) -> str:
     )
 
 
-def _of_sets(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
+def _sets_row(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
     counted = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
     within = [f"{int(number)} of {int(total)}" for number, total in counted]
-    reach = f"{runs['least label'].min():.3f}"
-    reach += "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
+    extremes = f"{runs['least label'].min():.3f}"
+    extremes += "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
     by_label, by_sample = (cell(spread(runs[f"of {unit}"])) for unit in ("labels", "samples"))
     sizes = (f"{runs[size].mean():.1f}" for size in ("size", "true size"))
-    return [name, rule, by_label, reach, "; ".join(within), by_sample, *sizes]
+    return [name, rule, by_label, extremes, "; ".join(within), by_sample, *sizes]
 
 
-def _of_errors(name: str, model: str, runs: pd.DataFrame) -> list[str]:
+def _errors_row(name: str, model: str, runs: pd.DataFrame) -> list[str]:
     before, after = (runs[runs["calibrated"] == is_calibrated] for is_calibrated in (False, True))
-    cells = (cell(spread(part[error])) for error in ERRORS for part in (before, after))
+    cells = (cell(spread(group[error])) for error in ERRORS for group in (before, after))
     return [name, model, f"{runs['changed labels'].mean():.1f}", *cells]

@@ -82,7 +82,7 @@ def ranked(
 
 
 def p_in_words(p: float | None) -> str:
-    """A p-value."""
+    """A p-value as text."""
     if p is None:
         return "undefined, as all seeds differ by the same"
     return "p < 0.01" if p < 0.01 else f"p = {p:.2f}"
@@ -97,7 +97,7 @@ def machine(result: Mapping[str, Any], threads: str = "") -> str:
 
 
 class Picture(NamedTuple):
-    """An SVG file with a hash of the numbers that it shows, and how to draw them."""
+    """An SVG file with a hash of the numbers that it shows, and the function that draws them."""
 
     path: Path
     numbers: Any  #: Plain data. The picture is out of date when they change.
@@ -124,7 +124,7 @@ class Picture(NamedTuple):
 
 
 def draw_lines(axes: Any, x: Any, values: Any, label: str, color: str) -> None:
-    """The mean and the range of each x over the seeds."""
+    """Draws the mean and the range over the seeds at each x."""
     axes.plot(x, [sum(seeds) / len(seeds) for seeds in values], color=color, label=label)
     lowest, highest = [min(seeds) for seeds in values], [max(seeds) for seeds in values]
     axes.fill_between(x, lowest, highest, color=color, alpha=0.15, linewidth=0)

@@ -154,7 +154,7 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     del attends, jobs, inputs, pattern
     gc.collect()
     for name, candidate in row["candidates"].items():
-        # FlexAttention would compile anew.
+        # FlexAttention is left out, because it would compile again.
         if candidate["state"] == "agrees" and not settings.quick and name != FLEX:
             options = {
                 key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")
@@ -171,8 +171,8 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
     flop = 4 * pattern.num_edges * inputs.query[0].numel()
     rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
     # The backward pass reads these and the output's gradient, and writes three more.
-    times = 1 if which == "forward" else 3
-    return times * flop, times * rows * inputs.query[0].numel() * inputs.query.element_size()
+    factor = 1 if which == "forward" else 3
+    return factor * flop, factor * rows * inputs.query[0].numel() * inputs.query.element_size()
 
 
 def _check(
@@ -223,7 +223,7 @@ def relate(row: Row, limits: Limits) -> None:
                 times[f"{clock}_ratio"] = baseline[which][key]["median"] / time
 
 
-#: A pattern by its size, its sizes, and tiny sizes. Names end with the quantity that varies.
+#: A function from a size to a pattern; its sizes; tiny sizes. Names begin with what varies.
 Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
 SWEEPS: dict[str, Sweep] = {
     "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),

@@ -3,7 +3,7 @@
     tg-mlc train --csv train.csv --out model
     python -m benchmarks.speed.explaining --model model --replace
 
-The drugs are drawn at random from the whole data set, training molecules of the model included.
+The drugs are drawn at random from the whole data set, including the model's training molecules.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def main(
     smiles = [str(text) for text in load("sider", root).smiles]
     chosen = np.random.default_rng(SEED).permutation(len(smiles))[: 2 if quick else drugs]
     loaded = tg_mlc.load(model)
-    start, processor = time.perf_counter(), time.process_time()
+    start, cpu_start = time.perf_counter(), time.process_time()
     explanation = tg_mlc.explain(loaded, [smiles[row] for row in chosen])
-    explained = time.perf_counter() - start
+    explain_seconds = time.perf_counter() - start
     page = explanation.to_html()
     measured = {
         "drugs": len(explanation),
@@ -57,8 +57,8 @@ def main(
         "methods": explanation.methods,
         "curves": explanation.faithfulness[explanation.method].number,
         "seconds": time.perf_counter() - start,
-        "seconds_of_explain": explained,
-        "processor_seconds": time.process_time() - processor,
+        "seconds_of_explain": explain_seconds,
+        "processor_seconds": time.process_time() - cpu_start,
         "bytes": len(page.encode()),
     }
     print(measured)

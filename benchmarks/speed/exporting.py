@@ -61,9 +61,9 @@ def main(
     rows: list[dict[str, Any]] = []
     batches, rounds = [int(size) for size in batch_sizes.split(",")], 1 if quick else repeats
     for kind in kinds.split(","):
-        of_kind = measure(kind, batches, rounds, quick, **sizes)
-        rows += of_kind
-        print(*of_kind, sep="\n", flush=True)
+        kind_rows = measure(kind, batches, rounds, quick, **sizes)
+        rows += kind_rows
+        print(*kind_rows, sep="\n", flush=True)
     settings = {**sizes, "repeats": repeats, "threads": threads, "seed": SEED, "quick": quick}
     path = write_results("exporting-cpu", {"settings": settings, "exported": rows}, replace=replace)
     print(f"Wrote {path}")
@@ -96,14 +96,14 @@ def measure(
         for size in batch_sizes:
             batch = featurize(model, samples(kind, size))
             values = [batch[name] for name in stages.names]
-            # The stages of the model itself, on an existing batch.
+            # The model itself runs the same stages on an existing batch.
             jobs: dict[str, Any] = {EAGER: lambda: stages(*values)}  # noqa: B023
             jobs |= {name: partial(form, *values) for name, form in forms.items()}
             with torch.inference_mode():
                 expected = jobs[EAGER]()
-                apart = {name: float((job() - expected).abs().max()) for name, job in jobs.items()}
+                errors = {name: float((job() - expected).abs().max()) for name, job in jobs.items()}
                 times = interleave(jobs, repeats)
-            by_form = {name: {"apart": apart[name], **times[name].summary()} for name in jobs}
+            by_form = {name: {"apart": errors[name], **times[name].summary()} for name in jobs}
             rows.append({"kind": kind, "batch_size": size, "forms": by_form})
     return rows
 
@@ -115,10 +115,10 @@ def samples(kind: str, number: int) -> list[Data]:
     def draw(high: int, *size: int) -> torch.Tensor:
         return torch.randint(high, size, generator=generator)
 
-    made = []
+    out = []
     for row in range(number):
         if kind == "vectors":
-            made.append(Data(x=torch.randn(1, 100, generator=generator)))
+            out.append(Data(x=torch.randn(1, 100, generator=generator)))
             continue
         length = {"words": 60, "molecules": 25, "DNA": 200}[kind] * (row % 5 + 8) // 10
         data = Data(x=draw(2000 if kind == "words" else 4, length), num_nodes=length)
@@ -130,8 +130,8 @@ def samples(kind: str, number: int) -> list[Data]:
             data.x = torch.stack([draw(len(values), length) for values in x_map.values()], dim=1)
             columns = [draw(len(values), 2 * (length - 1)) for values in e_map.values()]
             data.edge_attr = torch.stack(columns, dim=1)
-        made.append(data)
-    return made
+        out.append(data)
+    return out
 
 
 if __name__ == "__main__":

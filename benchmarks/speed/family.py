@@ -4,9 +4,9 @@
 
 Models take turns: in each round every model trains on the same few batches, and later predicts the
 same few, so that a change of the machine's load affects all of them. Times are those of a part of
-an epoch, scaled to the whole. Batches are made before. The predictions of sequence models, and so
-their time, depend on their training: all models are trained before the rounds. Timed and untimed
-predictions have to be equal; otherwise no ratio is reported.
+an epoch, scaled to the whole, and exclude the preparation of batches. The predictions of sequence
+models, and so their time, depend on their training: all models are trained before the rounds. Timed
+and untimed predictions have to be equal; otherwise no ratio is reported.
 
 Results go to benchmarks/runs/; --replace writes the tracked file of benchmarks/results/ instead.
 """
@@ -74,11 +74,11 @@ def main(
     """
     check_replacement(replace, fewer_epochs=epochs < 1, fewer_rounds=rounds < 5)
     torch.set_num_threads(threads)
-    wanted = chosen("--models", models, list(dict.fromkeys(row.model for row in _rows())))
+    selected = chosen("--models", models, list(dict.fromkeys(row.model for row in _rows())))
     samples, results = Samples(root), {}
     options = (channels, batch_size, seed, device)
     for name in chosen("--datasets", datasets, DATASETS):
-        contestants = [_contestant(samples, name, model, *options) for model in wanted]
+        contestants = [_contestant(samples, name, model, *options) for model in selected]
         compared = compare(contestants, rounds, batches, epochs, device)
         results[name] = {"dataset": samples.describe(name), "models": compared}
     settings = {"rounds": rounds, "batches": batches, "epochs_before": epochs}
@@ -88,8 +88,8 @@ def main(
     print("\n".join([*tables.family([read_file(path)]), "", f"Wrote {path}"]))
     wrong = []
     for name, result in results.items():
-        models_of = result["models"].items()
-        wrong += [f"{model} on {name}" for model, row in models_of if not row["agrees"]]
+        model_rows = result["models"].items()
+        wrong += [f"{model} on {name}" for model, row in model_rows if not row["agrees"]]
     if wrong:
         print(f"Timed predictions differ from untimed ones: {', '.join(wrong)}")
     return int(bool(wrong))
@@ -138,17 +138,17 @@ def compare(
     for model in contestants:
         for _ in range(epochs):
             model.fit(model.train)
-    train = {name: cycle(_parts(model.train, batches)) for name, model in by_name.items()}
-    test = {name: _parts(model.test, batches) for name, model in by_name.items()}
+    train_parts = {name: cycle(_parts(model.train, batches)) for name, model in by_name.items()}
+    test_parts = {name: _parts(model.test, batches) for name, model in by_name.items()}
     training = {
-        name: lambda name=name, model=model: model.fit(next(train[name]))
+        name: lambda name=name, model=model: model.fit(next(train_parts[name]))
         for name, model in by_name.items()
     }
     walls = {TRAINING: _walls(training, rounds, device)}
     untimed = {
-        name: [model.predict(part) for part in test[name]] for name, model in by_name.items()
+        name: [model.predict(part) for part in test_parts[name]] for name, model in by_name.items()
     }
-    turns = {name: cycle(enumerate(parts)) for name, parts in test.items()}
+    turns = {name: cycle(enumerate(parts)) for name, parts in test_parts.items()}
     timed: dict[str, list[tuple[int, list[Tensor]]]] = {name: [] for name in by_name}
 
     def predict(model: Contestant) -> None:
@@ -176,7 +176,7 @@ def _walls(jobs: dict[str, Callable[[], Any]], rounds: int, device: str) -> dict
 
 
 def _parts(batches: Part, size: int) -> list[Part]:
-    """Parts of an epoch of the same size. A smaller rest is dropped."""
+    """Divides an epoch into parts of the same size. A smaller rest is dropped."""
     size = min(size, len(batches))
     return [batches[start : start + size] for start in range(0, len(batches) - size + 1, size)]
 

@@ -8,7 +8,7 @@ step of messages; inference is the coherent probabilities of all labels, or of a
 candidates and their ancestors. The dense head is the definition in the paper, a maximum over a
 matrix of all labels for every sample (here of 4). A step along all pairs of labels takes the
 complete label graph instead of the tree. Each number of labels is measured in a separate process;
-memory is its peak beyond the imports, without the last two.
+memory is its peak beyond the imports, before the dense head and the complete graph are measured.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
     """Milliseconds and megabytes of one number of labels."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     graph = synthetic(num_labels)
     head, shortlister = CoherentHead(graph), Shortlister(graph)
     x, y = torch.randn(COMPONENTS, CHANNELS), torch.zeros(1, num_labels)
@@ -95,7 +95,7 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
         "inference_ms": _time(infer, repeats),
         "shortlist_ms": _time(shortlisted, repeats),
         "head_ms": _time(lambda: head(scores), repeats),
-        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10,
+        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start_memory) / 2**10,
     }
     if num_labels <= MOST_DENSE:
         below = torch.eye(num_labels, dtype=torch.bool)

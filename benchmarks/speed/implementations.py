@@ -27,7 +27,7 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 OURS, LITERAL, SDPA, FLEX = "ours", "literal", "SDPA", "FlexAttention"
 #: Backends that make tensors with a row for every edge.
 PER_EDGE = ("reference", "scatter")
-#: Their peak memory, forward and backward, in such tensors.
+#: Peak memory of these backends, forward and backward, as a number of such tensors.
 TENSORS_PER_EDGE = 6
 #: Largest graph that gets a dense mask.
 MAX_MASK = 10_000
@@ -35,7 +35,7 @@ MAX_MASK = 10_000
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 #: The output and the gradients.
 NAMES = ("out", "dq", "dk", "dv")
-#: The largest tensor of the reference with a row for every edge; it takes queries in portions.
+#: Maximum size of per-edge tensors of the reference, which processes queries in portions.
 PORTION = 2**25
 
 
@@ -120,22 +120,22 @@ def passes(attend: Attend, inputs: Inputs) -> dict[str, Job]:
 def memory_jobs(
     regime: str, candidate: str, *, quick: bool, device: str, dtype: str, threads: int
 ) -> dict[str, Job]:
-    """The passes of one candidate, after the same code has run on a tiny pattern of its kind."""
+    """The passes of one candidate, after a warm-up on a tiny pattern of the same kind."""
     torch.set_num_threads(threads)
     spec = find(regime, quick=quick)
     pattern = spec.make().to(device)
     inputs = draw(pattern, spec, getattr(torch, dtype))
-    chosen = next(c for c in candidates() if c.name == candidate)
+    chosen = next(option for option in candidates() if option.name == candidate)
     automatic, tiny = registry.choose(call(inputs, pattern).shape)[0].name, find(regime, quick=True)
-    small = tiny.make().to(device)
+    tiny_pattern = tiny.make().to(device)
     prepare = partial(ours, backend=automatic) if candidate == OURS else chosen.prepare
-    for job in passes(prepare(small), draw(small, tiny, inputs.query.dtype)).values():
+    for job in passes(prepare(tiny_pattern), draw(tiny_pattern, tiny, inputs.query.dtype)).values():
         job()
     return passes(chosen.prepare(pattern), inputs)
 
 
 def ours(pattern: Pattern, backend: str) -> Attend:
-    """The operator."""
+    """The operator of this package with one backend."""
     if backend == "dense" and not isinstance(pattern, Blocks):
         pattern.shared()[0].mask()
     return partial(graph_attention, pattern=pattern, backend=backend)
@@ -166,15 +166,15 @@ class Literal(MessagePassing):
 
 
 def literal(pattern: Pattern) -> Attend:
-    """Along the explicit list of edges."""
+    """Message passing along an explicit list of edges."""
     return partial(Literal(), edge_index=pattern.to_edge_index())
 
 
-class _Given(torch.nn.Module):
-    """Replaces a projection by its result."""
+class _Fixed(torch.nn.Module):
+    """Replaces a projection, and returns its precomputed output."""
 
     def forward(self, _: Tensor) -> Tensor:
-        return self.given
+        return self.output
 
 
 def transformer_conv(pattern: Pattern) -> Attend:
@@ -186,10 +186,10 @@ def transformer_conv(pattern: Pattern) -> Attend:
         heads, channels = query.shape[1:]
         if (heads, channels) not in convs:
             conv = TransformerConv(heads * channels, channels, heads, root_weight=False)
-            conv.lin_query, conv.lin_key, conv.lin_value = _Given(), _Given(), _Given()
+            conv.lin_query, conv.lin_key, conv.lin_value = _Fixed(), _Fixed(), _Fixed()
             convs[heads, channels] = conv
         conv = convs[heads, channels]
-        conv.lin_query.given, conv.lin_key.given, conv.lin_value.given = query, key, value
+        conv.lin_query.output, conv.lin_key.output, conv.lin_value.output = query, key, value
         return conv((key, query), edge_index).view(-1, heads, channels)
 
     return attend
@@ -330,7 +330,7 @@ def torch_sparse(pattern: Pattern) -> Attend:
 
 
 def explicit(ptr: Tensor, key: Tensor, first: int, last: int, num_keys: int) -> Edges:
-    """The edges of a range of queries, counted from its first one."""
+    """The edges of a range of queries, which are numbered from the first of the range."""
     rows = ptr[first : last + 1]
     edge_index = torch.stack([key[rows[0] : rows[-1]], ptr2index(rows - rows[0])])
     return Edges(edge_index, last - first, num_keys, validate=False)
@@ -345,11 +345,11 @@ def reference(inputs: Inputs, pattern: Pattern, portion: int = PORTION) -> tuple
         rows = slice(first, last)
         leaves = [x.requires_grad_() for x in (query[rows].clone(), key, value)]
         edges = explicit(ptr, index, first, last, pattern.num_keys)
-        part = graph_attention(*leaves, edges, backend="reference")
-        assert isinstance(part, Tensor)
+        output = graph_attention(*leaves, edges, backend="reference")
+        assert isinstance(output, Tensor)
         grad = inputs.grad[rows].double()
-        grad_query, grad_key, grad_value = torch.autograd.grad(part, leaves, grad)
-        out[rows], grads[0][rows] = part.detach(), grad_query
+        grad_query, grad_key, grad_value = torch.autograd.grad(output, leaves, grad)
+        out[rows], grads[0][rows] = output.detach(), grad_query
         grads[1] += grad_key
         grads[2] += grad_value
     return out, *grads

@@ -27,10 +27,10 @@ MODES = INFERENCE, TRAINING = "inference", "training"
 #: The row of the matrix products of LaMP alone, at their own sizes.
 PRODUCTS = "its products alone"
 DEGREE = 10
-#: Tensors with a row for every edge: those that the literal path keeps for the backward pass of one
-#: attention, and those that it has beside them while it computes.
+#: Numbers of tensors with a row for every edge that the literal path keeps for the backward pass of
+#: one attention, and that it needs in addition while it computes.
 KEPT_PER_EDGE, OTHERS_PER_EDGE = 3, 4
-#: The literal path is skipped where it would need more.
+#: The literal path is skipped if it would need more.
 MAX_LITERAL_BYTES = 12e9
 
 
@@ -85,9 +85,9 @@ def products(sizes: Sizes) -> list[Product]:
     """The products of one forward pass. A sparse label graph has none, only sums along edges."""
     d, steps, per_head = sizes.channels, sizes.num_layers, sizes.channels // sizes.heads
     components, num_labels = sizes.num_components, sizes.num_labels
-    sizes_of = (components, num_labels, sizes.heads)
-    rows, labels, batch = (sizes.num_samples * size for size in sizes_of)
-    parts = [
+    numbers = (components, num_labels, sizes.heads)
+    rows, labels, batch = (sizes.num_samples * size for size in numbers)
+    matrix_products = [
         # The feature blocks, and keys and values for the labels.
         Product(8 * steps, 1, rows, d, d),
         Product(1, 1, num_labels, d, d),  # The first queries, which all samples share.
@@ -96,8 +96,8 @@ def products(sizes: Sizes) -> list[Product]:
         *_attention(steps, batch, num_labels, components, per_head),
     ]
     if sizes.graph == "complete":
-        parts += _attention(steps, batch, num_labels, num_labels, per_head)
-    return parts
+        matrix_products += _attention(steps, batch, num_labels, num_labels, per_head)
+    return matrix_products
 
 
 def _attention(count: int, batch: int, queries: int, keys: int, channels: int) -> list[Product]:
@@ -134,8 +134,8 @@ def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Jo
 def forward_flop(sizes: Sizes) -> int:
     """The FLOP of the matrix products that the model itself needs; backward takes twice as many.
 
-    Products along the label graph count its edges only. The label embedding meets its first query
-    projection before it is repeated, and the readout is one dot product for each label.
+    Products along the label graph count its edges only. The label embedding is projected
+    to the first queries before it is repeated, and the readout is one dot product for each label.
     """
     states = sizes.num_samples * sizes.channels
     readout = 2 * states * sizes.num_labels
@@ -160,7 +160,7 @@ def why_left_out(name: str, sizes: Sizes, mode: str) -> str | None:
 
 @dataclass
 class Layouts:
-    """Models that compute the same, and one batch in the form that each takes."""
+    """Models that compute the same function, and one batch in the formats that they take."""
 
     models: dict[str, nn.Module]
     batch: Batch
@@ -213,7 +213,7 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
     mask = None if adjacency is None else ~adjacency
     block = (sizes.channels, sizes.heads, mask, sizes.num_layers, sizes.dropout)
     released = ReleasedLayout(sizes.num_tokens, sizes.num_labels, *block)
-    make: dict[str, Callable[[], nn.Module]] = {
+    builders: dict[str, Callable[[], nn.Module]] = {
         OURS: partial(_lamp, released, sizes, "auto"),
         CHECKPOINTED: lambda: checkpointed(_lamp(released, sizes, "auto")),
         LITERAL: partial(_lamp, released, sizes, "reference"),
@@ -222,7 +222,7 @@ def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
     tokens = torch.randint(1, sizes.num_tokens, (sizes.num_samples, sizes.num_components))
     y = (torch.rand(sizes.num_samples, sizes.num_labels) < 0.1).float()
     batch = Batch.from_data_list([Data(x=row) for row in tokens])
-    models = {name: make[name]().to(device) for name in names}
+    models = {name: builders[name]().to(device) for name in names}
     return Layouts(models, batch.to(device), tokens.to(device), y.to(device))
 
 

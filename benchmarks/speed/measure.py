@@ -60,8 +60,8 @@ def quartiles(seconds: list[float]) -> dict[str, float]:
 def interleave(jobs: Mapping[str, Job], repeats: int, device: str = "cpu") -> dict[str, Samples]:
     """Times every job once a round, so that a change of the machine's load affects all of them.
 
-    Every job runs before, once or twice. The rounds alternate in direction, as a job may leave a
-    cold cache to the next. Short jobs are repeated within a round, unless there is one round only.
+    Every job first runs once or twice. The rounds alternate in direction, as a job may leave a cold
+    cache to the next. Short jobs are repeated within a round, unless there is one round only.
     """
     for job in jobs.values():
         job()
@@ -102,7 +102,7 @@ def synchronize(device: str) -> None:
 
 
 def relative_rms(value: Tensor, expected: Tensor) -> float:
-    """The root mean square of the difference over that of the expected tensor, if not zero.
+    """The root mean square of the difference, divided by that of the expected tensor if not zero.
 
     Infinite if any value is not a number.
     """
@@ -136,10 +136,10 @@ class Limits:
         return self.by_precision[precision]
 
     def or_better(self, other: Limits) -> Limits:
-        """The better of two rates each, as other load only lowers a rate."""
+        """The higher value of each rate, because other load can only lower a rate."""
         rates = (max(getattr(self, rate), getattr(other, rate)) for rate in RATES)
-        others, own = other.by_precision, self.by_precision.items()
-        return Limits(*rates, {name: max(rate, others.get(name, 0.0)) for name, rate in own})
+        others, items = other.by_precision, self.by_precision.items()
+        return Limits(*rates, {name: max(rate, others.get(name, 0.0)) for name, rate in items})
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
         """The least milliseconds that some work can take, and what bounds it."""
@@ -150,11 +150,11 @@ class Limits:
 
 
 def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> Limits:
-    """Rates of large products and copies on the number of threads of the candidates."""
+    """Rates of large products and copies with the same number of threads as candidates."""
     size = 256 if quick else (8192 if device == "cuda" else 2048)
     precisions = ("highest", "high", "medium") if dtype == torch.float32 else ("highest",)
     products = {precision: _product(size, device, dtype, precision) for precision in precisions}
-    # A precision with fewer digits is no limit of products in this type.
+    # Products with fewer exact digits are no limit for products in this dtype.
     exact = {precision: rates for precision, (rates, is_exact) in products.items() if is_exact}
     elements = 2**20 if quick else 2**26
     source = torch.randn(elements, device=device)
@@ -173,13 +173,13 @@ def _product(
     size: int, device: str, dtype: torch.dtype, precision: str
 ) -> tuple[tuple[float, float], bool]:
     a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-    before = torch.get_float32_matmul_precision()
+    previous = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         rates = _best(lambda: a @ b, 2 * size**3, device)
         error = relative_rms((a @ b)[:64], a[:64].double() @ b.double())
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(previous)
     return rates, precision == "highest" or error < 1e-5
 
 
@@ -201,10 +201,10 @@ def peaks_of(target: str, device: str = "cpu", **arguments: Any) -> dict[str, in
     release()
     command = [sys.executable, "-m", __spec__.name, target, json.dumps(arguments)]
     environment = {**default_heap(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    peaks: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        return (result.stderr.strip().splitlines() or [f"exit status {result.returncode}"])[-1]
+    peaks: dict[str, int] = json.loads(result.stdout.splitlines()[-1])
     return peaks
 
 
@@ -216,7 +216,7 @@ def _peaks(target: str, arguments: dict[str, Any]) -> dict[str, int]:
 
 
 def release() -> None:
-    """Returns free memory to the system, which must hold the other process as well."""
+    """Returns free memory to the system, which has to hold another process as well."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
 

@@ -4,12 +4,12 @@
     python -m benchmarks.speed.models --labels 159 --graphs complete --channels 64,128 --threads 1
     python -m benchmarks.speed.models --quick    # tiny sizes: do all layouts agree?
 
-Ours stands beside the same model along explicit lists of edges, and beside the padded and dense
-layout of the released code, in training (without an optimiser) and inference. All have the same
-weights, and ratios are reported only while their logits and gradients agree. The floor is the time
-of the matrix products that the model itself needs, at the rate of a large product measured in the
-same run, under the same setting of PyTorch; these products alone, at their own sizes, stand beside
-the layouts.
+Our layout is compared with the same model along explicit lists of edges, and with the padded and
+dense layout of the released code, in training (without an optimiser) and inference. All have the
+same weights, and ratios are reported only while their logits and gradients agree. The floor is the
+time of the matrix products that the model itself needs, at the rate of a large product measured in
+the same run, under the same setting of PyTorch; these products alone, at their own sizes, are timed
+like a layout.
 """
 
 from __future__ import annotations
@@ -90,19 +90,19 @@ def main(
     settings = {"repeats": 1 if quick else repeats, "device": device, "precision": precision}
     settings |= {"matmul_precision": matmul_precision, "threads": threads}
     settings |= {"quick": quick, "seed": SEED, **heaps()}
-    rows, sizes_of = [], list(product(map(int, labels.split(",")), map(int, channels.split(","))))
+    rows, size_pairs = [], list(product(map(int, labels.split(",")), map(int, channels.split(","))))
     for graph in cast(list[lamp.GraphName], chosen("graphs", graphs, ("complete", "prior"))):
-        of_graph = [Sizes(count, graph, size) for count, size in sizes_of]
-        for sizes in [Sizes.tiny(12, graph)] if quick else of_graph:
+        graph_sizes = [Sizes(count, graph, size) for count, size in size_pairs]
+        for sizes in [Sizes.tiny(12, graph)] if quick else graph_sizes:
             if time.monotonic() > end:
                 skipped.append(asdict(sizes))
                 continue
             rows.append(compare(sizes, settings, limits, checkpoint=checkpoint))
             states = {name: row["state"] for name, row in rows[-1]["layouts"].items()}
             print(rows[-1]["sizes"], states, flush=True)
-    special = ["" if precision == "fp32" else precision]
-    special.append("" if matmul_precision == "highest" else matmul_precision)
-    name = name_of("models", device, *special, "" if channels == "512" else "narrow", machine)
+    suffixes = ["" if precision == "fp32" else precision]
+    suffixes.append("" if matmul_precision == "highest" else matmul_precision)
+    name = name_of("models", device, *suffixes, "" if channels == "512" else "narrow", machine)
     content = {"settings": settings, "limits": asdict(limits), "models": rows, "left_out": skipped}
     path = write_results(name, content, replace=replace)
     print("\n".join(["", *tables.models(read_file(path)), "", f"Wrote {path}"]))
@@ -146,17 +146,17 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
 def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
     """Errors of logits and embedding gradients from the released layout in single precision."""
     for model in compared.models.values():
-        model.eval()  # No dropout; gradients exist all the same.
+        model.eval()  # Without dropout. Gradients do not need training mode.
     precision, device = settings["precision"], settings["device"]
     expected = _results(compared, RELEASED, "fp32", device, gradients=True)
-    of_logits, of_gradients = TOLERANCES[precision]
+    logit_limit, gradient_limit = TOLERANCES[precision]
     rows: dict[str, Row] = {}
     for name in compared.models:
-        # The literal path needs its memory in the backward pass.
+        # The gradients of the literal path may need too much memory.
         gradients = not lamp.why_left_out(name, sizes, TRAINING)
         results = _results(compared, name, precision, device, gradients=gradients)
         errors = {key: relative_rms(results[key], expected[key].double()) for key in results}
-        limits = {key: of_logits if key == LOGITS else of_gradients for key in errors}
+        limits = {key: logit_limit if key == LOGITS else gradient_limit for key in errors}
         agreed = all(value <= limits[key] for key, value in errors.items())
         errors = {key: value if value < float("inf") else None for key, value in errors.items()}
         rows[name] = {"state": "agrees" if agreed else "disagrees", "why": None, "errors": errors}

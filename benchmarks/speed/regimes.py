@@ -85,13 +85,13 @@ def _tiny(name: str, make: Callable[[], Pattern], baseline: str = "literal") -> 
 
 
 def find(name: str, *, quick: bool = False) -> Regime:
-    """The regime of that name."""
-    every = (regime for group in GROUPS for regime in regimes(group, quick=quick))
-    return next(regime for regime in every if regime.name == name)
+    """The regime with this name, of any group."""
+    all_regimes = (regime for group in GROUPS for regime in regimes(group, quick=quick))
+    return next(regime for regime in all_regimes if regime.name == name)
 
 
 def ragged(num_labels: int, sizes: Tensor) -> Blocks:
-    """The same number of labels in each sample, and the specified numbers of keys."""
+    """Blocks with the same number of labels for each sample, and ``sizes`` keys."""
     query_ptr = torch.arange(sizes.numel() + 1) * num_labels
     return Blocks(query_ptr, torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)]))
 
@@ -101,7 +101,7 @@ def _documents(num_labels: int, num_samples: int, low: int, high: int) -> Blocks
 
 
 def complete(num_nodes: int, num_samples: int) -> Shared:
-    """All pairs."""
+    """All pairs of nodes, for each sample."""
     query, key = torch.ones(num_nodes, num_nodes).nonzero().t()
     return Shared(Edges(torch.stack([key, query]), num_nodes, num_nodes).prepare(), num_samples)
 
@@ -118,13 +118,13 @@ def hubs(num_nodes: int) -> Shared:
 
 
 def spread(num_nodes: int, degree: int) -> Tensor:
-    """Uniform between half and one and a half times the degree."""
+    """Uniform degrees between half and one and a half times ``degree``, at least 1."""
     highest = min(num_nodes, degree + degree // 2)
     return torch.randint(max(1, degree // 2), highest + 1, (num_nodes,), generator=_generator())
 
 
 def power_law(num_nodes: int) -> Tensor:
-    """Degrees from 2 with exponent 2.5, and a few rows with a fifth of all nodes."""
+    """Power-law degrees from 2 with exponent 2.5, and a few rows with a fifth of all nodes."""
     uniform = torch.rand(num_nodes, generator=_generator(), dtype=torch.float64)
     degrees = (2 * (1 - uniform) ** (-1 / 1.5)).long().clamp(max=num_nodes // 5)
     degrees[:NUM_HUBS] = num_nodes // 5
@@ -132,7 +132,7 @@ def power_law(num_nodes: int) -> Tensor:
 
 
 def random_graph(degrees: Tensor, popularity: Tensor | None = None) -> Edges:
-    """Distinct random columns for every row, sorted by row and column."""
+    """Edges to each row from ``degrees`` distinct random columns, sorted by row and column."""
     size, generator = degrees.numel(), _generator()
     pairs, missing = torch.empty(0, dtype=torch.long), degrees
     while int(missing.sum()) > 0:

@@ -4,7 +4,7 @@
     python -m benchmarks.speed.registers --quick
 
 The assembler is that of Triton's wheel. Warps are the number that a multiprocessor holds at a time,
-limited by registers and by its programs; with few warps, less of the latency of memory is hidden.
+limited by registers and by its programs; with few warps, less memory latency is hidden.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(replace: bool = False, quick: bool = False) -> int:
     rows = []
     for arch, walk in [*((arch, "many") for arch in ARCHITECTURES), (90, "one"), (90, "hub")]:
         for name, dtype, channels, dropout in product(KERNELS, TYPES, CHANNELS, (False, True)):
-            # Of the rarer walks, only the most expensive variant is compiled.
+            # For the rarer walks, only the most expensive variant is compiled.
             if walk != "many" and (dtype, dropout) != ("fp16", True):
                 continue
             if quick and (arch, walk, dtype, channels, dropout) != (90, "many", "fp16", 512, True):
@@ -75,9 +75,9 @@ def compiled(
     types |= dict.fromkeys(["rows", "ptr", "index", "order"], "*i64")
     types |= dict.fromkeys(["lse", "delta"], "*fp32")
     types |= dict.fromkeys(["scale", "dropout_p", "kept"], "fp32")
-    numbers = {key for key in types if key in ("heads", "seed", "longest") or key[:4] == "num_"}
+    integers = {key for key in types if key in ("heads", "seed", "longest") or key[:4] == "num_"}
     strides = {key for key in types if key.endswith("_stride")}
-    types |= dict.fromkeys([*numbers, *strides], "i32") | dict.fromkeys(constants, "constexpr")
+    types |= dict.fromkeys([*integers, *strides], "i32") | dict.fromkeys(constants, "constexpr")
     signature = {key: types[key] for key in function.arg_names}
     constants = {key: value for key, value in constants.items() if key in signature}
     aligned = [
@@ -109,14 +109,14 @@ def compiled(
 
 
 def usage(cubin: bytes) -> tuple[int, int]:
-    """The registers of a thread, and the bytes of its stack, which holds what they cannot."""
+    """The registers of a thread, and the bytes of its stack, which holds spilled values."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
         command = [tool, "-res-usage", path]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", printed)[-1]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    registers, stack = re.findall(r"REG:(\d+) STACK:(\d+)", output)[-1]
     return int(registers), int(stack)
 
 

@@ -73,8 +73,8 @@ class _Encoder(nn.Module):
         names = ("slf_attn", "pos_ffn")
         self.layer_stack = nn.ModuleList()
         for _ in range(num_layers):
-            parts = (_Attention(**block), _FeedForward(**block))
-            self.layer_stack.append(nn.ModuleDict(dict(zip(names, parts, strict=True))))
+            modules = (_Attention(**block), _FeedForward(**block))
+            self.layer_stack.append(nn.ModuleDict(dict(zip(names, modules, strict=True))))
 
     def forward(self, tokens: Tensor, absent: Tensor) -> Tensor:
         z: Tensor = self.src_word_emb(tokens)
@@ -139,7 +139,7 @@ class _Attention(nn.Module):
         return out
 
     def _split(self, x: Tensor) -> Tensor:
-        """``[B, N, d]`` to ``[heads * B, N, C]``."""
+        """Reshapes ``[B, N, d]`` to ``[heads * B, N, C]``."""
         return x.unflatten(2, (self.heads, -1)).permute(2, 0, 1, 3).flatten(end_dim=1)
 
 

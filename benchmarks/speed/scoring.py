@@ -1,10 +1,10 @@
-"""Scores files of many rows: ``tg-mlc predict`` by their number, and Ray Data with two workers.
+"""Scores files with many rows: ``tg-mlc predict`` by number of rows, Ray Data with two workers.
 
     python -m benchmarks.speed.scoring --replace
     python -m benchmarks.speed.scoring --engine ray --model model --replace  # needs ray[data]
     python -m benchmarks.speed.scoring --quick
 
-The model of the table is a quick one, because the cost around a model is measured.
+The model of the table is a fast one, because the costs outside of the model are measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tg_mlc import cli
 from tg_mlc.datasets.registry import load
 
 SEED = 0
-BAD_EVERY = 1000  #: One row of this number cannot be read.
+BAD_EVERY = 1000  #: One in this number of rows cannot be read.
 
 
 def main(
@@ -65,21 +65,21 @@ def main(
 
 
 def predicted(folder: Path, number: int) -> dict[str, Any]:
-    """The command line on a table of four columns of numbers."""
+    """Scores a table with four columns of numbers on the command line."""
     model, path, out = folder / "model", folder / "rows.csv", folder / "out.csv"
-    random = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     if not model.exists():
-        x = random.normal(size=(200, 4)).round(3)
+        x = rng.normal(size=(200, 4)).round(3)
         lines = np.column_stack([x, x[:, :1] > 0, x[:, 1:2] * x[:, 2:3] > 0])
         np.savetxt(folder / "train.csv", lines, "%g", ",", header="a,b,c,d,calm,sad", comments="")
-        words = ["--csv", str(folder / "train.csv"), "--labels", "calm,sad"]
-        words += ["--seconds", "0", "--out", str(model)]
-        assert cli.main(["train", *words]) == 0
+        options = ["--csv", str(folder / "train.csv"), "--labels", "calm,sad"]
+        options += ["--seconds", "0", "--out", str(model)]
+        assert cli.main(["train", *options]) == 0
     with path.open("w") as file:
         file.write("a,b,c,d\n")
         for row in range(1, number + 1):
-            cells = "high" if row % BAD_EVERY == 0 else f"{random.normal():.3f}"
-            file.write(f"{cells},{','.join(f'{cell:.3f}' for cell in random.normal(size=3))}\n")
+            first = "high" if row % BAD_EVERY == 0 else f"{rng.normal():.3f}"
+            file.write(f"{first},{','.join(f'{cell:.3f}' for cell in rng.normal(size=3))}\n")
     start = time.monotonic()
     command = [sys.executable, "-m", "tg_mlc", "predict", str(model)]
     command += ["--csv", str(path), "--out", str(out)]
@@ -103,15 +103,15 @@ def _row(what: str, number: int, reasons: list[str], seconds: float) -> dict[str
 
 
 def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]:
-    """The example with Ray Data, on the molecules of SIDER over and over."""
+    """Runs the example with Ray Data on the molecules of SIDER, which are repeated as needed."""
     from examples import score_with_ray
 
     smiles = [str(text) for text in load("sider", root).smiles]
     with (folder / "drugs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["place", "smiles"])
-        for number_of, text in enumerate(islice(cycle(smiles), number), start=1):
-            writer.writerow([number_of, "no molecule" if number_of % BAD_EVERY == 0 else text])
+        for index, text in enumerate(islice(cycle(smiles), number), start=1):
+            writer.writerow([index, "no molecule" if index % BAD_EVERY == 0 else text])
     peaks: dict[str, int] = {}
     watch = threading.Thread(target=_watch, args=(peaks, stop := threading.Event()))
     watch.start()

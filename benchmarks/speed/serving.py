@@ -1,4 +1,4 @@
-"""Measures a server beside its model alone: throughput, latency, malformed requests, memory.
+"""Compares a server with its model alone: throughput, latency, malformed requests, memory.
 
     python -m benchmarks.speed.serving --model model --replace
     python -m benchmarks.speed.serving --model model --quick
@@ -87,9 +87,9 @@ def main(
             alone, served = [], []
             for _ in range(rounds):
                 alone.append(_alone(loaded, examples, clients, seconds))
-                before = _processor_seconds(server.pid)
+                cpu_start = _processor_seconds(server.pid)
                 served.append(pool.submit(ask, url, examples, clients, seconds).result())
-                served[-1]["processor_seconds"] = _processor_seconds(server.pid) - before
+                served[-1]["processor_seconds"] = _processor_seconds(server.pid) - cpu_start
             statuses = pool.submit(send_malformed, url, malformed).result()
             memory = [memory_of(server.pid, "VmRSS")]
             for _ in range(10):
@@ -98,7 +98,7 @@ def main(
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
-    took = np.concatenate([turn["milliseconds"] for turn in served])
+    latencies = np.concatenate([turn["milliseconds"] for turn in served])
     serving = {
         "agrees": agree,
         "alone_per_second": [rate for rate, _ in alone],
@@ -107,7 +107,7 @@ def main(
         "served_processor_ms": [
             1e3 * turn["processor_seconds"] / turn["requests"] for turn in served
         ],
-        "milliseconds": {f"p{q}": float(np.percentile(took, q)) for q in (50, 99)},
+        "milliseconds": {f"p{q}": float(np.percentile(latencies, q)) for q in (50, 99)},
         "malformed": statuses,
         "requests": requests,
         "resident_bytes": memory,
@@ -116,9 +116,9 @@ def main(
     settings |= {"threads": threads, "seed": SEED}
     facts = loaded.facts
     data = loaded.report.get("data", facts.get("data"))
-    described: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
-    described["facts"] = {"data": data, "versions": facts.get("versions")}
-    result = {"settings": settings, "model": described, "serving": serving}
+    description: dict[str, Any] = {"kind": _describe(loaded), "labels": len(loaded.label_names)}
+    description["facts"] = {"data": data, "versions": facts.get("versions")}
+    result = {"settings": settings, "model": description, "serving": serving}
     name = name_of("serving", "cpu", Path(model).resolve().name)
     path = write_results(name, result, replace=replace)
     print(json.dumps(serving, indent=1), f"\nWrote {path}")
@@ -132,37 +132,37 @@ def ask(
     """Lets clients send one input each, repeatedly, until the time or the requests are used up."""
 
     async def talk() -> dict[str, Any]:
-        inputs, took, answers = cycle(examples), list[float](), list[Any]()
+        inputs, latencies, answers = cycle(examples), list[float](), list[Any]()
         end, start = time.monotonic() + seconds, time.monotonic()
-        left = iter(range(limit if limit is not None else 10**9))
+        remaining = iter(range(limit if limit is not None else 10**9))
         limits = httpx.Limits(max_connections=clients, max_keepalive_connections=clients)
 
         async def client(session: httpx.AsyncClient) -> None:
-            while time.monotonic() < end and next(left, None) is not None:
-                one, before = next(inputs), time.monotonic()
-                answer = await session.post(url, json={"inputs": [one]})
-                took.append(1e3 * (time.monotonic() - before))
+            while time.monotonic() < end and next(remaining, None) is not None:
+                example, sent = next(inputs), time.monotonic()
+                answer = await session.post(url, json={"inputs": [example]})
+                latencies.append(1e3 * (time.monotonic() - sent))
                 answer.raise_for_status()
                 if limit == len(examples):
-                    answers.append([one, answer.json()["results"][0]])
+                    answers.append([example, answer.json()["results"][0]])
 
         async with httpx.AsyncClient(limits=limits, timeout=120) as session:
             await asyncio.gather(*(client(session) for _ in range(clients)))
-        content = {"requests": len(took), "seconds": time.monotonic() - start}
-        return {**content, "milliseconds": took, "answers": answers}
+        content = {"requests": len(latencies), "seconds": time.monotonic() - start}
+        return {**content, "milliseconds": latencies, "answers": answers}
 
     return asyncio.run(talk())
 
 
 def send_malformed(url: str, number: int) -> dict[str, int]:
-    """Counts of statuses of malformed requests: parts and mixtures of good ones, random bytes."""
+    """Counts of statuses of malformed requests: truncated and altered valid ones, random bytes."""
     rng, statuses = random.Random(SEED), dict[str, int]()
-    good = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], '
-    good += b'"metric": "f1_micro"}'
+    valid = b'{"inputs": ["CCO", [1, 2.5], {"a": 1}], "given": [{"x": 1}, null, {}], '
+    valid += b'"metric": "f1_micro"}'
     with httpx.Client(timeout=120) as session:
         for _ in range(number):
-            is_part = rng.random() < 0.5
-            body = bytearray(good[: rng.randrange(len(good))] if is_part else rng.randbytes(200))
+            is_cut = rng.random() < 0.5
+            body = bytearray(valid[: rng.randrange(len(valid))] if is_cut else rng.randbytes(200))
             for _ in range(rng.randrange(1, 5)):
                 if body:
                     body[rng.randrange(len(body))] = rng.randrange(256)
@@ -173,22 +173,22 @@ def send_malformed(url: str, number: int) -> dict[str, int]:
 
 
 def _describe(model: Model) -> str:
-    """The stages that compute logits."""
+    """The names of the stages that compute logits."""
     stages = (stage for stage in model.stages if isinstance(stage, (Classifiers, Networks)))
     return " and ".join(type(stage).__name__ for stage in stages).lower()
 
 
 def _alone(model: Model, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
     """Inputs per second of the model in this process, and milliseconds of a processor for each."""
-    inputs, done, start, before = cycle(examples), 0, time.monotonic(), time.process_time()
+    inputs, count, start, cpu_start = cycle(examples), 0, time.monotonic(), time.process_time()
     while time.monotonic() < start + seconds:
         model.answer(list(islice(inputs, size)))
-        done += size
-    return done / (time.monotonic() - start), 1e3 * (time.process_time() - before) / done
+        count += size
+    return count / (time.monotonic() - start), 1e3 * (time.process_time() - cpu_start) / count
 
 
 def _agrees(model: Model, examples: list[Any], answers: list[Any]) -> bool:
-    expected = model.probabilities([one for one, _ in answers])
+    expected = model.probabilities([example for example, _ in answers])
     scores = np.array([list(result["probability"].values()) for _, result in answers])
     return len(answers) == len(examples) and bool(np.abs(scores - expected).max() < 1e-4)
 

@@ -51,10 +51,10 @@ def correlated_labels(num_labels):
     return np.where(np.arange(num_labels) == 0, 0.0, noisy)
 
 
-def kronecker(x, y, some, gamma, alpha):
+def kronecker(x, y, fold_labels, gamma, alpha):
     """Returns the kernel of all pairs of sample and label, and the dual weights of the pairs."""
     distance = np.square(x[:, None] - x[None]).sum(axis=-1)
-    z = some - some.mean(axis=0)
+    z = fold_labels - fold_labels.mean(axis=0)
     z /= np.linalg.norm(z, axis=0).clip(1e-12)
     kernel = np.kron(np.exp(-gamma * distance), np.eye(y.shape[1]) + z.T @ z)
     return kernel, np.linalg.solve(kernel + alpha * np.eye(len(kernel)), y.ravel())
@@ -76,15 +76,15 @@ def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
 def test_held_out_scores_use_the_correlations_of_other_folds(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
     ridge, second = (KernelRidgeBaseline(0.2, 2.0, correlated=True) for _ in range(2))
-    first, rest = np.split(np.arange(30), [10])
-    held_out = ridge.held_out_scores(x, y, cv=iter([(rest, first), (first, rest)]))
+    first, others = np.split(np.arange(30), [10])
+    held_out = ridge.held_out_scores(x, y, cv=iter([(others, first), (first, others)]))
     centred = y - y.mean(axis=0)
     np.testing.assert_allclose(ridge.dual, second.fit(x, y).dual)
     for sample, fold in ((3, y[10:]), (20, y[:10])):
-        rest = np.arange(30) != sample
+        others = np.arange(30) != sample
         kernel = kronecker(x, centred, fold, 0.2, 2.0)[0].reshape(30, num_labels, 30, num_labels)
-        dual = kronecker(x[rest], centred[rest], fold, 0.2, 2.0)[1].reshape(29, num_labels)
-        expected = np.einsum("lnk,nk->l", kernel[sample][:, rest], dual) + y.mean(axis=0)
+        dual = kronecker(x[others], centred[others], fold, 0.2, 2.0)[1].reshape(29, num_labels)
+        expected = np.einsum("lnk,nk->l", kernel[sample][:, others], dual) + y.mean(axis=0)
         np.testing.assert_allclose(held_out[sample], 2 * expected - 1, atol=1e-8)
 
 

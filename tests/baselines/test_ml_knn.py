@@ -7,12 +7,12 @@ from tests.baselines.test_baseline import NAN, X, Y
 from tg_mlc.baselines import MLkNN
 
 
-def by_hand(x, y, at, k, s):
+def by_hand(x, y, sample, k, s):
     """Returns the scores of a sample by the paper's algorithm, label by label; skips NaN."""
     distance = np.linalg.norm(x[:, None] - x[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
     nearest = distance.argsort(axis=1)[:, :k]
-    near = np.linalg.norm(x - at, axis=-1).argsort()[:k]
+    near = np.linalg.norm(x - sample, axis=-1).argsort()[:k]
     scores = []
     for label in range(y.shape[1]):
         known = [n for n in range(len(x)) if not np.isnan(y[n, label])]

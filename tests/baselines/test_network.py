@@ -9,7 +9,7 @@ from tg_mlc.baselines import NetworkBaseline
 from tg_mlc.graphs import tree
 from tg_mlc.metrics import macro_roc_auc
 
-ABOVE = np.column_stack([Y, np.maximum(Y[:, 0], Y[:, 1])])
+WITH_PARENT = np.column_stack([Y, np.maximum(Y[:, 0], Y[:, 1])])
 SMALL = {"hidden": 32, "dropout": 0.1, "epochs": 30, "batch_size": 16, "learning_rate": 0.01}
 
 
@@ -20,7 +20,7 @@ def coherent_graph():
 
 @pytest.mark.parametrize("graph", [None, coherent_graph()], ids=["independent", "hierarchy"])
 def test_networks_learn_and_are_restored(graph):
-    y = ABOVE.copy()
+    y = WITH_PARENT.copy()
     y[0, 0] = NAN
     network = NetworkBaseline(**SMALL, label_graph=graph)
     held_out = network.held_out_scores(X, y, cv=3)
@@ -58,6 +58,6 @@ def test_settings_out_of_range_are_refused(options, match):
 
 def test_pairs_of_a_state_must_be_labels():
     network = NetworkBaseline(**{**SMALL, "epochs": 1}, label_graph=coherent_graph())
-    state = network.fit(X, ABOVE).state_dict()
+    state = network.fit(X, WITH_PARENT).state_dict()
     with pytest.raises(ValueError, match="'pairs' of labels below"):
         NetworkBaseline().load_state_dict({**state, "pairs": np.array([[99], [0]])})

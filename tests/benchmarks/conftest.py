@@ -12,13 +12,13 @@ from benchmarks import files
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
-    """A folder of all data sets, where other tests have made some of them."""
+    """Returns the folder of all data sets, some of which other tests may have made."""
     return tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture
 def results(monkeypatch, tmp_path):
-    """An empty folder in place of that of tracked results."""
+    """Replaces the folder of tracked results by an empty folder."""
     monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
     (tmp_path / "results").mkdir()
     return files.RESULTS
@@ -26,7 +26,7 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def own_runs(results, monkeypatch, tmp_path):
-    """A new folder in place of that of one's own results, beside :func:`results`."""
+    """Replaces the folder of untracked results by a new folder, beside :func:`results`."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
 

@@ -37,7 +37,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """URLs of reports: of all kinds of samples, of a model without messages, of given labels."""
+    """Returns URLs of reports: all kinds of samples, a model without messages, given labels."""
     folder = tmp_path_factory.mktemp("reports")
     make_explanation().to_html(folder / "all.html")
     make_explanation("row", messages=False).to_html(folder / "no-messages.html")
@@ -187,8 +187,8 @@ def test_a_name_with_markup_is_text(open_page: Any) -> None:
 def test_a_model_without_messages_says_so(open_page: Any) -> None:
     page = open_page("no-messages")
     assert page.locator("#no-effects").is_visible()
-    for part in ("#effects", "#settle", "#settling", "#parts", ".samples"):
-        assert page.locator(part).is_hidden(), part
+    for selector in ("#effects", "#settle", "#settling", "#parts", ".samples"):
+        assert page.locator(selector).is_hidden(), selector
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

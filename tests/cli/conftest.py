@@ -15,8 +15,8 @@ from tg_mlc.data import from_arrays
 
 def run(command: str, *words: object, **options: object) -> int:
     """Runs a command, split at spaces, with further words and with options by name."""
-    pairs = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return cli.main([*command.split(), *map(str, (*words, *pairs))])
+    option_words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return cli.main([*command.split(), *map(str, (*words, *option_words))])
 
 
 def write_drugs(path: Path) -> Path:

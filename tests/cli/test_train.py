@@ -28,12 +28,12 @@ def train(tmp_path, capsys):
     return train_on
 
 
-def files(folder):
+def file_names(folder):
     return sorted(path.name.split("-")[0] for path in folder.iterdir())
 
 
 def test_the_folder_holds_only_the_model(rows):
-    assert files(rows / "model") == ["model.json", "weights"]
+    assert file_names(rows / "model") == ["model.json", "weights"]
     facts = tg_mlc.load(rows / "model").facts
     names = {"columns": ["height", "width"], "labels": ["tall", "broad"]}
     unknown = dict.fromkeys(("separator", "delimiter", "encoding"))
@@ -41,7 +41,7 @@ def test_the_folder_holds_only_the_model(rows):
     assert facts["test"]["roc_auc_macro"] > 0.8
 
 
-def fruit(path):
+def write_fruit(path):
     texts = ["a red apple", "a green pear", "red plums", "green apples and a red pear"] * 10
     colours = [";".join(word for word in ("red", "green") if word in text) for text in texts]
     rows = [f'{text},"{names}"' for text, names in zip(texts, colours, strict=True)]
@@ -49,7 +49,7 @@ def fruit(path):
     return path
 
 
-def sites(path):
+def write_sites(path):
     rows = [f"{'ACGT' * (3 + i % 3)}{'TTTT' if i % 2 else 'GGGG'},{i % 2}" for i in range(40)]
     path.write_text("\n".join(["site,bound", *rows]))
     return path
@@ -59,8 +59,8 @@ def sites(path):
     ("write", "options", "new", "labels"),
     [
         (write_drugs, "--smiles smiles --labels rest", {"smiles": "CCO"}, ["liver", "skin"]),
-        (fruit, FRUIT, {"text": "red"}, ["green", "red"]),
-        (sites, "--dna site --labels b*", {"dna": "ACGTACGTACGTTTTT"}, ["bound"]),
+        (write_fruit, FRUIT, {"text": "red"}, ["green", "red"]),
+        (write_sites, "--dna site --labels b*", {"dna": "ACGTACGTACGTTTTT"}, ["bound"]),
     ],
 )
 def test_trained_models_predict_named_labels(write, options, new, labels, train, tmp_path, capsys):
@@ -130,9 +130,9 @@ def test_an_interruption_leaves_no_model(tmp_path, monkeypatch, capsys):
     error = capsys.readouterr().err
     assert error.splitlines()[-1] == "tg-mlc: interrupted; run it again"
     assert "Traceback" not in error
-    assert files(tmp_path / "model") == []
+    assert file_names(tmp_path / "model") == []
     assert run(ROWS, **paths) == 0
-    assert files(tmp_path / "model") == ["model.json", "weights"]
+    assert file_names(tmp_path / "model") == ["model.json", "weights"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ PAGE = "docs/command_line.md"
 
 
 def without_numbers(text):
-    """Returns words and signs alone, as digits and widths of columns differ between machines."""
+    """Replaces numbers and joins spaces, because both differ between machines."""
     return re.sub(r"-?\d[\d.]*(e-?\d+)?", "#", " ".join(text.split()))
 
 

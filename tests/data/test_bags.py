@@ -15,8 +15,8 @@ DOCUMENTS = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])
 
 @pytest.fixture
 def documents():
-    parts = np.arange(3), np.arange(3, 4)
-    return ArrayDataset(Records(DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples())
+    rows = np.arange(3), np.arange(3, 4)
+    return ArrayDataset(Records(DOCUMENTS, Y, ["a", "b"], ["u", "v", "w"], *rows).to_samples())
 
 
 def test_words_are_counted(documents):
@@ -33,9 +33,9 @@ def test_weights_are_kept():
     assert np.array_equal(bag_of_words(dataset).toarray(), x.toarray())
 
 
-def test_a_part_of_the_documents_has_no_official_split(documents):
-    part = documents[[3, 1]]
-    bags = with_words(part, bag_of_words(part))
+def test_a_subset_of_the_documents_has_no_official_split(documents):
+    subset = documents[[3, 1]]
+    bags = with_words(subset, bag_of_words(subset))
     assert [data.weight.tolist() for data in bags] == [[1, 1, 1], [1]]  # Ones are weights too.
     assert [data.x.tolist() for data in bags] == [[0, 1, 2], [1]]
     # The official rows count all documents.
@@ -49,9 +49,9 @@ def test_attributes_follow_their_samples(documents):
     assert extended[2].base_scores.tolist() == [[4.0, 5.0]]
     assert [data.base_scores.tolist() for data in extended[[3, 0]]] == [[[6.0, 7.0]], [[0.0, 1.0]]]
     assert "base_scores" not in documents[2]
-    part = with_attribute(documents[[3, 1]], "base_scores", values[:2])
-    assert [data.base_scores.tolist() for data in part] == [[[0.0, 1.0]], [[2.0, 3.0]]]
-    assert [data.x.tolist() for data in part] == [[2, 1, 0], [1]]
+    subset = with_attribute(documents[[3, 1]], "base_scores", values[:2])
+    assert [data.base_scores.tolist() for data in subset] == [[[0.0, 1.0]], [[2.0, 3.0]]]
+    assert [data.x.tolist() for data in subset] == [[2, 1, 0], [1]]
     with pytest.raises(ValueError, match="a row for each of 4 samples"):
         with_attribute(documents, "base_scores", values[:2])
 

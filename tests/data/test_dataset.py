@@ -43,10 +43,10 @@ def test_a_part_returns_only_its_samples_and_no_split(whole, take):
     assert samples.data.x.flatten().tolist() == [data.x.item() for data in part]
     assert (samples.train, samples.test, samples.label_names) == (None, None, whole.label_names)
     if part._indices is None:
-        more = with_attribute(part, "more", part.rows("x"))
+        extended = with_attribute(part, "copied_x", part.rows("x"))
         assert (
-            [data.more.item() for data in more]
-            == [data.x.item() for data in more]
+            [data.copied_x.item() for data in extended]
+            == [data.x.item() for data in extended]
             == [data.x.item() for data in part]
         )
 

@@ -11,7 +11,7 @@ LABELS = ["nausea", "rash", "fever"]
 NAN = float("nan")
 
 
-def same(given: torch.Tensor, expected: list[list[float]]) -> None:
+def assert_equal(given: torch.Tensor, expected: list[list[float]]) -> None:
     torch.testing.assert_close(given, torch.tensor(expected), equal_nan=True)
 
 
@@ -28,14 +28,14 @@ MATRIX = [[0.0, NAN, 1.0], [NAN, 1.0, NAN]]
         *((convert(MATRIX), 1, MATRIX) for convert in (list, np.array, torch.tensor)),
     ],
 )
-def test_given_labels_by_name_or_as_a_matrix(given, batch_size, expected):
-    same(given_labels(LABELS, given, batch_size), expected)
+def test_given_labels_by_name_or_as_a_matrix_become_a_tensor(given, batch_size, expected):
+    assert_equal(given_labels(LABELS, given, batch_size), expected)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_data_frame_of_some_labels(library):
+def test_labels_without_a_column_of_the_data_frame_are_not_given(library):
     frame = pytest.importorskip(library).DataFrame({"fever": [1.0, None], "nausea": [0, 1]})
-    same(given_labels(LABELS, frame), [[0.0, NAN, 1.0], [1.0, NAN, NAN]])
+    assert_equal(given_labels(LABELS, frame), [[0.0, NAN, 1.0], [1.0, NAN, NAN]])
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_duplicate_columns_are_refused():
 @pytest.mark.parametrize("present_only", [False, True])
 def test_masks_give_a_fraction_of_known_labels(present_only):
     y = torch.tensor([[1.0, 0.0, NAN]]).repeat(2000, 1)
-    given, rest = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
+    given, targets = draw_given(y, 0.7, torch.Generator().manual_seed(0), present_only=present_only)
     is_given = ~given.isnan()
-    assert torch.equal(is_given ^ ~rest.isnan(), ~y.isnan())  # Every known label is on one side.
+    assert torch.equal(is_given ^ ~targets.isnan(), ~y.isnan())
     assert torch.equal(given[is_given], y[is_given])
-    assert torch.equal(rest[~rest.isnan()], y[~rest.isnan()])
+    assert torch.equal(targets[~targets.isnan()], y[~targets.isnan()])
     means = is_given.float().mean(dim=0).tolist()
     assert means == pytest.approx([0.35, 0.0 if present_only else 0.35, 0.0], abs=0.03)
 

@@ -30,7 +30,7 @@ def test_values_other_than_one_become_weights():
     assert dataset[2].weight.tolist() == []
 
 
-def test_vectors_and_sequences():
+def test_vectors_and_sequences_keep_their_values():
     vectors = ArrayDataset(Records(np.arange(6.0).reshape(3, 2), Y, ["a", "b"]).to_samples())
     assert (vectors.kind, vectors.num_inputs, vectors[1].x.tolist()) == ("vector", 2, [[2.0, 3.0]])
     words = ArrayDataset(Records(Tokens.of([[3, 1, 3], [], [0]]), Y, ["a", "b"]).to_samples())

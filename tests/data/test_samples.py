@@ -57,7 +57,7 @@ class Attack:
         return (eval, ("open('attacked', 'w')",))
 
 
-def truncated(path, fraction):
+def write_truncated(path, fraction):
     make_samples().save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * fraction)])
@@ -66,7 +66,7 @@ def truncated(path, fraction):
 @pytest.mark.parametrize(
     "write",
     [
-        *(partial(truncated, fraction=fraction) for fraction in (0.0, 0.5, 0.99)),
+        *(partial(write_truncated, fraction=fraction) for fraction in (0.0, 0.5, 0.99)),
         *(
             partial(lambda path, content: torch.save(content, path), content=content)
             for content in ({"format": 0}, {"format": 1}, [1, 2], torch.ones(3))

@@ -22,8 +22,8 @@ def _scaffolds_once(monkeypatch):
     monkeypatch.setattr(scaffold, "murcko_scaffolds", scaffolds_of)
 
 
-def owners(smiles, split):
-    """Returns the set of parts by scaffold."""
+def parts_by_scaffold(smiles, split):
+    """Returns the numbers of the parts in which a scaffold occurs, by scaffold."""
     scaffolds = scaffolds_of(smiles)
     parts = {}
     for number, part in enumerate(split.parts):
@@ -32,7 +32,7 @@ def owners(smiles, split):
     return parts
 
 
-def lacking(split, y):
+def count_missing_classes(split, y):
     """Returns how often a part lacks a class that a label has elsewhere."""
     absent = 0
     for value in (0, 1):
@@ -41,7 +41,7 @@ def lacking(split, y):
     return absent
 
 
-def test_scaffolds_of_molecules():
+def test_scaffolds_are_rings_without_side_chains():
     molecules = ["CC(=O)Oc1ccccc1C(=O)O", "Cc1ccccc1", "CCO", "C[C@H]1CCCC[C@@H]1O", "C1CCCCC1.CC"]
     assert murcko_scaffolds(molecules) == ["c1ccccc1", "c1ccccc1", "", "C1CCCCC1", "C1CCCCC1"]
 
@@ -50,10 +50,10 @@ def test_scaffolds_of_molecules():
 @pytest.mark.parametrize("seed", [None, 0])
 def test_scaffolds_and_classes_of_sider_are_split_well(sider, seed):
     split = scaffold_split(sider.smiles, sider.y, seed=seed, label_names=sider.label_names)
-    assert all(len(parts) == 1 for parts in owners(sider.smiles, split).values())
+    assert all(len(parts) == 1 for parts in parts_by_scaffold(sider.smiles, split).values())
     assert torch.cat(split.parts).sort().values.equal(torch.arange(1427))
     assert split.sizes == (1141, 143, 143)
-    assert lacking(split, sider.y) == 0
+    assert count_missing_classes(split, sider.y) == 0
     scaffolds, classes = split.report.splitlines()
     assert scaffolds == "824 scaffolds, the largest with 154 molecules"
     assert classes == "both classes of all 27 labels in every part"
@@ -89,7 +89,7 @@ def test_both_classes_reach_every_part_where_possible(seed):
     y[:2, 1] = 1  # Positives for two parts only.
     split = scaffold_split(RINGS, y, (0.6, 0.2, 0.2), seed=seed, label_names=["enough", "rare"])
     assert split.sizes == (6, 2, 2)
-    assert lacking(split, y) == 1
+    assert count_missing_classes(split, y) == 1
     assert split.report.count("no known") == 1
     assert "for 1 of 2 labels: rare" in split.report
 

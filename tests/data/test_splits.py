@@ -66,7 +66,7 @@ def test_check_fits_compares_numbers_of_samples(recwarn):
         (7_000_003, (0.8, 0.1, 0.1), [5_600_003, 700_000, 700_000]),
     ],
 )
-def test_part_sizes(num_samples, fractions, sizes):
+def test_part_sizes_are_rounded_fractions(num_samples, fractions, sizes):
     assert part_sizes(num_samples, fractions).tolist() == sizes
 
 

@@ -12,7 +12,7 @@ from tg_mlc.datasets.downloads import RawFile
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """Returns a folder with a path of three bloggers and two categories, as published."""
+    """Returns a folder with a published file: three bloggers in a path and two groups."""
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
     (tmp_path / "raw").mkdir()
@@ -28,5 +28,5 @@ def test_the_data_set_is_one_graph_with_labels(small):
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert data.y.tolist() == dataset.y.tolist() == [[1, 0], [1, 1], [0, 0]]
     assert (data.num_nodes, dataset.label_names) == (3, ["group 1", "group 2"])
-    assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # as stored
+    assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # reads the stored file
     assert BlogCatalog(small, pre_transform=Constant())[0].x.shape == (3, 1)

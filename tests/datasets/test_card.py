@@ -25,7 +25,7 @@ def toy(**changes):
     return from_arrays(**arguments, kind="bag")
 
 
-def test_label_statistics():
+def test_label_statistics_count_known_entries():
     stats = label_statistics(Y)
     assert stats["labels"] == 4
     assert stats["cardinality"] == 6 / 4
@@ -40,7 +40,7 @@ def test_label_statistics():
     assert np.isnan(stats["max_ir"])
 
 
-def test_a_card_of_a_data_set():
+def test_a_card_has_the_counts_and_facts_of_a_data_set():
     card = DatasetCard.of(toy(), FACTS)
     assert (card.kind, card.samples, card.num_inputs, card.labels) == ("bag", 4, 4, 4)
     assert card.official == (3, 1)
@@ -60,7 +60,7 @@ def test_a_data_set_in_memory_has_no_raw_files(tmp_path, monkeypatch):
     assert DatasetCard.of(toy()).raw_sha256 == {}
 
 
-def test_the_card_as_text():
+def test_the_text_of_a_card_has_a_line_for_each_statistic():
     lines = str(DatasetCard.of(toy(), FACTS)).splitlines()
     assert lines[0] == "toy: four samples"
     for line in (
@@ -107,7 +107,7 @@ def test_the_hash_depends_on_the_contents(change):
     assert content_sha256(toy()) == content_sha256(toy()) != content_sha256(toy(**change))
 
 
-def test_hashes_of_nan_and_differences():
+def test_bits_of_nan_and_rounding_make_no_difference():
     other_nan = np.array([0xFFC00001], dtype=np.uint32).view(np.float32)[0]
     y = Y.numpy().copy()
     y[np.isnan(y)] = other_nan
@@ -143,7 +143,7 @@ class Mapped(Dataset):
         return predefined_split([0], [1], [2], num_samples=3)
 
 
-def test_a_card_of_files_that_are_not_loaded(tmp_path):
+def test_cards_describe_files_that_are_not_loaded(tmp_path):
     card = DatasetCard.of(Mapped(str(tmp_path)), FACTS)
     assert (card.kind, card.samples, card.labels, card.num_inputs) == ("sequence", 3, 2, 4)
     assert card.official == (1, 1, 1)

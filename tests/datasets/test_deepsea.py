@@ -89,7 +89,7 @@ def test_letters_and_labels_are_read(root, truth):
     assert np.array_equal(dataset.sparse_y().toarray(), truth.all_y[:, FACTORS])
 
 
-def test_the_official_split_and_parts(root, truth):
+def test_the_whole_has_the_official_split_and_parts_their_labels(root, truth):
     split = DeepSEA(root).official_split()
     assert (split.sizes, split.name) == ((30, 10, 17), "official")
     assert split.val.tolist() == list(range(30, 40))
@@ -102,7 +102,7 @@ def test_the_official_split_and_parts(root, truth):
     assert part[0].x.tolist() == truth.all_letters[50].tolist()
 
 
-def test_cells_and_all_outputs(root, truth):
+def test_cells_and_all_outputs_can_be_chosen(root, truth):
     assert np.array_equal(DeepSEA(root, ["HepG2"]).y, truth.all_y[:, [6, 8, 9]])
     dataset = DeepSEA(root, factors_only=False)
     assert np.array_equal(dataset.y, truth.all_y)
@@ -116,7 +116,7 @@ def test_cells_and_all_outputs(root, truth):
             DeepSEA(root, cells)
 
 
-def test_one_label_per_target_and_labelled_samples_only(root, truth):
+def test_targets_can_be_merged_and_unlabelled_samples_skipped(root, truth):
     dataset = DeepSEA(root, ["K562"], per_target=True, labelled_only=True)
     y = np.stack([truth.all_y[:, 1], truth.all_y[:, 3] | truth.all_y[:, 4]], axis=1)
     labelled = y.any(axis=1)
@@ -170,12 +170,12 @@ def test_error_says_where_to_get_a_missing_file(raw, monkeypatch, truth, tmp_pat
     assert np.array_equal(DeepSEA(raw.parent).y, truth.all_y[:, FACTORS])
 
 
-def no_hdf5_arrays(path):
+def write_without_arrays(path):
     with h5py.File(path, "w") as file:
         file["x"] = 1
 
 
-def spoil(raw, what, truth):
+def spoil(raw, damage, truth):
     x, y = one_hot(truth.letters["valid"]), truth.y["valid"]
     valid, train = raw / "valid.mat", raw / "train.mat"
 
@@ -188,12 +188,12 @@ def spoil(raw, what, truth):
         "another kind": lambda: valid.write_bytes(b"<html>" * 99),
         "other arrays": lambda: matlab(x, y, "x"),
         "text": lambda: matlab(x.astype(str), y),
-        "no hdf5 arrays": lambda: no_hdf5_arrays(train),
+        "no hdf5 arrays": lambda: write_without_arrays(train),
         "shapes": lambda: matlab(x, y[:, 1:]),
         "two letters": lambda: matlab(np.ones_like(x), y),
         "a number": lambda: matlab(x, y + 0.5),
         "names": lambda: (raw / "predictor.names").write_text("K562|CTCF|None\nK562|CTCF\n"),
-    }[what]()
+    }[damage]()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_damaged_converted_files_ask_for_force_reload(root, tmp_path):
     assert len(DeepSEA(tmp_path, force_reload=True)) == 57
 
 
-def test_the_outputs_of_the_real_file(real_file):
+def test_the_outputs_of_the_real_file_are_counted(real_file):
     outputs = read_outputs(real_file("deepsea/raw/predictor.names"))
     assert len(outputs) == len(set(unique_names(outputs))) == 919
     factors = select_outputs(outputs, None, True, False)
@@ -286,7 +286,7 @@ CONVERT = """
 import re, sys
 from tg_mlc.datasets.deepsea import DeepSEA
 import h5py, torch
-def peak():  # of this process, in MB; that of resource.getrusage is at least its parent's
+def peak():  # in MB; that of resource.getrusage is at least the peak of the parent process
     return int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024
 before = peak()
 dataset = DeepSEA(sys.argv[1])

@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         files = {"/plain": CONTENT, "/whole.gz": gzip.compress(CONTENT), "/all.tar.gz": WHOLE}
-        self.server.asked.append(self.path)
+        self.server.requested.append(self.path)
         content = files.get(self.path)
         if content is None:
             self.send_error(404)
@@ -92,14 +92,14 @@ def serving(handler):
 def server(monkeypatch):
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # Pooch waits before it tries again.
     with serving(Handler) as server:
-        server.drops, server.asked = 0, []
+        server.drops, server.requested = 0, []
         yield server
 
 
 def test_dropped_connections_are_retried(server):
     server.drops = 2
     assert fetch(f"{server.url}/plain") == CONTENT
-    assert server.asked == ["/plain"] * 3
+    assert server.requested == ["/plain"] * 3
 
 
 def test_failed_downloads_say_why(server, monkeypatch):
@@ -127,7 +127,7 @@ def test_each_address_is_requested_once(server):
     for _ in range(2):
         with pytest.raises(SourceError, match="404"):
             network.read(f"{server.url}/missing#a.txt")
-    assert server.asked == ["/all.tar.gz", "/whole.gz", *["/missing"] * downloads.TRIES]
+    assert server.requested == ["/all.tar.gz", "/whole.gz", *["/missing"] * downloads.TRIES]
 
 
 def test_only_regular_files_are_unpacked_by_base_name():
@@ -162,7 +162,7 @@ def test_damaged_archives_give_one_error(data):
             assert re.search("unpacked|the archive has no file", str(error))  # noqa: PT017
 
 
-def test_damaged_files_and_bombs():
+def test_damaged_files_and_bombs_are_refused():
     for suffix, module in {".gz": gzip, ".bz2": bz2, ".xz": lzma}.items():
         with pytest.raises(SourceError, match=r"at most 1,000 bytes unpacked"):
             unpack(module.compress(bytes(10**6)), f"a{suffix}", 1000)

@@ -39,11 +39,11 @@ FILES = {
         "1808,21-07-2015,soda\n1808,05-01-2015,soda\n1808,21-07-2015,soda\n"
     },
 }
-HOUSES, DRINKS = ["Whse_A", "Whse_J"], ["SCOTCH", "TEQUILA, GOLD"]
+WAREHOUSES, DRINKS = ["Whse_A", "Whse_J"], ["SCOTCH", "TEQUILA, GOLD"]
 TRANSFERS = [[-2245.92, 56147.89], [-56147.89, 0]]
 EXPECTED = {
     "sales": (["25", "59"], ["37", "58"], [15708, 15707], [[0, -1], [3, 0]]),
-    "demand": (HOUSES, ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
+    "demand": (WAREHOUSES, ["Category_001", "Category_028"], [15358, 15548], [[5, 0], [0, 60]]),
     "liquor": (["2191", "2205"], DRINKS, [16759, 16760], [[1.5, 0], [0, 0.75]]),
     "transactions": (["39026145"], ["4814", "6011"], [0, 7], TRANSFERS),
     "groceries": (["1808"], ["soda"], [16440, 16637], [[1], [2]]),
@@ -61,7 +61,7 @@ def test_files_are_read_in_their_original_layout(tmp_path, name):
     assert events.amount.toarray().tolist() == amount
 
 
-def test_demand_without_parentheses(tmp_path):
+def test_demand_is_read_without_parentheses(tmp_path):
     header, *rows = FILES["demand"]["Historical Product Demand.csv"].splitlines()
     (tmp_path / "Historical Product Demand.csv").write_text("\n".join([header, rows[0], rows[2]]))
     assert load_events("demand", tmp_path).amount.toarray().tolist() == [[5, 0], [0, 100]]
@@ -134,7 +134,7 @@ def test_a_package_is_read_without_being_imported(tmp_path, monkeypatch):
     assert load_events("complete_journey", label="department").label_names == ["GROCERY"]
 
 
-def test_groceries(real_file, tmp_path):
+def test_groceries_are_read(real_file, tmp_path):
     rows = pd.read_csv(real_file("groceries/raw/Groceries_dataset.csv.xz"))
     rows.columns = ["Member_number", "Date", "itemDescription"]  # Kaggle's file has these columns.
     rows.to_csv(tmp_path / "Groceries_dataset.csv", index=False)
@@ -147,7 +147,7 @@ def test_groceries(real_file, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:209 of 2,469 entities")
 @pytest.mark.filterwarnings("ignore:7,045 of 1,469,307 rows")
-def test_complete_journey(real_file):
+def test_complete_journey_is_read_and_split(real_file):
     pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
     folder = real_file("complete_journey/raw/transactions.parquet").parent
     events = load_events("complete_journey", folder)

@@ -10,7 +10,7 @@ import pytest
 from tg_mlc.datasets import MulanDataset, Reuters21578
 from tg_mlc.graphs import co_occurrence
 
-FROM_CACHE = 0.5
+CACHE_LIMIT = 0.5
 
 pytestmark = pytest.mark.slow
 
@@ -43,4 +43,4 @@ def test_loading_is_fast(real_file, tmp_path, raw, load, limit):
     reloaded, elapsed = seconds(lambda: load(tmp_path))
     assert len(reloaded) == len(first)
     assert Path(reloaded.processed_paths[0]).exists()
-    assert elapsed < FROM_CACHE
+    assert elapsed < CACHE_LIMIT

@@ -67,7 +67,7 @@ def test_the_labels_of_sider_equal_the_file(sider, real_file, tmp_path, monkeypa
 
 
 @pytest.mark.usefixtures("small")
-def test_filters_transforms_and_damaged_files(write, tmp_path):
+def test_filters_and_transforms_apply_and_damaged_files_are_refused(write, tmp_path):
     def mark(data):
         data.marked = torch.ones(1)
         return data
@@ -119,9 +119,9 @@ def test_tox21_keeps_unknown_labels(real_file, tmp_path, monkeypatch):
     assert y.isnan().float().mean().item() == pytest.approx(0.17054, abs=5e-6)
     assert y.nansum(dim=0).tolist() == [309, 237, 768, 300, 793, 350, 186, 942, 264, 372, 918, 423]
 
-    first = b"".join(raw.read_bytes().splitlines(keepends=True)[:51])
-    monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(first),)),))
-    raw.write_bytes(first)
+    head = b"".join(raw.read_bytes().splitlines(keepends=True)[:51])
+    monkeypatch.setattr(Tox21, "files", (Tox21.files[0]._replace(sha256=(sha256(head),)),))
+    raw.write_bytes(head)
     dataset = Tox21(tmp_path)
     assert (len(dataset), dataset.smiles[0]) == (50, "CCOc1ccc2nc(S(N)(=O)=O)sc2c1")
     assert dataset[0].y.isnan().flatten().nonzero().flatten().tolist() == [3, 4]

@@ -27,7 +27,7 @@ def test_the_hierarchy_holds_in_names_and_labels(nci):
     assert tree(nci.label_parents, nci.label_names, self_loops=False).label_names == nci.label_names
 
 
-def test_groups_of_known_molecules():
+def test_groups_of_known_molecules_are_found():
     y, names = module.functional_groups(["CCO", "Nc1ccccc1", "CC(=O)O", "broken"])
     groups = [{names[i] for i in row.nan_to_num(0).nonzero().flatten()} for row in y]
     assert groups[0] == {"Alcohol", "Alcohol.Aliphatic"}

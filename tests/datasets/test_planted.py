@@ -9,7 +9,7 @@ from tg_mlc.datasets import Planted
 from tg_mlc.metrics import macro_roc_auc
 
 
-def test_sizes_split_and_graph():
+def test_samples_split_and_graph_have_the_chosen_sizes():
     dataset = Planted(num_samples=500, num_labels=10, degree=3, frequency=0.2)
     assert (len(dataset), dataset.num_labels) == (500, 10)
     assert dataset.official_split().sizes == (360, 40, 100)

@@ -29,7 +29,7 @@ TEST += [".I 23\n.W\nbond\n"]
 QRELS = "GCAT 20 1\nE11 10 1\nECAT 10 1\nECAT 11 1\nGCAT 21 1\nM11 22 1\nE11 23 1\nECAT 23 1\n"
 
 
-def line(labels, tokens):
+def json_line(labels, tokens):
     record = {"doc_label": labels, "doc_token": tokens, "doc_keyword": [], "doc_topic": []}
     return json.dumps(record) + "\n"
 
@@ -63,10 +63,10 @@ def jsonl(real_file, tmp_path):
     real_file("rcv1v2/raw/rcv1.taxonomy")
     raw = tmp_path / "raw"
     raw.mkdir()
-    train = line(["C15", "CCAT"], ["The", "profit", "The"]) + line(["GCAT"], ["rain"])
+    train = json_line(["C15", "CCAT"], ["The", "profit", "The"]) + json_line(["GCAT"], ["rain"])
     (raw / "rcv1_train.json").write_text(train)
-    (raw / "rcv1_dev.json").write_text(line(["MCAT"], ["bonds", "profit"]))
-    (raw / "rcv1_test.json").write_text(line(["CCAT"], ["profit", "warning"]))
+    (raw / "rcv1_dev.json").write_text(json_line(["MCAT"], ["bonds", "profit"]))
+    (raw / "rcv1_test.json").write_text(json_line(["CCAT"], ["profit", "warning"]))
     return tmp_path
 
 
@@ -108,7 +108,7 @@ def test_label_parents_equal_the_taxonomy(sample, real_file):
     assert sample.label_descriptions["C1511"] == "ANNUAL RESULTS"
 
 
-def test_splits_and_options_of_json_files(jsonl):
+def test_options_of_json_files_choose_words_and_split(jsonl):
     dataset = RCV1(jsonl, form="json")
     assert (len(dataset), dataset.num_labels) == (4, 103)
     assert labels_of(dataset) == [["C15", "CCAT"], ["GCAT"], ["MCAT"], ["CCAT"]]
@@ -133,7 +133,7 @@ def test_json_files_may_be_compressed(jsonl):
 
 
 def test_parts_added_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
-    documents = line(["MCAT"], ["profit"]) * 2
+    documents = json_line(["MCAT"], ["profit"]) * 2
     sample = rcv1.SAMPLE._replace(sha256=(hashlib.sha256(documents.encode()).hexdigest(),))
     shared = tmp_path / "shared" / "rcv1v2" / "raw"
     shared.mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_parts_added_later_replace_the_sample(jsonl, tmp_path, monkeypatch):
 
 def test_replaced_parts_are_read_again(jsonl):
     assert len(RCV1(jsonl, form="json")) == 4
-    (jsonl / "raw" / "rcv1_train.json").write_text(line(["GCAT"], ["rain"]))
+    (jsonl / "raw" / "rcv1_train.json").write_text(json_line(["GCAT"], ["rain"]))
     assert labels_of(RCV1(jsonl, form="json")) == [["GCAT"], ["MCAT"], ["CCAT"]]
     assert labels_of(RCV1(jsonl, form="json", min_count=2)) == [["GCAT"], ["MCAT"], ["CCAT"]]
 
@@ -165,14 +165,14 @@ def test_replaced_parts_are_read_again(jsonl):
     ("text", "message"),
     [
         ("not JSON\n", r"line 2 of '.*rcv1_dev\.json' to be a JSON object with .*\(got 'not JSON'"),
-        (line(["C15"], ["a"])[:-20], "line 2 .* to be a JSON object .* is the file truncated"),
+        (json_line(["C15"], ["a"])[:-20], "line 2 .* to be a JSON object .* is the file truncated"),
         ("[" * 100_000 + "\n", "line 2 .* to be a JSON object"),
         ("[1]\n", r"line 2 .* to be a JSON object .*\(got '\[1\]'"),
         ("{}\n", r"line 2 .* with 'doc_label' and 'doc_token' \(got '{}': KeyError\('doc_label'\)"),
-        (line("C15", ["a"]), r"lists of words in line 2 .*\(got C15\)"),
-        (line(["C15"], ["a", 1]), r"lists of words in line 2 .*\(got \['a', 1\]\)"),
-        (line(["C15"], ["a\nb"]), r"lists of words in line 2"),
-        (line(["C15", "C999"], ["a"]), r"line 2 .* to have topics of RCV1 \(got \['C999'\]\)"),
+        (json_line("C15", ["a"]), r"lists of words in line 2 .*\(got C15\)"),
+        (json_line(["C15"], ["a", 1]), r"lists of words in line 2 .*\(got \['a', 1\]\)"),
+        (json_line(["C15"], ["a\nb"]), r"lists of words in line 2"),
+        (json_line(["C15", "C999"], ["a"]), r"line 2 .* to have topics of RCV1 \(got \['C999'\]\)"),
     ],
 )
 def test_errors_name_the_wrong_line(jsonl, text, message):
@@ -185,7 +185,7 @@ def test_errors_name_the_wrong_line(jsonl, text, message):
 
 def test_strange_words_survive_the_processed_file(jsonl):
     words = ["\ud800", "\r", "\x85\u2028", "", " ", "\0"]
-    (jsonl / "raw" / "rcv1_train.json").write_text(line(["C15"], words))
+    (jsonl / "raw" / "rcv1_train.json").write_text(json_line(["C15"], words))
     assert words_of(RCV1(jsonl, form="json"))[0] == words
     assert words_of(RCV1(jsonl, form="json"))[0] == words
 
@@ -197,7 +197,7 @@ def test_json_files_without_documents_are_refused(jsonl):
         RCV1(jsonl, form="json")
 
 
-def test_tokens_of_a_small_distribution(lyrl):
+def test_token_files_give_words_topics_and_splits(lyrl):
     dataset = RCV1(lyrl, form="tokens")
     assert dataset.feature_names == [UNKNOWN, "market", "recov", "bond"]
     words = ["recov recov market", "market bond", "bond ?", "? ? market", "", "bond"]
@@ -296,7 +296,7 @@ def test_mutated_files_give_documents_or_one_error(tmp_path_factory, data):
         return list(rcv1.read_json_documents(path, ["C15"]))
 
     tokens = (TRAIN + TEST[1], lambda path: list(rcv1.read_token_documents(path)))
-    readers = [tokens, (QRELS, rcv1.read_topics), (line(["C15"], ["a", "b"]) * 2, read_json)]
+    readers = [tokens, (QRELS, rcv1.read_topics), (json_line(["C15"], ["a", "b"]) * 2, read_json)]
     text, read = data.draw(st.sampled_from(readers))
     content = bytearray(text.encode())
     for _ in range(data.draw(st.integers(1, 4))):
@@ -325,7 +325,7 @@ def test_vectors_come_from_scikit_learn(tmp_path, fetched):
     assert len(requests) == 1
 
 
-def test_vectors_without_weights_and_in_reverse(tmp_path, fetched):
+def test_vectors_may_lack_weights_and_the_split_be_reversed(tmp_path, fetched):
     dataset = RCV1(tmp_path, binary=True, reverse_split=True)
     assert "weight" not in dataset[0]
     assert dataset.official_split(0.2).test.tolist() == [0, 1, 2, 3]

@@ -70,10 +70,10 @@ def topics_of(dataset, row):
 def test_stories_belong_to_their_samples(dataset):
     stories = dataset.stories
     assert [story.number for story in stories] == sorted(story.number for story in stories)
-    number = {word: i for i, word in enumerate(dataset.feature_names)}
+    word_indices = {word: i for i, word in enumerate(dataset.feature_names)}
     for row in (0, 17, 5000, 10_788):
         words = tokenize(stories[row].text, "letters")
-        assert dataset[row].x.tolist() == [number.get(word, 0) for word in words]
+        assert dataset[row].x.tolist() == [word_indices.get(word, 0) for word in words]
         topics = set(stories[row].topics) & set(dataset.label_names)
         assert set(topics_of(dataset, row)) == topics
     assert dataset[3:5].stories == stories[3:5]
@@ -99,7 +99,7 @@ def test_each_option_has_its_own_processed_file(small):
     assert len(list((small / "processed").glob("data*.pt"))) == 4
 
 
-def test_the_small_data_set_in_full(small):
+def test_words_labels_and_stories_of_a_small_data_set(small):
     dataset = Reuters21578(small)
     texts = ["title the crop of corn the", "title tea time late", f"title {UNKNOWN} crop"]
     assert words_of(dataset) == texts

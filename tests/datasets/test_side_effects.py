@@ -55,7 +55,7 @@ def test_a_filter_skips_whole_drugs(small):
     assert dataset.level.tolist() == [[0, 0, 2, 0]]
 
 
-def test_the_published_data_set(real_file, tmp_path_factory):
+def test_the_published_folds_and_graph_are_read(real_file, tmp_path_factory):
     real_file("side_effect_frequencies/derived/drugs.csv")
     dataset = SideEffectFrequencies(tmp_path_factory.getbasetemp() / "side-effects")
     assert dataset.fold.bincount().tolist() == [75] * 10

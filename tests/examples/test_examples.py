@@ -1,4 +1,4 @@
-"""Every short example, run as its reader would, with less training."""
+"""Runs every short example as a reader would, with less training."""
 
 from __future__ import annotations
 

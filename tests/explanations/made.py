@@ -1,4 +1,4 @@
-"""Explanations of small samples, made up, of every kind that a report draws."""
+"""Made-up explanations of small samples, one of every kind that a report draws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExp
 BAD_NAME = "<script>document.title = 'changed'</script>"
 LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]
 WORDS = ["a", "b", "bold", "word", "claim", "absent"]
-#: By kind: raw input, components, the atoms of these.
+#: Raw input, components, and the atom index of each component, by kind of sample.
 SAMPLES: dict[str, tuple[Any, list[str], list[int] | None]] = {
     "molecule": ("CC(=O)Oc1ccccc1", [*(f"C{i}" for i in range(10)), "morgan"], [*range(10), -1]),
     "text": ("A <b>bold</b> word, a bold claim.", WORDS, None),
@@ -32,12 +32,12 @@ def make_explanation(*kinds: str, messages: bool = True, labels: list[str] = LAB
     samples = []
     for kind in kinds or tuple(SAMPLES):
         raw, components, atoms = SAMPLES[kind]
-        number, logits = len(components), rng.normal(size=size)
-        scores = {method: rng.normal(size=(number, size)) for method in METHODS}
+        num_components, logits = len(components), rng.normal(size=size)
+        scores = {method: rng.normal(size=(num_components, size)) for method in METHODS}
         scores["attention of LaMP"] = np.abs(scores["attention of LaMP"])
         bonds = BONDS if kind == "molecule" else {}
-        of_bonds = np.random.default_rng(1).normal(size=(len(bonds), size))
-        among = (size if messages else 0, size)
+        bond_scores = np.random.default_rng(1).normal(size=(len(bonds), size))
+        effects_shape = (size if messages else 0, size)
         heads = (2, 3) if messages else (0, 0)
         sample = SampleExplanation(
             name=f"the <em>{kind}</em>",
@@ -48,16 +48,16 @@ def make_explanation(*kinds: str, messages: bool = True, labels: list[str] = LAB
             truth=np.resize([1.0, 0.0, np.nan], size),
             states=rng.random((4 if messages else 0, size)),
             scores=scores,
-            attention=rng.random((*heads, number, size)),
-            label_effects=rng.normal(size=among),
-            clamped=rng.normal(size=(among[0], 2, size)),
-            label_attention=rng.random((*heads, *among)),
+            attention=rng.random((*heads, num_components, size)),
+            label_effects=rng.normal(size=effects_shape),
+            clamped=rng.normal(size=(effects_shape[0], 2, size)),
+            label_attention=rng.random((*heads, *effects_shape)),
             parts={"random forest": 0.25 * logits, "LaMP": 0.75 * logits} if messages else {},
             smiles=raw if kind == "molecule" else None,
             atoms=None if atoms is None else np.array(atoms),
             bonds=[*bonds],
             bond_atoms=np.array([*bonds.values()]) if bonds else None,
-            bond_scores={"occlusion": of_bonds} if bonds else {},
+            bond_scores={"occlusion": bond_scores} if bonds else {},
         )
         samples.append(sample)
     areas = {name: Faithfulness(0.5 - gain / 2, 0.5 + gain / 2) for name, gain in METHODS.items()}

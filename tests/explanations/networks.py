@@ -1,4 +1,4 @@
-"""A small network of one's own."""
+"""A small custom network with label messages."""
 
 from __future__ import annotations
 

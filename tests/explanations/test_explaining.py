@@ -211,7 +211,7 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
 def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
     """Messages are cut by a mask of edges, as PyG's explainers do it."""
     pytest.importorskip("rdkit")
-    # A sample for one's own network is a molecule if it has a SMILES.
+    # For a custom network, a sample that has a SMILES is a molecule.
     toluene = [molecule_from_smiles("Cc1ccccc1")]
     [sample] = explanation = tg_mlc.explain(network, toluene, method="occlusion")
     assert sample.bonds == ["C0-C1", "C1:C2", "C2:C3", "C3:C4", "C4:C5", "C5:C6", "C6:C1"]
@@ -324,17 +324,17 @@ def test_labels_that_samples_carry_are_given_labels(bags):
         for weight in network.parameters():
             weight.add_(0.5 * torch.randn_like(weight))
     given = torch.tensor([[1.0, nan, nan], [nan, 0.0, nan], [0.0, nan, 1.0]])
-    carrying = [
+    given_bags = [
         Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)
     ]
 
     def explain(samples, **options):
         return tg_mlc.explain(network, samples, method="occlusion", label_names=NAMES, **options)
 
-    without, passed, carried = explain(bags), explain(bags, given=given), explain(carrying)
-    for sample in explain(carrying, given={NAMES[1]: 1}):
+    without, passed, carried = explain(bags), explain(bags, given=given), explain(given_bags)
+    for sample in explain(given_bags, given={NAMES[1]: 1}):
         np.testing.assert_array_equal(sample.given, [nan, 1, nan])
-    assert "given" in carrying[0]
+    assert "given" in given_bags[0]
     assert without.samples[0].given is None
     assert passed.faithfulness == carried.faithfulness != without.faithfulness
     for actual, expected, row in zip(passed, carried, given, strict=True):
@@ -439,7 +439,7 @@ def test_a_custom_stage_is_a_part_of_the_logit(network, samples):
 
 
 class Counting(torch.nn.Module):
-    """Counts samples by their nodes."""
+    """Infers the number of samples from the batch indices of nodes."""
 
     def __init__(self):
         super().__init__()

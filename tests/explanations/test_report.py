@@ -199,7 +199,7 @@ def test_a_subset_of_labels_keeps_the_effects_of_all_labels():
     [entry] = data["samples"]
     assert data["asked"] == len(entry["labels"]) == 2  # No label is left out.
     assert set(entry["labels"]) == {2, 3}
-    assert {j for j, *_ in entry["effects"][0]} == {0, 1, 2, 3} - {entry["labels"][0]}
+    assert {source for source, *_ in entry["effects"][0]} == {0, 1, 2, 3} - {entry["labels"][0]}
 
 
 def test_twenty_molecules_of_27_labels_fit_into_two_megabytes():

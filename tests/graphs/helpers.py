@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 def error_of(action):
-    """Returns the message of the ValueError that an action raises, or None. Other errors pass."""
+    """Returns the message of the ValueError that an action raises, or None. Others propagate."""
     try:
         action()
     except ValueError as error:
@@ -11,12 +11,12 @@ def error_of(action):
 
 
 def weights_of(graph):
-    """Returns the weight (or None) of each edge by its pair of labels: names, or else indices."""
+    """Returns the weight (or None) of each edge by its pair of label names (else indices)."""
     names = graph.label_names or range(graph.num_labels)
     weight = [None] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
     return {
-        (names[j], names[i]): value
-        for (j, i), value in zip(graph.edge_index.t().tolist(), weight, strict=True)
+        (names[source], names[target]): value
+        for (source, target), value in zip(graph.edge_index.t().tolist(), weight, strict=True)
     }
 
 

@@ -26,7 +26,7 @@ from tg_mlc.graphs import (
         *((builder(0), 0, 0, None, builder.__name__) for builder in (fully_connected, edgeless)),
     ],
 )
-def test_edges_names_and_kinds(graph, num_edges, loops, names, kind):
+def test_builders_give_edges_names_and_kinds(graph, num_edges, loops, names, kind):
     source, target = graph.edge_index
     assert (graph.num_edges, (source == target).sum()) == (num_edges, loops)
     assert (graph.label_names, graph.kind) == (names, kind)
@@ -60,7 +60,7 @@ def test_networkx_round_trip_keeps_the_graph(graph, by_name):
         assert getattr(restored, attribute) == getattr(graph, attribute)
 
 
-def test_to_networkx_by_name(graph):
+def test_to_networkx_can_name_nodes(graph):
     network = graph.to_networkx(by_name=True)
     assert network.edges["x", "y"]["weight"] == 0.5
     assert set(network) == {"x", "y", "z"}
@@ -68,7 +68,7 @@ def test_to_networkx_by_name(graph):
         edgeless(2).to_networkx(by_name=True)
 
 
-def test_edges_of_indices_and_names():
+def test_nodes_of_networkx_may_be_indices_or_names():
     graph = from_networkx(nx.path_graph(3))
     assert graph.edge_index.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert graph.edge_weight is None
@@ -133,11 +133,11 @@ def test_parents_and_children_attend_to_each_other():
     "parents",
     [dict(PAIRS), {"a": ["r"], "b": {"r"}, "c": ("a",)}, iter(PAIRS), {**dict(PAIRS), "r": None}],
 )
-def test_parents_in_other_formats(parents):
+def test_parents_in_other_formats_give_the_same_tree(parents):
     assert edges_of(tree(parents)) == edges_of(tree(PAIRS))
 
 
-def test_directions_label_names_and_ancestors():
+def test_options_choose_directions_labels_and_ancestors():
     assert edges_of(tree(PAIRS, undirected=False, self_loops=False)) == {
         ("r", "r"), ("r", "a"), ("r", "b"), ("a", "c"),
     }  # fmt: skip
@@ -223,7 +223,7 @@ def test_suspicious_names_are_reported(caplog):
     assert "'Sport' and 'sport'" in caplog.text
 
 
-def test_trees_of_indices():
+def test_labels_of_trees_may_be_indices():
     graph = tree([(1, 0), (2, 0)])
     assert graph.label_names is None
     assert edges_of(graph) == both((0, 1), (0, 2)) | loops(range(3))
@@ -259,7 +259,7 @@ def test_wrong_arguments_are_named(arguments, message):
         tree(**arguments)
 
 
-def test_the_topics_of_rcv1(real_file):
+def test_the_topics_of_rcv1_make_a_tree(real_file):
     pairs = read_parents(real_file("rcv1v2/raw/rcv1.taxonomy"))
     for include_root, sizes, components in (
         (False, (103, 2 * 99 + 103), 4),

@@ -20,13 +20,13 @@ Y = torch.tensor(
 CERTAIN = {"weight": "conditional", "threshold": 1.0}
 
 
-def draw(seed, *shape, share=0.4):
-    return (np.random.default_rng(seed).random(shape) < share).astype(np.float32)
+def draw(seed, *shape, density=0.4):
+    return (np.random.default_rng(seed).random(shape) < density).astype(np.float32)
 
 
 def split_of(train, num_samples=5, name="by hand"):
-    rest = sorted(set(range(num_samples)) - set(train))
-    return Split(torch.tensor(train), torch.tensor(rest), torch.tensor([]), name)
+    other_samples = sorted(set(range(num_samples)) - set(train))
+    return Split(torch.tensor(train), torch.tensor(other_samples), torch.tensor([]), name)
 
 
 def expected_weight(y, source, target, weight):
@@ -133,7 +133,7 @@ def test_input_is_not_changed():
     assert y.nnz == 3
 
 
-def test_names_of_data_frames():
+def test_columns_of_data_frames_are_label_names():
     frame = pd.DataFrame(Y.numpy(), columns=list("abcd"))
     assert co_occurrence(frame).label_names == list("abcd")
     assert co_occurrence(Y, label_names=list("wxyz")).label_names == list("wxyz")
@@ -176,40 +176,40 @@ def test_a_data_set_needs_its_split():
     with pytest.raises(ValueError, match="'split'"):
         co_occurrence(dataset)
     assert co_occurrence(dataset, split=split_of(range(5))).label_names == ["a", "b", "c", "d"]
-    part = from_arrays(np.zeros((5, 2)), Y, kind="vector")[:3]
+    subset = from_arrays(np.zeros((5, 2)), Y, kind="vector")[:3]
     with pytest.raises(ValueError, match=r"ArrayDataset without 'split'.*dataset\[split.train\].y"):
-        co_occurrence(part)
-    assert weights_of(co_occurrence(part.y)) == weights_of(co_occurrence(Y[:3]))
+        co_occurrence(subset)
+    assert weights_of(co_occurrence(subset.y)) == weights_of(co_occurrence(Y[:3]))
 
 
-class Counted:
+class BuildCounter:
     """A data set without samples that counts how often its labels are built."""
 
     label_names = list("abcd")
 
     def __init__(self, y):
-        self.labels, self.times = y, 0
+        self.labels, self.num_builds = y, 0
 
     @property
     def y(self):
-        self.times += 1
+        self.num_builds += 1
         return self.labels
 
 
-class SparselyCounted(Counted):
+class SparseCounter(BuildCounter):
     def sparse_y(self):
         return sparse.csr_array(self.labels.numpy())
 
 
 @pytest.mark.parametrize("weight", ["count", "conditional", "correlation"])
-@pytest.mark.parametrize(("dataset_class", "num_builds"), [(Counted, 1), (SparselyCounted, 0)])
+@pytest.mark.parametrize(("dataset_class", "num_builds"), [(BuildCounter, 1), (SparseCounter, 0)])
 def test_labels_of_data_sets_are_built_at_most_once(weight, dataset_class, num_builds):
-    y = np.where(draw(1, 60, 4, share=0.3) == 1, NAN, draw(0, 60, 4, share=0.5))
+    y = np.where(draw(1, 60, 4, density=0.3) == 1, NAN, draw(0, 60, 4, density=0.5))
     dataset = dataset_class(torch.from_numpy(y).float())
     graph = co_occurrence(dataset, weight=weight, split=split_of(range(40), 60))
     expected = co_occurrence(y[:40], weight=weight, label_names=list("abcd"))
     assert weights_of(graph) == weights_of(expected)
-    assert dataset.times == num_builds
+    assert dataset.num_builds == num_builds
 
 
 @pytest.mark.parametrize(

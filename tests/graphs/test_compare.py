@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.graphs.compare import compare
 
-NUMBERS = ["jaccard", "precision", "recall", "roc_auc_a_to_b", "average_precision_a_to_b"]
-NUMBERS += ["roc_auc_b_to_a", "average_precision_b_to_a", "rank_correlation"]
+METRICS = ["jaccard", "precision", "recall", "roc_auc_a_to_b", "average_precision_a_to_b"]
+METRICS += ["roc_auc_b_to_a", "average_precision_b_to_a", "rank_correlation"]
 
 
 def make_graph(edges, num_labels=4, weights=None, names=None):
@@ -34,7 +34,7 @@ def graphs(draw, size):
 two_graphs = st.integers(0, 7).flatmap(lambda size: st.tuples(graphs(size), graphs(size)))
 
 
-def test_counts_and_shares():
+def test_shared_and_other_edges_are_counted():
     a = make_graph([(0, 1), (1, 0), (1, 2), (0, 0)])
     b = make_graph([(0, 1), (2, 1), (3, 2), (3, 3)])
     directed = compare(a, b)
@@ -77,7 +77,7 @@ def test_rankings_use_the_mean_of_both_directions():
     assert compare(negative, make_graph([(0, 1)])).average_precision_a_to_b == 1.0
 
 
-def test_labels_with_different_neighbours():
+def test_labels_with_different_neighbours_come_first():
     names = ["a", "b", "c", "d"]
     a = make_graph([(0, 3), (1, 3), (2, 3), (0, 1)], names=names)
     b = make_graph([(0, 1), (2, 3), (3, 2)], names=names)
@@ -97,7 +97,7 @@ def test_undefined_numbers_are_nan_with_a_reason():
     assert all(math.isnan(getattr(result, name)) for name in result.undefined)
     assert "recall is undefined: b has no edge" in str(result)
     empty = compare(edgeless(1), edgeless(1))
-    assert set(empty.undefined) == {"density_a", "density_b", *NUMBERS}
+    assert set(empty.undefined) == {"density_a", "density_b", *METRICS}
 
 
 def test_to_dict_returns_plain_data():
@@ -109,27 +109,27 @@ def test_to_dict_returns_plain_data():
 
 @settings(max_examples=50)
 @given(two_graphs, st.sampled_from([None, True, False]), st.randoms())
-def test_numbers_of_the_same_swapped_and_permuted_graphs(pair, directed, random):
+def test_metrics_of_same_swapped_and_permuted_graphs_agree(pair, directed, random):
     base, swapped = (compare(*arguments, directed, 99) for arguments in (pair, pair[::-1]))
-    values = [getattr(base, name) for name in NUMBERS]
-    assert list(map(math.isnan, values)) == [name in base.undefined for name in NUMBERS]
+    values = [getattr(base, name) for name in METRICS]
+    assert list(map(math.isnan, values)) == [name in base.undefined for name in METRICS]
     assert str(base)
-    order = ["jaccard", "recall", "precision", *NUMBERS[5:7], *NUMBERS[3:5], "rank_correlation"]
+    order = ["jaccard", "recall", "precision", *METRICS[5:7], *METRICS[3:5], "rank_correlation"]
     assert values == pytest.approx([getattr(swapped, name) for name in order], nan_ok=True)
     counts = swapped.num_shared, swapped.num_only_b, swapped.density_b
     assert (base.num_shared, base.num_only_a, base.density_a) == pytest.approx(counts, nan_ok=True)
     order = list(range(pair[0].num_labels))
     random.shuffle(order)
     permuted = compare(*(graph.permute(order) for graph in pair), directed, 99)
-    assert values == pytest.approx([getattr(permuted, name) for name in NUMBERS], nan_ok=True)
+    assert values == pytest.approx([getattr(permuted, name) for name in METRICS], nan_ok=True)
     differing, permuted_differing = (
         {d.label: set(d.only_a) for d in result.differing} for result in (base, permuted)
     )
     assert differing == permuted_differing
-    same = compare(pair[0], pair[0])
-    assert (same.num_only_a, same.num_only_b, same.differing) == (0, 0, [])
-    defined = [name for name in NUMBERS if name not in same.undefined]
-    assert [getattr(same, name) for name in defined] == pytest.approx([1.0] * len(defined))
+    identical = compare(pair[0], pair[0])
+    assert (identical.num_only_a, identical.num_only_b, identical.differing) == (0, 0, [])
+    defined = [name for name in METRICS if name not in identical.undefined]
+    assert [getattr(identical, name) for name in defined] == pytest.approx([1.0] * len(defined))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_plot_shows_both_graphs_in_one_order(pair, tmp_path):
 
 
 @pytest.mark.parametrize("order", ["labels", "rcm", "tree"])
-def test_pictures_in_every_order_and_without_edges(pair, order):
+def test_graphs_are_plotted_in_every_order_and_without_edges(pair, order):
     figure = compare(*pair).plot(order=order)
     ticks = [[text.get_text() for text in ax.get_yticklabels()] for ax in figure.axes]
     assert ticks[0] == ticks[1]

@@ -101,7 +101,7 @@ def test_self_loops_for_isolated_labels_only(weighted):
     assert edges == {(0, 1), (0, 0), (2, 2)}  # Label 0 has no incoming edge.
 
 
-def test_to_undirected(graph):
+def test_to_undirected_adds_reverse_edges(graph):
     symmetric = graph.add_self_loops(fill_value=7.0).to_undirected("add")
     assert weights_of(symmetric)["b", "a"] == weights_of(symmetric)["a", "b"] == pytest.approx(0.1)
     assert weights_of(symmetric)["a", "a"] == 7.0
@@ -173,7 +173,7 @@ def test_copies_and_moved_graphs_are_equal(graph):
     assert weights_of(LabelGraph.from_dict(graph.to_dict())) == weights_of(graph)
 
 
-def test_save_and_load(graph, tmp_path):
+def test_saved_graphs_are_loaded(graph, tmp_path):
     graph.x = torch.randn(3, 4)
     graph.save(tmp_path / "new" / "graph.safetensors")
     loaded = LabelGraph.load(tmp_path / "new" / "graph.safetensors")
@@ -278,7 +278,7 @@ SPORTS = {("sport", "golf"): 0.5, ("sport", "judo"): 0.25, ("law", "judo"): 1.0}
     ],
 )
 @pytest.mark.parametrize("label_names", [None, ["law", "judo", "golf", "sport", "art"]])
-def test_edges_by_names(edges, label_names, tmp_path):
+def test_edges_may_join_names(edges, label_names, tmp_path):
     graph = LabelGraph.from_edges(edges, label_names)
     assert weights_of(graph) == SPORTS
     assert graph.kind == "edges"
@@ -312,7 +312,7 @@ OBO = "format-version: 1.2\n[Term]\nid: T:1\nname: sport\n[Term]\nid: T:2\nname:
     ],
 )
 @pytest.mark.parametrize("label_names", [None, ["art", "golf", "sport"]])
-def test_files_by_names(name, content, options, weight, label_names, tmp_path):
+def test_files_may_join_names(name, content, options, weight, label_names, tmp_path):
     (tmp_path / name).write_text(content)
     graph = LabelGraph.read(tmp_path / name, label_names, **options)
     assert weights_of(graph) == {("sport", "golf"): weight}
@@ -326,7 +326,7 @@ def test_missing_columns_are_named(options, tmp_path):
         LabelGraph.read(tmp_path / "a.csv", **options)
 
 
-def test_terms_by_identifiers_and_saved_graphs(tmp_path):
+def test_identifiers_of_terms_and_saved_graphs_are_read(tmp_path):
     (tmp_path / "a.obo").write_text(OBO)
     graph = LabelGraph.read(tmp_path / "a.obo", ["T:1", "T:2"])
     assert graph.edge_index.tolist() == [[0], [1]]
@@ -336,7 +336,7 @@ def test_terms_by_identifiers_and_saved_graphs(tmp_path):
         LabelGraph.read(tmp_path / "a.safetensors", ["T:2", "T:1"])
 
 
-def test_frames_and_edges_without_weights(tmp_path):
+def test_frames_and_edges_without_weights_are_read_back(tmp_path):
     edges = {("sport", "golf"): 0.5, ("law", "golf"): 0.25}
     rows = [(*edge, weight) for edge, weight in edges.items()]
     graph = LabelGraph.from_edges(rows, ["law", "golf", "sport", "art"])

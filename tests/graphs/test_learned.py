@@ -35,10 +35,10 @@ def without_label_attention():
 def make_loader(sizes=(3, 2)):
     torch.manual_seed(1)
     samples = [[Data(x=torch.randn(3, 8)) for _ in range(size)] for size in sizes]
-    return [Batch.from_data_list(part) for part in samples]
+    return [Batch.from_data_list(data_list) for data_list in samples]
 
 
-def dense(graph):
+def dense_weights(graph):
     matrix = torch.zeros(graph.num_labels, graph.num_labels)
     matrix[graph.edge_index[1], graph.edge_index[0]] = graph.edge_weight
     return matrix
@@ -60,9 +60,9 @@ def mean_by_hand(model, loader, steps=(0, 1)):
 def test_weights_are_the_mean_attention(graph):
     model, loader = make_model(graph), make_loader()
     learned_graph = learned(model, loader)
-    assert torch.allclose(dense(learned_graph), mean_by_hand(model, loader), atol=1e-6)
+    assert torch.allclose(dense_weights(learned_graph), mean_by_hand(model, loader), atol=1e-6)
     assert torch.equal(learned_graph.edge_index, graph.edge_index)
-    assert torch.allclose(dense(learned_graph).sum(dim=1), torch.ones(4))
+    assert torch.allclose(dense_weights(learned_graph).sum(dim=1), torch.ones(4))
     assert (learned_graph.kind, learned_graph.label_names) == ("learned", graph.label_names)
     assert learned_graph.source == "attention of LaMP on 5 samples"
     assert learned_graph.validate()
@@ -72,12 +72,12 @@ def test_weights_are_the_mean_attention(graph):
 def test_step_selects_the_attention_of_one_step(step):
     model, loader = make_model(fully_connected(4)), make_loader()
     expected = mean_by_hand(model, loader, [step])
-    assert torch.allclose(dense(learned(model, loader, step=step)), expected, atol=1e-6)
+    assert torch.allclose(dense_weights(learned(model, loader, step=step)), expected, atol=1e-6)
 
 
-def test_top_k_threshold_and_names():
+def test_top_k_threshold_and_names_are_applied():
     model, loader = make_model(fully_connected(NAMES)), make_loader()
-    full = dense(learned(model, loader)).fill_diagonal_(-1.0)
+    full = dense_weights(learned(model, loader)).fill_diagonal_(-1.0)
     strongest = learned(model, loader, top_k=1, self_loops=False)
     assert strongest.edge_index.tolist() == [full.argmax(dim=1).tolist(), list(range(4))]
     assert learned(model, loader, top_k=1).num_edges == 8
@@ -137,7 +137,7 @@ def test_any_model_and_any_pattern_are_accepted():
     assert isinstance(attention[0].label_to_label[0], Shared)
 
 
-class Plain(nn.Module):
+class TensorModel(nn.Module):
     def forward(self, batch, return_attention_weights=False):
         return torch.zeros(1, 4)
 
@@ -150,7 +150,7 @@ class Plain(nn.Module):
         ({"top_k": 0}, "'top_k'"),
         ({"threshold": float("inf")}, "'threshold'"),
         ({"model": without_label_attention()}, "'model' to have label attention"),
-        ({"model": Plain()}, "'attention'.*Tensor"),
+        ({"model": TensorModel()}, "'attention'.*Tensor"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):

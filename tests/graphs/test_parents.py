@@ -83,7 +83,7 @@ def test_pairs_that_look_swapped_need_a_format(delimiter, caplog):
 @pytest.mark.parametrize(
     ("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
 )
-def test_files_compressed_or_not(suffix, compress, tmp_path):
+def test_files_may_be_compressed(suffix, compress, tmp_path):
     path = tmp_path / f"hierarchy{suffix}"
     path.write_bytes(compress(RCV1.encode()))
     assert read_parents(path) == read_parents(str(path)) == TOPICS

@@ -42,7 +42,7 @@ def test_the_default_style_depends_on_size():
     assert edgeless(61).plot().images
 
 
-def test_names_axes_and_cells():
+def test_names_axes_title_and_cells_are_drawn():
     ax, names = Figure().add_subplot(), ["left", "a name of several words that is wrapped"]
     assert fully_connected(names).plot(ax=ax, title="T") is ax
     assert set(names) <= set(texts_of(ax))
@@ -60,14 +60,14 @@ def test_names_do_not_cover_the_dots():
     ax = LabelGraph.from_edges([("b", names[0]), ("b", "c")], names).plot()
     ax.figure.draw_without_rendering()
     by_text = {text.get_text().replace("\n", " "): text for text in ax.texts}
-    parts = [part for part in ax.collections if len(part.get_offsets()) == 3]
-    dots = next(part for part in parts if len(part.get_sizes()) == 3)
+    triples = [collection for collection in ax.collections if len(collection.get_offsets()) == 3]
+    dots = next(collection for collection in triples if len(collection.get_sizes()) == 3)
     for name, point, size in zip(names, dots.get_offsets(), dots.get_sizes(), strict=True):
         top = ax.transData.transform(point)[1] + size**0.5 / 2 * ax.figure.dpi / 72
         assert by_text[name].get_window_extent().y0 >= top
 
 
-def test_wrong_options_and_a_missing_extra(tmp_path, monkeypatch):
+def test_wrong_options_and_a_missing_extra_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'style'"):
         edgeless(2).plot(style="tree")
     with pytest.raises(ValueError, match=r"'path'.*png"):
@@ -82,9 +82,9 @@ def test_names_of_sider_lie_inside_the_picture(real_file):
     y = pd.read_csv(real_file("sider/raw/sider.csv")).drop(columns="smiles")
     ax = co_occurrence(y, weight="correlation", top_k=3).plot()
     ax.figure.canvas.draw()
-    frame = ax.figure.bbox
+    picture = ax.figure.bbox
     assert texts_of(ax)
     for text in ax.texts:
         box = text.get_window_extent()
-        assert frame.x0 <= box.x0 <= box.x1 <= frame.x1
-        assert frame.y0 <= box.y0 <= box.y1 <= frame.y1
+        assert picture.x0 <= box.x0 <= box.x1 <= picture.x1
+        assert picture.y0 <= box.y0 <= box.y1 <= picture.y1

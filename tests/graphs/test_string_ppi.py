@@ -48,7 +48,7 @@ def links(write):
     return write("9606.protein.links.txt.gz", LINKS)
 
 
-def test_identifiers_with_and_without_the_organism(links):
+def test_identifiers_match_with_and_without_the_organism(links):
     graph = string_ppi(links, ["9606.ENSP1", "ensp2", "9606.ENSP3"], self_loops=False)
     assert weights_of(graph) == pytest.approx({(0, 1): 0.9, (1, 0): 0.9, (2, 2): 1.0})
     assert (graph.kind, graph.unmatched) == ("string_ppi", [])
@@ -116,7 +116,7 @@ def test_tables_without_scores_give_no_weights(text, write):
         (LINKS.replace("9606.ENSP1", "A").replace("9606.ENSP2", "B"), {"score": "textmining"}, 0.9),
     ],
 )
-def test_tables_with_scores(text, options, expected, write):
+def test_scores_of_tables_become_weights(text, options, expected, write):
     graph = string_ppi(write("edges.tsv", text), ["A", "B"], self_loops=False, **options)
     assert weights_of(graph) == pytest.approx({(0, 1): expected, (1, 0): expected})
 
@@ -238,7 +238,7 @@ def test_memory_depends_on_the_requested_proteins_only(tmp_path):
     assert peak < path.stat().st_size  # The file is read in blocks of lines.
 
 
-LOST = ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]
+UNMATCHED = ["CHD2", "ELF1", "POLR2A", "SP2", "SP4", "TFAP2A", "ZEB1", "ZNF263"]
 
 
 @pytest.fixture(scope="module")
@@ -247,11 +247,11 @@ def columns(real_file):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_the_transcription_factors_of_deepsea(columns, real_file):
+def test_the_transcription_factors_of_deepsea_are_matched(columns, real_file):
     links = real_file("string_tf/derived/string_human_symbols_edges.tsv.xz")
     graph = string_ppi(links, [row["gene_symbol"] or None for row in columns])
     assert graph.num_labels == 690
-    assert sorted(graph.unmatched) == LOST
+    assert sorted(graph.unmatched) == UNMATCHED
     assert graph.source == "145 proteins of 690 labels, 532 interactions without scores"
     for cell, genes, edges in [("GM12878", 71, 162), ("H1-hESC", 44, 118), ("K562", 93, 278)]:
         symbols = sorted({row["gene_symbol"] for row in columns if row["cell"] == cell} - {""})
@@ -263,7 +263,7 @@ def test_the_transcription_factors_of_deepsea(columns, real_file):
     assert string_ppi(links, symbols, self_loops=False).remove_self_loops().num_edges == 2 * 532
 
 
-def test_identifiers_of_a_published_network(real_file):
+def test_identifiers_of_a_published_network_are_matched(real_file):
     links = real_file("string_tf/raw/bionev_STRING_PPI.edgelist.xz")
     nodes = real_file("string_tf/raw/bionev_STRING_PPI_node_list.txt.xz")
     graph = string_ppi(links, ["9606.ENSP00000281821", "ENSP00000291598", "ENSP0"], aliases=nodes)

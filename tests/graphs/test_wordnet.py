@@ -80,7 +80,7 @@ def test_weights_are_those_of_wu_and_palmer(folder):
     assert graph.validate()
 
 
-def test_threshold_and_top_k(folder):
+def test_threshold_and_top_k_choose_edges(folder):
     names = ["animal", "cat", "dog", "process"]
     similar = both(("animal", "cat"), ("animal", "dog"), ("process", "dog"))
     assert set(weights_without_loops(wordnet(names, 0.7, folder=folder))) == similar
@@ -99,7 +99,7 @@ def test_threshold_and_top_k(folder):
         ("hot-dogs", "dog"), ("TAG_cat", "cat"), ("my data-mining", "data_mining"),
     ],
 )  # fmt: skip
-def test_names_of_several_words_and_plurals(name, noun, folder):
+def test_names_of_several_words_and_plurals_match_nouns(name, noun, folder):
     graph = wordnet([name, noun], 1.0, folder=folder)
     assert graph.unmatched == []
     assert weights_without_loops(graph) == {(name, noun): 1.0, (noun, name): 1.0}
@@ -252,7 +252,7 @@ def real_folder():
     return find_folder(os.environ["WNSEARCHDIR"])
 
 
-def test_the_nouns_of_wordnet(real_folder):
+def test_the_nouns_of_wordnet_are_read(real_folder):
     nouns = read_nouns(real_folder)
     if len(nouns.hypernyms) != 82_115:
         pytest.skip("this is not WordNet 3.0")

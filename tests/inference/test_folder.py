@@ -21,14 +21,14 @@ from tg_mlc.inference.folder import check_finite, read_folder, write_folder
 KINDS = ("vectors", "dna", "texts")
 
 
-def signed(folder, entries):
+def write_signed(folder, entries):
     """Writes model.json with the hash of its entries."""
     entries = {name: value for name, value in entries.items() if name != "sha256"}
     digest = sha256(folders._dump(entries))
     (folder / "model.json").write_bytes(folders._dump({"sha256": digest, **entries}))
 
 
-def small(folder, value=1.0):
+def write_small(folder, value=1.0):
     return write_folder(folder, {"a": torch.full((3,), value), "b": [1, "x", math.inf]})
 
 
@@ -43,7 +43,7 @@ def test_other_files_in_the_folder_stay(tmp_path):
         (tmp_path / name).write_bytes(content)
     (tmp_path / "weights-ffffffffffff.safetensors").mkdir()
     for value in (1.0, 2.0):
-        small(tmp_path, value)
+        write_small(tmp_path, value)
     assert {name: (tmp_path / name).read_bytes() for name in contents} == contents
     names = {path.name for path in tmp_path.iterdir()}
     new_names = names - {*contents, "weights-ffffffffffff.safetensors", "model.json"}
@@ -51,12 +51,12 @@ def test_other_files_in_the_folder_stay(tmp_path):
 
 
 def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
-    small(tmp_path)
+    write_small(tmp_path)
     read, replaced = folders._read, []
 
     def replacing(path, max_bytes):
         if path.suffix == ".safetensors" and len(replaced) < 3:  # model.json has been read.
-            replaced.append(small(tmp_path, len(replaced) + 2.0))
+            replaced.append(write_small(tmp_path, len(replaced) + 2.0))
         return read(path, max_bytes)
 
     monkeypatch.setattr(folders, "_read", replacing)
@@ -64,13 +64,13 @@ def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
 
 
 def test_reading_gives_whole_models_while_another_thread_writes(tmp_path):
-    small(tmp_path)
+    write_small(tmp_path)
     done = threading.Event()
 
     def write():
         while not done.is_set():
             for value in (1.0, 2.0, 3.0):
-                small(tmp_path, value)
+                write_small(tmp_path, value)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -85,7 +85,7 @@ def test_reading_gives_whole_models_while_another_thread_writes(tmp_path):
 @pytest.mark.parametrize("name", ["model.json", "weights"])
 @pytest.mark.parametrize("kind", ["device", "pipe"])
 def test_devices_and_pipes_are_not_read(tmp_path, name, kind):
-    small(tmp_path)
+    write_small(tmp_path)
     path = next(tmp_path.glob(f"{name}*"))
     path.unlink()
     if kind == "pipe":
@@ -100,7 +100,7 @@ def test_devices_and_pipes_are_not_read(tmp_path, name, kind):
     ("name", "limit"), [("model.json", "MAX_BYTES"), ("weights", "MAX_WEIGHTS")]
 )
 def test_too_large_files_are_refused(tmp_path, name, limit, monkeypatch):
-    small(tmp_path)
+    write_small(tmp_path)
     path = next(tmp_path.glob(f"{name}*"))
     with path.open("r+b") as file:
         file.truncate(getattr(folders, limit) + 1)  # A sparse file takes no disk space.
@@ -108,11 +108,11 @@ def test_too_large_files_are_refused(tmp_path, name, limit, monkeypatch):
         tg_mlc.load(tmp_path)
     monkeypatch.setattr(folders, limit, 10)
     with pytest.raises(ValueError, match="at most"):
-        small(tmp_path)
+        write_small(tmp_path)
 
 
 def test_a_link_to_a_file_is_read(tmp_path):
-    small(tmp_path / "kept")
+    write_small(tmp_path / "kept")
     (tmp_path / "links").mkdir()
     for path in (tmp_path / "kept").iterdir():
         (tmp_path / "links" / path.name).symlink_to(path)
@@ -120,7 +120,7 @@ def test_a_link_to_a_file_is_read(tmp_path):
 
 
 def test_a_full_disk_is_reported_with_the_path(tmp_path, monkeypatch):
-    small(tmp_path)
+    write_small(tmp_path)
     content = (tmp_path / "model.json").read_bytes()
 
     def full(*_):
@@ -129,7 +129,7 @@ def test_a_full_disk_is_reported_with_the_path(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match=rf"{tmp_path}.*No space left.*bytes are free"):
-            small(tmp_path, 2.0)
+            write_small(tmp_path, 2.0)
     assert (tmp_path / "model.json").read_bytes() == content
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -138,7 +138,7 @@ def test_a_full_disk_is_reported_with_the_path(tmp_path, monkeypatch):
 def test_a_file_in_place_of_a_folder_is_refused(tmp_path, subfolder):
     (tmp_path / "out").write_text("x")
     with pytest.raises(ValueError, match=f"to be a folder.*{tmp_path / 'out'}"):
-        small(tmp_path / "out" / subfolder)
+        write_small(tmp_path / "out" / subfolder)
 
 
 def copy_of(source, tmp_path):
@@ -153,13 +153,13 @@ def items_of(value):
     return enumerate(value) if isinstance(value, list) else ()
 
 
-def places(value, path=()):
-    """Yields the path of each entry; of a list of plain values, only the first has a path."""
+def entry_paths(value, path=()):
+    """Yields the path of each entry, but of a list of plain values only that of the first."""
     yield path
     for key, item in items_of(value):
         if key and isinstance(value, list) and not isinstance(item, dict):
             break
-        yield from places(item, (*path, key))
+        yield from entry_paths(item, (*path, key))
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def places(value, path=()):
     ],
 )
 def test_other_format_versions_are_named(version, message, tmp_path):
-    entries = json.loads((small(tmp_path) / "model.json").read_text())
-    signed(tmp_path, {**entries, "format": version, "more": 1})
+    entries = json.loads((write_small(tmp_path) / "model.json").read_text())
+    write_signed(tmp_path, {**entries, "format": version, "more": 1})
     refusal = rf"in the format tg_mlc.model/1 \(got '{version}'\); .*{message}"
     with pytest.raises(ValueError, match=refusal):
         read_folder(tmp_path)
@@ -182,26 +182,26 @@ def test_other_format_versions_are_named(version, message, tmp_path):
         read_folder(tmp_path)
 
 
-WRONG = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, "gone")
-WRONG = (*WRONG, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
+WRONG_VALUES = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, "gone")
+WRONG_VALUES = (*WRONG_VALUES, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_inconsistent_folders_with_valid_hashes_are_refused(name, saved, tmp_path):
     original = copy_of(saved(name), tmp_path)
     rng = np.random.default_rng(0)
-    paths = [path for path in places(original) if path and path[0] != "sha256"]
+    paths = [path for path in entry_paths(original) if path and path[0] != "sha256"]
     messages = []
     for number in rng.permutation(len(paths))[:60]:
         entries, path = copy.deepcopy(original), paths[number]
         parent = entries
         for key in path[:-1]:
             parent = parent[key]
-        value = WRONG[rng.integers(len(WRONG))]
+        value = WRONG_VALUES[rng.integers(len(WRONG_VALUES))]
         parent[path[-1]] = value
         if value == "gone":
             del parent[path[-1]]
-        signed(tmp_path, entries)
+        write_signed(tmp_path, entries)
         try:
             tg_mlc.load(tmp_path)
         except (ValueError, FileNotFoundError) as error:
@@ -210,15 +210,15 @@ def test_inconsistent_folders_with_valid_hashes_are_refused(name, saved, tmp_pat
     assert all(str(tmp_path) in message for message in messages)
 
 
-def change(entries, what):
+def change(entries, part):
     content = entries["content"]
-    if what == "label_names":
+    if part == "label_names":
         content["label_names"] = content["label_names"][:1] * 3
-    elif what == "facts":
+    elif part == "facts":
         content["facts"] = [1]
-    elif what == "weights":
+    elif part == "weights":
         entries["weights"] = "weights.safetensors"
-    elif what == "thresholds":
+    elif part == "thresholds":
         content["stages"][-1]["state"]["tuners"]["f1_micro"]["thresholds"] = [0.5] * 7
     else:
         entries["content"] = [content]
@@ -228,7 +228,7 @@ def change(entries, what):
 def test_parts_that_disagree_are_named(saved, tmp_path, part):
     entries = copy_of(saved("vectors"), tmp_path)
     change(entries, part)
-    signed(tmp_path, entries)
+    write_signed(tmp_path, entries)
     with pytest.raises(ValueError, match=rf"{tmp_path}.*{part}"):
         tg_mlc.load(tmp_path)
 
@@ -259,13 +259,13 @@ def test_weights_that_are_not_finite_are_named(name, number, saved, tmp_path):
         tg_mlc.load(tmp_path)
 
 
-def first(value, key):
+def holder_of(value, key):
     """Returns the first dictionary in a state that has the key, or None."""
     if isinstance(value, dict):
         if key in value:
             return value
         value = list(value.values())
-    holders = (first(item, key) for item in value) if isinstance(value, list) else ()
+    holders = (holder_of(item, key) for item in value) if isinstance(value, list) else ()
     return next((holder for holder in holders if holder is not None), None)
 
 
@@ -294,7 +294,7 @@ def test_inconsistent_states_of_classifiers_are_refused(name, entry, corrupt, sa
     if entry == "combination":
         holder, entry = states["Combination"], "weight"
     else:
-        holder = first([states["Features"], states["Classifiers"]], entry)
+        holder = holder_of([states["Features"], states["Classifiers"]], entry)
     holder[entry] = corrupt(holder[entry])
     write_folder(tmp_path, content)
     with pytest.raises(ValueError, match=rf"Expected '{tmp_path}' to hold a model"):

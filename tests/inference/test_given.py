@@ -23,7 +23,7 @@ X = np.random.default_rng(5).normal(size=(30, 5)).astype(np.float32)
 GIVEN = np.where(np.random.default_rng(6).random((30, 3)) < 0.4, 1.0, NAN)
 
 
-def carrying(x, given):
+def samples_with_given(x, given):
     samples = from_arrays(x, np.full((len(x), 3), NAN), ["a", "b", "c"], kind="vector")
     return with_attribute(samples, "given", torch.from_numpy(given).float())
 
@@ -32,7 +32,7 @@ def carrying(x, given):
 def test_samples_that_carry_given_labels_are_predicted_as_with_an_argument(name, saved):
     model = tg_mlc.load(saved(name))
     x = X[:, : model.features.steps[0].num_inputs]
-    samples = carrying(x, GIVEN)
+    samples = samples_with_given(x, GIVEN)
     expected = model.probabilities(x, given=GIVEN)
     np.testing.assert_allclose(model.probabilities(samples), expected, atol=1e-6)
     assert "given" in samples[0]
@@ -54,10 +54,10 @@ class Net(nn.Module):
         return logits if given is None else logits + self.given(given).sum(dim=1)
 
 
-def graphs(number=60):
+def graphs(num_samples=60):
     generator = torch.Generator().manual_seed(0)
     samples = []
-    for _ in range(number):
+    for _ in range(num_samples):
         x = torch.randn(int(torch.randint(1, 5, (1,), generator=generator)), 2, generator=generator)
         samples.append(Data(x=x, y=(x.sum(dim=0) > 0).float().view(1, -1)))
     return samples
@@ -118,7 +118,7 @@ def test_labels_of_a_graph_in_another_order_are_refused():
 
 
 def test_an_attribute_is_removed_without_changing_the_samples():
-    samples = carrying(X, GIVEN)
+    samples = samples_with_given(X, GIVEN)
     plain = without_attribute(samples[5:9], "given")
     assert "given" not in plain[0]
     assert torch.equal(plain.rows("x"), samples.rows("x")[5:9])

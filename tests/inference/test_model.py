@@ -372,8 +372,8 @@ def test_unreadable_inputs_give_blank_rows(saved):
     model = tg_mlc.load(saved("dna"))
     with pytest.warns(UserWarning, match="2 inputs cannot be read, .* row 1: .*'AC4T'.*; row 2: "):
         frame = model.predict(pd.Series(["ACGT", "AC4T", None], index=["x", "y", "z"]))
-    for part in ("probability", "decision"):
-        assert frame[part].isna().all(axis=1).tolist() == [False, True, True]
+    for group in ("probability", "decision"):
+        assert frame[group].isna().all(axis=1).tolist() == [False, True, True]
     assert list(frame.attrs["unreadable"]) == [1, 2]
     probability = model.predict(["ACGT"])["probability"].iloc[0]
     np.testing.assert_allclose(frame["probability"].iloc[0], probability)

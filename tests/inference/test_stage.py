@@ -19,33 +19,33 @@ RAW = np.random.default_rng(1).normal(size=(6, 5))
 class Shift(Stage):
     """Adds a number to all logits."""
 
-    def __init__(self, by):
-        self.by = by
+    def __init__(self, offset):
+        self.offset = offset
 
     def apply(self, flow):
-        flow.logits = flow.logits + self.by
+        flow.logits = flow.logits + self.offset
 
     def module(self):
-        return ShiftModule(self.by)
+        return ShiftModule(self.offset)
 
     def state_dict(self):
-        return {"by": self.by}
+        return {"offset": self.offset}
 
     @classmethod
     def from_state(cls, state, label_names, network):
-        return cls(state["by"])
+        return cls(state["offset"])
 
     def __str__(self):
-        return f"+{self.by:g}"
+        return f"+{self.offset:g}"
 
 
 class ShiftModule(TensorStage):
-    def __init__(self, by):
+    def __init__(self, offset):
         super().__init__()
-        self.by = by
+        self.offset = offset
 
     def forward(self, values):
-        return {**values, "logits": values["logits"] + self.by}
+        return {**values, "logits": values["logits"] + self.offset}
 
 
 @pytest.fixture(scope="module")

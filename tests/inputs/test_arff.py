@@ -92,18 +92,18 @@ def test_test_files_may_have_another_order(write):
     assert (dataset.y[2].tolist(), dataset.x[2].tolist()) == ([1, 0, 0], [0, 0, 1, 3])
 
 
-def binary(inputs, labels, *rows):
-    return arff([f"x {{{inputs}}}", f"A {{{labels}}}"], rows)
+def nominal_arff(input_values, label_values, *rows):
+    return arff([f"x {{{input_values}}}", f"A {{{label_values}}}"], rows)
 
 
 def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
-    train = write("a.arff", binary("NO,YES", "pos,neg", "YES,pos", "NO,neg"))
-    tests = (
-        binary("YES,NO", "neg,pos", "YES,neg", "NO,pos"),
-        binary("no,yes", "0,1", "yes,0", "no,1"),
+    train = write("a.arff", nominal_arff("NO,YES", "pos,neg", "YES,pos", "NO,neg"))
+    reordered_texts = (
+        nominal_arff("YES,NO", "neg,pos", "YES,neg", "NO,pos"),
+        nominal_arff("no,yes", "0,1", "yes,0", "no,1"),
     )
-    for test in tests:
-        dataset = from_arff(train, write("b.arff", test), -1, "vector")
+    for text in reordered_texts:
+        dataset = from_arff(train, write("b.arff", text), -1, "vector")
         assert dataset.x.tolist() == [[1], [0], [1], [0]]
         assert dataset.y.tolist() == [[1], [0], [0], [1]]
 
@@ -113,8 +113,8 @@ def test_values_of_known_meaning_may_have_another_order_in_the_test_file(write):
     [("blue,red", "red,1", "blue"), ("red,green", "red,1", "green"), ("0,1", "0,1", "known")],
 )
 def test_values_of_unknown_meaning_in_another_order_are_refused(write, values, row, message):
-    train = write("a.arff", binary("red,blue", "0,1", "red,0", "blue,1"))
-    test = write("b.arff", binary(values, "0,1", row))
+    train = write("a.arff", nominal_arff("red,blue", "0,1", "red,0", "blue,1"))
+    test = write("b.arff", nominal_arff(values, "0,1", row))
     for files in ((train, test), (test, train)):
         with pytest.raises(ValueError, match=rf"attribute 'x' in the same order.*got.*{message}"):
             from_arff(*files, -1)
@@ -122,7 +122,7 @@ def test_values_of_unknown_meaning_in_another_order_are_refused(write, values, r
 
 @pytest.mark.parametrize("values", ["red,blue", "1,2", "0,-1", "high"])
 def test_labels_of_unknown_meaning_are_refused(write, values):
-    path = write("a.arff", binary("red,blue", values, f"red,{values.split(',')[0]}"))
+    path = write("a.arff", nominal_arff("red,blue", values, f"red,{values.split(',')[0]}"))
     with pytest.raises(ValueError, match=rf"\{{{values}\}} for 'A'\); write \{{0,1\}}"):
         from_arff(path, labels=-1)
 
@@ -138,16 +138,16 @@ def test_unknown_entries_are_nan(write):
     assert from_arff(write("a.arff", text), labels=1).y.tolist() == [[0], [1], [0], [1]]
 
 
-SEVEN = SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n"
-MINUS = TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n"
+LABEL_IS_7 = SPARSE.replace("A {0,1}", "A numeric") + "{2 7}\n"
+LABEL_IS_MINUS_1 = TRAIN.replace("B {0,1}", "B real") + "1,1,1,-1\n"
 
 
-def hue(kind):
+def hue_table(kind):
     return arff([f"hue {kind}", "round {0,1}", "n numeric"], ["?,0,1", "1,1,2"])
 
 
-PATHS, LOST = hue("hierarchical a,a/b"), hue("hierarchical root/a,b/c")
-CIRCLE = hue("hierarchical root/a,a/b,b/c,c/b")
+PATHS, ORPHAN = hue_table("hierarchical a,a/b"), hue_table("hierarchical root/a,b/c")
+CYCLE = hue_table("hierarchical root/a,a/b,b/c,c/b")
 
 
 @pytest.mark.parametrize(
@@ -162,14 +162,14 @@ CIRCLE = hue("hierarchical root/a,a/b,b/c,c/b")
         (SPARSE, {"labels": ["u", "v", "A", "B"]}, "got 4 labels alone"),
         (SPARSE, {"labels": -2, "kind": "sequence"}, "'kind' to be one of bag, vector"),
         (SPARSE + "{0 ?}\n", {"labels": -2, "kind": "bag"}, "inputs.*nan in row 3, column 0"),
-        (SEVEN, {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
-        (MINUS, {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
-        (hue("string"), {"labels": 1, "drop": "text"}, "line 2: .*string"),
-        (hue("{0,1}"), {"labels": 1, "drop": ["hue"]}, "'hue', .* drop"),
+        (LABEL_IS_7, {"labels": -2}, r"got 7 in row 3, column 0: label 'A'"),
+        (LABEL_IS_MINUS_1, {"labels": -2}, r"got -1 in row \d, column 1: label 'B'"),
+        (hue_table("string"), {"labels": 1, "drop": "text"}, "line 2: .*string"),
+        (hue_table("{0,1}"), {"labels": 1, "drop": ["hue"]}, "'hue', .* drop"),
         (PATHS, {"labels": ["round"]}, r"'hue' to be a label.*labels=\['hue'\]"),
         (PATHS, {"labels": ["hue"]}, "line 7: Expected a path of attribute 'hue'.*got '1'"),
-        (LOST, {}, "line 2: .*'b' above 'c'"),
-        (CIRCLE, {}, r"line 2: .*without cycles \(got (b -> c -> b|c -> b -> c)\)"),
+        (ORPHAN, {}, "line 2: .*'b' above 'c'"),
+        (CYCLE, {}, r"line 2: .*without cycles \(got (b -> c -> b|c -> b -> c)\)"),
     ],
 )
 def test_wrong_files_and_options_are_refused(write, text, options, message):
@@ -225,9 +225,9 @@ MARKUP = st.sampled_from([b"<label", b"&amp;", b"<!DOCTYPE x [", b"<!ENTITY", b"
 
 @settings(max_examples=100)
 @given(st.integers(0, len(SMALL_XML)), st.integers(0, 3), st.one_of(st.binary(max_size=5), MARKUP))
-def test_mutated_label_files_are_read_or_refused(at, length, new):
+def test_mutated_label_files_are_read_or_refused(start, length, inserted):
     try:
-        names, _ = parse_label_xml(SMALL_XML[:at] + new + SMALL_XML[at + length :])
+        names, _ = parse_label_xml(SMALL_XML[:start] + inserted + SMALL_XML[start + length :])
     except ValueError:
         return
     assert names
@@ -235,9 +235,9 @@ def test_mutated_label_files_are_read_or_refused(at, length, new):
 
 @settings(max_examples=50)
 @given(st.integers(0, len(SPARSE)), st.integers(0, 3), st.binary(max_size=4))
-def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
+def test_mutated_tables_are_read_or_refused(tmp_path_factory, start, length, inserted):
     path = tmp_path_factory.mktemp("mutated") / "a.arff"
-    path.write_bytes(SPARSE.encode()[:at] + new + SPARSE.encode()[at + length :])
+    path.write_bytes(SPARSE.encode()[:start] + inserted + SPARSE.encode()[start + length :])
     try:
         dataset = from_arff(path, labels=-2, drop="text")
     except ValueError:
@@ -246,16 +246,16 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, at, length, new):
 
 
 GO = "GO0003674"  # The root of molecular functions.
-RGB, ROUND, SPREAD = "hue {red,green,blue}", "round {0,1}", ["hue=red", "hue=green", "hue=blue"]
+HUE, ROUND, HUES = "hue {red,green,blue}", "round {0,1}", ["hue=red", "hue=green", "hue=blue"]
 
 
 @pytest.mark.parametrize(
     ("count", "attributes", "rows", "labels", "inputs", "y"),
     [
-        (2, [RGB, ROUND], ["red,0,1", "?,1,2"], [*SPREAD, "round"], ["edge"], [1, 0, 0, 0]),
-        (1, [ROUND, RGB], ["1,red,1", "0,?,2"], ["round"], [*SPREAD, "edge"], [1]),
-        (1, [RGB, ROUND], ["{0 green,2 1}", "{0 ?}"], SPREAD, ["round", "edge"], [0, 1, 0]),
-        (2, [RGB, ROUND], ["{1 1}", "{0 ?}"], [*SPREAD, "round"], ["edge"], [1, 0, 0, 1]),
+        (2, [HUE, ROUND], ["red,0,1", "?,1,2"], [*HUES, "round"], ["edge"], [1, 0, 0, 0]),
+        (1, [ROUND, HUE], ["1,red,1", "0,?,2"], ["round"], [*HUES, "edge"], [1]),
+        (1, [HUE, ROUND], ["{0 green,2 1}", "{0 ?}"], HUES, ["round", "edge"], [0, 1, 0]),
+        (2, [HUE, ROUND], ["{1 1}", "{0 ?}"], [*HUES, "round"], ["edge"], [1, 0, 0, 1]),
     ],
 )
 def test_labels_are_counted_among_attributes_before_values_become_columns(
@@ -345,8 +345,8 @@ def mixed_rows():
     for i in range(12):
         words = ("S", "M")[i % 2], ("NO", "YES")[i // 2 % 2], ("low", "high")[i // 3 % 2]
         numbers = f"{(1, -1)[i // 6]},{i * i / 4},{2001 + i}-05-06"
-        label = f"{('red', 'green', '?')[i % 3]},{(i * i // 3) % 2}"
-        yield f"{9 * i + 1},{i % 3},{','.join(words)},{numbers},{label}"
+        labels = f"{('red', 'green', '?')[i % 3]},{(i * i // 3) % 2}"
+        yield f"{9 * i + 1},{i % 3},{','.join(words)},{numbers},{labels}"
 
 
 @pytest.mark.filterwarnings("ignore:Input|Labels")

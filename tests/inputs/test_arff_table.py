@@ -24,7 +24,7 @@ def read(text, **options):
     return read_arff(text.encode(), **options)
 
 
-def dense(matrix):
+def to_dense(matrix):
     return matrix.toarray() if sp.issparse(matrix) else matrix
 
 
@@ -51,7 +51,7 @@ DENSE_ROWS += ["1,0,3 % why", "1\t0\t3\t% {x}, 'y"]
 def test_rows_can_be_written_in_several_ways(row):
     matrix = read(HEADER + row).matrix
     assert sp.issparse(matrix) == row.startswith("{")
-    assert dense(matrix).tolist() == [[1, 0, 3]]
+    assert to_dense(matrix).tolist() == [[1, 0, 3]]
 
 
 def test_comments_case_and_line_ends_do_not_matter():
@@ -104,7 +104,7 @@ def test_nominal_attributes_of_more_values_are_spread(rows):
     names, matrix = table.spread(["x", "city", "y"])
     assert names == ["x", "city=a", "city=b", "city=c d", "y"]
     unknown = [2, np.nan, np.nan, np.nan, 1]
-    np.testing.assert_array_equal(dense(matrix), [[1, 0, 1, 0, 0], unknown, [0, 1, 0, 0, 1]])
+    np.testing.assert_array_equal(to_dense(matrix), [[1, 0, 1, 0, 0], unknown, [0, 1, 0, 0, 1]])
     assert table.cells()[1].tolist() == ["b", None, "a"]
 
 
@@ -114,7 +114,7 @@ def test_nominal_attributes_of_more_values_are_spread(rows):
 def test_weights_of_rows_are_ignored_with_a_warning(row):
     with pytest.warns(UserWarning, match=r"weights of rows.*1 rows have one, the first on line 6"):
         matrix = read(HEADER + row).matrix
-    assert dense(matrix).tolist() == [[1, 0, 3]]
+    assert to_dense(matrix).tolist() == [[1, 0, 3]]
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_unknown_values_are_nan():
     assert np.isnan(sparse).tolist() == [[False, True, False]]
 
 
-TEXT = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n"
-TEXT += "@attribute when date 'yyyy'\n@data\n"
+TEXT_HEADER = "@attribute id string\n@attribute x numeric\n@attribute city {a,b,c}\n"
+TEXT_HEADER += "@attribute when date 'yyyy'\n@data\n"
 
 
 def test_attributes_can_be_dropped():
-    content = TEXT + "'p, q',1,c,2001\nr s,2,?,2002\n"
+    content = TEXT_HEADER + "'p, q',1,c,2001\nr s,2,?,2002\n"
     table = read(content, drop="text")
     assert table.names == ["x", "city", "when"]
     np.testing.assert_array_equal(table.matrix, [[1, 2, 11323], [2, np.nan, 11688]])
@@ -175,7 +175,7 @@ def test_attributes_can_be_dropped():
     assert read(header + "{0 'a b',1 3}\n", drop=["id"]).matrix.toarray().tolist() == [[3]]
 
 
-MANY = f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1"
+MANY_VALUES = f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ MANY = f"@attribute a {{{','.join(map(str, range(101)))}}}\n@data\n1"
         ("@attribute 'a numeric\n@data\n1", "line 1: Expected '@attribute name type'"),
         ("@attribute '' numeric\n@data\n1", "line 1: .*attribute to have a name"),
         ("@attribute a string\n@data\nx", r"line 1: .*'a' .*type 'string'\); .* drop=\['a'\]"),
-        (MANY, r"line 1: .*at most 100 values, .*'a' \(got one nominal with 101 values\)"),
+        (MANY_VALUES, r"line 1: .*at most 100 values, .*'a' \(got one nominal with 101 values\)"),
         ("@attribute a {x,y,z}\n@data\nw", r"line 3: .*x, y, z for attribute 'a' \(got 'w'\)"),
         (HEADER, "line 6: Expected at least one row"),
     ],
@@ -298,11 +298,11 @@ def test_wide_sparse_tables_take_little_memory():
 
 
 LONG = 200_000
-TEXTS = ["{" + " " * LONG + "x", "'" * (LONG + 1), "1" * LONG + "x", "{0 " + "1" * LONG + "x}"]
-TEXTS += [" " * LONG + "'a", "{0 '" + "\\" * LONG + "\\}", "1," * LONG]
+LONG_LINES = ["{" + " " * LONG + "x", "'" * (LONG + 1), "1" * LONG + "x", "{0 " + "1" * LONG + "x}"]
+LONG_LINES += [" " * LONG + "'a", "{0 '" + "\\" * LONG + "\\}", "1," * LONG]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", LONG_LINES)
 def test_long_lines_take_no_quadratic_time(text):
     for prefix in (f"{HEADER}1,1,'x", HEADER + "{}\n", "@attribute "):
         with pytest.raises(ValueError, match="line "):
@@ -311,27 +311,27 @@ def test_long_lines_take_no_quadratic_time(text):
 
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
 numbers = st.one_of(floats, st.integers(-1000, 1000), st.just(0))
-rows_of = st.lists(st.tuples(numbers, st.integers(0, 1), numbers), min_size=1, max_size=8)
+row_lists = st.lists(st.tuples(numbers, st.integers(0, 1), numbers), min_size=1, max_size=8)
 
 
 @settings(max_examples=60)
-@given(rows_of, st.booleans())
+@given(row_lists, st.booleans())
 def test_written_rows_are_read_back(rows, quoted):
     write_cell = (lambda value: f"'{value}'") if quoted else str
     expected = np.array(rows, dtype=np.float32).tolist()
-    dense = "\n".join(",".join(map(write_cell, row)) for row in rows)
+    dense_rows = "\n".join(",".join(map(write_cell, row)) for row in rows)
     pairs = ([f"{i} {write_cell(v)}" for i, v in enumerate(row) if v != 0] for row in rows)
-    sparse = "\n".join(f"{{{','.join(row)}}}" for row in pairs)
-    assert read(HEADER + dense).matrix.tolist() == expected
-    assert read(HEADER + sparse).matrix.toarray().tolist() == expected
+    sparse_rows = "\n".join(f"{{{','.join(row)}}}" for row in pairs)
+    assert read(HEADER + dense_rows).matrix.tolist() == expected
+    assert read(HEADER + sparse_rows).matrix.toarray().tolist() == expected
 
 
-contents = st.sampled_from([DENSE, SPARSE, TEXT + "'p, q',1,c,2001\n"]).map(str.encode)
-change = st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6))
+contents = st.sampled_from([DENSE, SPARSE, TEXT_HEADER + "'p, q',1,c,2001\n"]).map(str.encode)
+edit = st.tuples(st.integers(0, 200), st.sampled_from([b"", b"x"]), st.binary(max_size=6))
 
 
 @settings(max_examples=200)
-@given(contents, st.lists(change, max_size=4), st.integers(0, 300))
+@given(contents, st.lists(edit, max_size=4), st.integers(0, 300))
 @example(SPARSE.encode(), [], 120)
 def test_mutated_files_are_read_or_refused(content, changes, end):
     for start, removed, inserted in changes:

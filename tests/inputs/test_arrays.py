@@ -20,9 +20,9 @@ WORDS = [["red", "apple", "red"], [], ["green", "apple"]]
 
 TENSOR = torch.tensor(MATRIX)
 SETS, WEIGHTS = [[1, 2], [], [0]], [[2.5, 1.0], [], [1.0]]
-PAIRS, NUMBERS = [["a", "b"], ["b", "c"], ["c", "a"]], [[3, 1, 3], [], [0]]
+WORD_PAIRS, WORD_INDICES = [["a", "b"], ["b", "c"], ["c", "a"]], [[3, 1, 3], [], [0]]
 DENSE, ZERO_ONE = "they make a dense matrix of numbers", "they are a matrix of the whole numbers 0"
-LISTED, COUNTED = "they are lists of words", "they are lists of whole numbers, not all of"
+WORD_LISTS, NUMBER_LISTS = "they are lists of words", "they are lists of whole numbers, not all of"
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ LISTED, COUNTED = "they are lists of words", "they are lists of whole numbers, n
         (TENSOR.to_sparse(), "bag", "they are a sparse matrix", SETS, WEIGHTS),
         (TENSOR.to_sparse_csr(), "bag", "they are a sparse matrix", SETS, WEIGHTS),
         ((MATRIX > 0).astype(int), "bag", ZERO_ONE, SETS, None),
-        (WORDS, "sequence", LISTED, [[2, 1, 2], [], [3, 1]], None),
-        (PAIRS, "sequence", LISTED, [[1, 2], [2, 3], [3, 1]], None),
-        (NUMBERS, "sequence", COUNTED, NUMBERS, None),
+        (WORDS, "sequence", WORD_LISTS, [[2, 1, 2], [], [3, 1]], None),
+        (WORD_PAIRS, "sequence", WORD_LISTS, [[1, 2], [2, 3], [3, 1]], None),
+        (WORD_INDICES, "sequence", NUMBER_LISTS, WORD_INDICES, None),
     ],
 )
 def test_kinds_are_inferred_and_announced(inputs, kind, reason, x, weights, capsys):
@@ -331,7 +331,7 @@ def test_frames_and_files_are_read_alike(tmp_path):
     assert roles[0] == [*roles[1], ("a", "label")]
     new = from_arrays(frame[["size", "id"]], like=frame_set)
     assert torch.equal(new.rows("x"), csv_set.rows("x"))
-    # The columns are words.
+    # In a bag every column is a word, so that 'id' is not skipped.
     expected = ["id", "size"]
     assert from_arrays(frame[["id", "size"]], frame[["a"]], kind="bag").feature_names == expected
 

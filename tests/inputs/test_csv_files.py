@@ -12,7 +12,7 @@ TEXTS = 'body,topics,calm\n"Red, red apples",fruit;red,1\nGreen pears,fruit,0\nn
 AB = "a,b\n1,1\n"
 
 
-def test_numeric_columns(save):
+def test_numeric_columns_become_vectors_or_bags(save):
     dataset = from_csv(save(NUMBERS), ["sad", "calm"])
     assert (dataset.kind, dataset.feature_names) == ("vector", ["age", "size"])
     assert dataset.label_names == ["sad", "calm"]
@@ -22,7 +22,7 @@ def test_numeric_columns(save):
     assert (bags.kind, bags.feature_names, bags[0].weight.tolist()) == ("bag", ["size"], [2])
 
 
-def test_a_text_column_and_a_column_of_label_names(save):
+def test_a_text_column_and_a_column_of_label_names_are_read(save):
     dataset = from_csv(save(TEXTS), "topics", text_column="body", label_separator=";")
     assert (dataset.kind, dataset.label_names) == ("sequence", ["fruit", "red"])
     words = [" ".join(dataset.feature_names[i] for i in data.x) for data in dataset]
@@ -37,7 +37,7 @@ def test_error_suggests_a_similar_label_column(save):
         from_csv(path, "topic", label_separator=";", like=old)
 
 
-def test_a_text_column_and_binary_label_columns(save):
+def test_a_text_column_and_binary_label_columns_are_read(save):
     dataset = from_csv(
         save(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
     )
@@ -45,14 +45,14 @@ def test_a_text_column_and_binary_label_columns(save):
     assert dataset.y.isnan().tolist() == [[False], [False], [True]]
 
 
-def test_other_delimiters_and_encodings(tmp_path):
+def test_other_delimiters_and_encodings_can_be_specified(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
     dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
     assert dataset.feature_names == ["größe"]
     byte = "the byte 0xf6 in line 1.*encoding='cp1252'"
-    for encoding, got in (("utf-8", byte), ("none", "LookupError")):
-        with pytest.raises(ValueError, match=rf"file in {encoding} \(got {got}"):
+    for encoding, reason in (("utf-8", byte), ("none", "LookupError")):
+        with pytest.raises(ValueError, match=rf"file in {encoding} \(got {reason}"):
             from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
 
 
@@ -84,9 +84,9 @@ def test_malformed_tables_are_refused(save, text, arguments, message):
         from_csv(save(text), **{"label_columns": ["b"], **arguments})
 
 
-def test_missing_files_and_folders(tmp_path):
-    for path, got in ((tmp_path / "none.csv", "no such file"), (tmp_path, r"\(got a folder\)")):
-        with pytest.raises(FileNotFoundError, match=f"Expected the file.*{got}"):
+def test_missing_files_and_folders_are_refused(tmp_path):
+    for path, reason in ((tmp_path / "none.csv", "no such file"), (tmp_path, r"\(got a folder\)")):
+        with pytest.raises(FileNotFoundError, match=f"Expected the file.*{reason}"):
             from_csv(path, ["a"])
 
 

@@ -202,7 +202,7 @@ def test_temporary_files_are_deleted(write, tmp_path, monkeypatch):
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_copies_parts_and_pickles_keep_the_data(write):
+def test_copies_subsets_and_pickles_keep_the_data(write):
     dataset = DNADataset.from_fasta(write(FASTA), write(TABLE, "x.csv"))
     unpickled = pickle.loads(pickle.dumps(dataset))
     for copy in (dataset.copy(), unpickled, dataset[torch.tensor([2, 0, 1])][[1, 2, 0]]):
@@ -211,9 +211,9 @@ def test_copies_parts_and_pickles_keep_the_data(write):
         assert copy.y.nan_to_num(-1).tolist() == [[0, 1], [1, 1], [1, -1]]
         assert copy.headers == ["a chr1", "b", "c"]
     last = dataset.copy([1, 2])
-    for part in (dataset[1:], dataset[1:].copy(), last, pickle.loads(pickle.dumps(last))):
-        assert part.headers == ["b", "c"]
-        assert np.array_equal(part.sparse_y().toarray(), [[1, 1], [1, np.nan]], equal_nan=True)
+    for subset in (dataset[1:], dataset[1:].copy(), last, pickle.loads(pickle.dumps(last))):
+        assert subset.headers == ["b", "c"]
+        assert np.array_equal(subset.sparse_y().toarray(), [[1, 1], [1, np.nan]], equal_nan=True)
     single = dataset.copy([2])
     assert (single[0].x.tolist(), single[0].y.nan_to_num(-1).tolist()) == ([0, 1], [[1, -1]])
 
@@ -242,8 +242,8 @@ MEASURE = """
 import re, sys
 from tg_mlc.inputs import tables
 from tg_mlc.data import DNADataset
-tables._BLOCK = 256  # rows, of 1 MB
-def peak():  # of this process; that of resource.getrusage is at least its parent's
+tables._BLOCK = 256  # rows, about 1 MB
+def peak():  # The peak from resource.getrusage is at least that of the parent process.
     return 1024 * int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1])
 def read(size):
     dataset = DNADataset.from_fasta(f"{sys.argv[1]}/{size}.fa", f"{sys.argv[1]}/{size}.csv")
@@ -314,7 +314,7 @@ def outcome(read, *args):
 
 
 def mutated(content):
-    """Returns a strategy for the bytes with a few replaced, deleted or inserted."""
+    """Returns a strategy for copies of `content` in which a few bytes are changed."""
     edit = st.tuples(st.integers(0, len(content)), st.integers(0, 3), st.binary(max_size=3))
 
     def apply(edits):
@@ -327,11 +327,11 @@ def mutated(content):
 
 
 @settings(max_examples=100)
-@given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)), first=st.booleans())
-def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, suffix, first):
+@given(data=st.data(), suffix=st.sampled_from(sorted(COMPRESS)), is_text=st.booleans())
+def test_mutated_files_give_sequences_or_a_value_error(tmp_path_factory, data, suffix, is_text):
     compress, path = COMPRESS[suffix], tmp_path_factory.getbasetemp() / f"mutated{suffix}"
-    content = data.draw(mutated(SEQUENCES if first else compress(SEQUENCES)))
-    path.write_bytes(compress(content) if first else content)
+    content = data.draw(mutated(SEQUENCES if is_text else compress(SEQUENCES)))
+    path.write_bytes(compress(content) if is_text else content)
     records = outcome(lambda: list(read_fasta(path)))
     if isinstance(records, str):
         assert str(path) in records

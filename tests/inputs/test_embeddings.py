@@ -84,8 +84,8 @@ def test_views_pool_the_vectors_of_a_sample():
     expected = np.stack([np.concatenate([x.mean(axis=0), x.max(axis=0)]) for x in X])
     expected = (expected - expected.mean(axis=0)) / expected.std(axis=0) / np.sqrt(2 * SIZE)
     np.testing.assert_allclose(pooled, expected, atol=1e-5)
-    part = Pooled("standard").fit(dataset).matrix(dataset[[5, 3]])
-    np.testing.assert_allclose(part, pooled[[5, 3]], atol=1e-6)
+    subset = Pooled("standard").fit(dataset).matrix(dataset[[5, 3]])
+    np.testing.assert_allclose(subset, pooled[[5, 3]], atol=1e-6)
 
 
 def test_the_estimator_learns_embeddings_and_is_saved(tmp_path):

@@ -57,14 +57,14 @@ def test_rows_of_one_entity_and_time_are_merged(save):
 
 
 @pytest.mark.parametrize("convert", [str, date.fromisoformat, pd.Timestamp, np.datetime64])
-def test_data_frames_with_dates_of_any_type(save, convert):
+def test_data_frames_with_dates_of_any_type_are_read(save, convert):
     table = pd.read_csv(save(BASKETS))
     table["day"] = [convert(text) for text in table["day"]]
     check_baskets(from_events(table, **ROLES, amount="cost"))
 
 
 @pytest.mark.parametrize("time_zone", [None, "UTC"])
-def test_dates_of_polars(save, time_zone):
+def test_dates_of_polars_are_read(save, time_zone):
     polars = pytest.importorskip("polars")
     table = polars.read_csv(save(BASKETS), try_parse_dates=True)
     check_baskets(from_events(table, **ROLES, amount="cost"))
@@ -101,7 +101,7 @@ def test_dates_and_seconds_are_not_mistaken_for_days(days):
         from_events(frame(day=days), **ROLES)
 
 
-def test_names_of_any_type():
+def test_names_of_any_type_become_texts():
     events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **ROLES)
     assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Sorted by name.
     assert events.time.tolist() == [2.5, -1]
@@ -109,7 +109,7 @@ def test_names_of_any_type():
     assert from_events(mixed, **ROLES).label_names == ["1", "True"]
 
 
-def test_one_entity(save):
+def test_a_table_without_an_entity_column_is_one_sequence(save):
     events = from_events(save(BASKETS), **{**ROLES, "entity": None})
     expected = ["all"], [0, 3], [19723, 19724, 19725]
     assert (events.entities, events.ptr.tolist(), events.time.tolist()) == expected
@@ -132,11 +132,11 @@ def test_one_entity(save):
         ),
     ],
 )
-def test_formats_of_dates(days, time_format, expected):
+def test_dates_of_any_format_become_days(days, time_format, expected):
     assert from_events(frame(day=days), **ROLES, time_format=time_format).time.tolist() == expected
 
 
-def test_years_and_months_without_a_header(save):
+def test_years_and_months_are_read_without_a_header(save):
     path = save("b,2012,7,x,100 \r\na,1970,1,x,5 \r\nb,2011,12,y,1 \r\nb,2012,07,x,20 \r\n")
     names = ["store", "year", "month", "kind", "sold"]
     roles = {"entity": "store", "time": ("year", "month"), "label": "kind", "amount": "sold"}
@@ -194,7 +194,7 @@ def test_dates_and_amounts_in_any_notation():
         from_events(frame(day=["01/02/2024", "02/02/2024"]), **ROLES)
 
 
-def test_missing_amounts_of_files(save):
+def test_missing_amounts_of_files_are_left_out_of_sums(save):
     path = save(f"{BASKETS}eve,2024-01-04,tea,\neve,2024-01-03,tea,\n")
     amount = from_events(path, **ROLES, amount="cost").amount
     assert np.isnan(amount[5, 2])
@@ -276,7 +276,7 @@ def test_malformed_files_are_refused(save, tmp_path):
             from_events(tmp_path / name, **ROLES)
 
 
-def test_parquet_without_a_reader(save, monkeypatch):
+def test_parquet_without_a_reader_is_refused(save, monkeypatch):
     path = save("PAR1 no parquet", "baskets.parquet")
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -287,7 +287,7 @@ def test_parquet_without_a_reader(save, monkeypatch):
 
 
 @pytest.mark.skipif(not is_installed("pyarrow"), reason="pyarrow is not installed")
-def test_parquet(save, tmp_path):
+def test_parquet_files_are_read(save, tmp_path):
     path = tmp_path / "baskets.PARQUET"
     pd.read_csv(save(BASKETS)).to_parquet(path)
     check_baskets(from_events(path, **ROLES, amount="cost"))
@@ -299,7 +299,7 @@ def test_parquet(save, tmp_path):
 @given(data=st.data(), time_format=st.sampled_from([None, "%Y-%m-%d"]))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_give_one_clear_error(tmp_path, data, time_format):
-    # Damaged compressed files are tested with the other tables.
+    # Damaged compressed files are tested in test_tables.py.
     mutated = bytearray(BASKETS.encode())
     for _ in range(data.draw(st.integers(1, 4))):
         mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
@@ -331,7 +331,7 @@ def test_any_table_is_grouped_as_by_pandas(rows):
     assert events.y.nnz == len(table.drop_duplicates(["who", "day", "item"]))
 
 
-def test_groceries(real_file):
+def test_groceries_are_read(real_file):
     path = real_file("groceries/raw/Groceries_dataset.csv.xz")
     roles = {"entity": "customer_unique_id", "time": "Date", "label": "product_id"}
     events = from_events(path, **roles, time_format="%d-%m-%Y")
@@ -344,7 +344,7 @@ def test_groceries(real_file):
     assert (longer.num_entities, longer.num_events) == (349, 2_689)
 
 
-def test_bread_basket(real_file):
+def test_bread_basket_is_read(real_file):
     path = real_file("bread_basket/raw/bread_basket.csv.xz")
     events = from_events(path, entity=None, time="Transaction", label="Item")
     assert (events.num_entities, events.num_events, events.num_labels) == (1, 9_465, 94)
@@ -355,7 +355,7 @@ def test_bread_basket(real_file):
     assert (minutes.num_events, minutes.amount.sum()) == (9_182, 20_507)
 
 
-def test_product_demand(real_file):
+def test_product_demand_is_read(real_file):
     path = real_file("product_demand_sample/raw/Historical_Product_Demand_first5000.csv")
     names = ["product", "warehouse", "category", "year", "month", "demand"]
     roles = {"entity": "warehouse", "time": ("year", "month"), "label": "category"}
@@ -365,7 +365,7 @@ def test_product_demand(real_file):
     assert from_events(path, **roles, columns=names).amount.sum() == 5_000
 
 
-def test_complete_journey(real_file):
+def test_complete_journey_is_read(real_file):
     pytest.importorskip("pyarrow", reason="pyarrow reads parquet files, and is not installed")
     path = real_file("complete_journey/raw/transactions.parquet")
     events = from_events(path, entity="household_id", time="week", label="product_id")

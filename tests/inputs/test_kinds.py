@@ -184,8 +184,8 @@ def test_a_new_kind_works_in_every_interface(digits, tmp_path):
     assert torch.equal(table.rows("x"), dataset.rows("x"))
     auto = tg_mlc.auto(table, seconds=0)
     auto.save(tmp_path / "auto")
-    pair = [trained.probabilities(digits[:3]) for trained in (tg_mlc.load(tmp_path / "auto"), auto)]
-    np.testing.assert_allclose(*pair)
+    both = [trained.probabilities(digits[:3]) for trained in (tg_mlc.load(tmp_path / "auto"), auto)]
+    np.testing.assert_allclose(*both)
     # Its components are explained.
     explanation = auto.explain(digits[:2], method="occlusion")
     assert [len(sample.components) for sample in explanation.samples] == [10, 10]

@@ -149,7 +149,7 @@ def test_frames_may_have_missing_cells():
         MoleculeDataset.from_smiles(frame["smiles"], frame[["b"]].iloc[::-1])
 
 
-class Keep:
+class MinNodes:
     def __init__(self, smallest):
         self.smallest = smallest
 
@@ -159,7 +159,7 @@ class Keep:
 
 def test_graphs_are_kept_for_filter_objects_not_functions(table, tmp_path):
     for smallest, num_molecules in ((2, 3), (3, 2), (2, 3)):
-        assert len(read(table, root=tmp_path, pre_filter=Keep(smallest))) == num_molecules
+        assert len(read(table, root=tmp_path, pre_filter=MinNodes(smallest))) == num_molecules
     assert len(list((tmp_path / "processed").iterdir())) == 2
     for keep, num_molecules in (
         (lambda data: data.num_nodes > 1, 3),

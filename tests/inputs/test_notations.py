@@ -17,7 +17,7 @@ from tg_mlc.inputs.notations import (
     plain_numbers,
 )
 
-READ = [
+NOTATIONS = [
     (["1", "-2.5", "+.5E+3", "7."], PLAIN, [1, -2.5, 500, 7]),
     (["3,5", "-4,75", "6"], Number(","), [3.5, -4.75, 6]),
     (["0,125", "1,250"], Number(","), [0.125, 1.25]),
@@ -69,7 +69,7 @@ READ = [
 
 
 @pytest.mark.parametrize(
-    ("cells", "notation", "values"), READ, ids=[cells[0] for cells, _, _ in READ]
+    ("cells", "notation", "values"), NOTATIONS, ids=[cells[0] for cells, _, _ in NOTATIONS]
 )
 def test_numbers_in_any_notation_are_parsed(cells, notation, values):
     inferred = find_notation(cells)

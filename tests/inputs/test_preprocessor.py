@@ -12,24 +12,24 @@ from tg_mlc.inputs.preprocessor import from_state, to_state
 class Shift(Preprocessor):
     """Adds a number to an array, to make the steps of a chain visible."""
 
-    def __init__(self, by: float = 0.0) -> None:
-        self.by = np.array([by])
+    def __init__(self, offset: float = 0.0) -> None:
+        self.offset = np.array([offset])
 
     def fit(self, dataset, split):
-        self.by = self.by + dataset.max()
+        self.offset = self.offset + dataset.max()
         return self
 
     def transform(self, raw):
-        return raw + self.by
+        return raw + self.offset
 
     def fit_transform(self, dataset, split):
         return self.fit(dataset, split).transform(dataset) * 10
 
     def state_dict(self):
-        return {"by": self.by, "nested": {"rows": [(1, 2.5)]}}
+        return {"offset": self.offset, "nested": {"rows": [(1, 2.5)]}}
 
     def load_state_dict(self, state):
-        self.by = np.asarray(state["by"])
+        self.offset = np.asarray(state["offset"])
         return self
 
 
@@ -46,7 +46,7 @@ def test_states_are_plain_and_restored_by_name():
     chain = Chain(Shift(3.0), Chain(Shift(4.0)))
     state = to_state(chain)
     check_plain(state, "state")
-    first = state["state"]["steps"][0]["state"]["by"]
+    first = state["state"]["steps"][0]["state"]["offset"]
     assert torch.equal(first, torch.tensor([3.0], dtype=torch.float64))
     assert from_state(state).transform(np.array([0.0])).tolist() == [7.0]
     assert repr(Chain(TfIdf(), Scale("quantile"))) == "Chain(TfIdf(), Scale('quantile'))"

@@ -63,8 +63,8 @@ def test_weights_are_not_taken_for_counts(weights):
 @pytest.fixture
 def documents():
     tokens = Tokens.of([[0, 2, 2], [1], [], [2, 1, 0]])
-    parts = np.arange(3), np.arange(3, 4)
-    return ArrayDataset(Records(tokens, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples())
+    rows = np.arange(3), np.arange(3, 4)
+    return ArrayDataset(Records(tokens, Y, ["a", "b"], ["u", "v", "w"], *rows).to_samples())
 
 
 def test_rarity_is_computed_from_training_documents(documents):

@@ -16,12 +16,12 @@ def infer(hints=None, **columns):
     )
 
 
-def only(cells, hints=None):
+def infer_column(cells, hints=None):
     [column] = infer(hints, a=cells).columns
     return column
 
 
-TWELVE = [str(i * i) for i in range(12)]
+SQUARES = [str(i * i) for i in range(12)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ TWELVE = [str(i * i) for i in range(12)]
     ],
 )
 def test_columns_of_texts_get_roles(cells, role, names):
-    column = only(cells)
+    column = infer_column(cells)
     assert (column.role, column.features) == (role, names)
 
 
@@ -83,16 +83,16 @@ SONGS = [f"song{i % 101}" for i in range(202)]
 )
 def test_unclear_columns_are_refused(cells, message):
     with pytest.raises(ValueError, match=message):
-        only(cells)
+        infer_column(cells)
 
 
 def test_hints_override_inferred_roles():
-    assert only(["12", "9,5"], Hints(decimal=",")).notation["decimal"] == ","
-    assert only(["1", "2", "1"], Hints(categorical=["a"])).features == ["a=1", "a=2"]
-    assert only(["x", "1"] * 3, Hints(ignore=["a"])).role == "ignored"
-    assert only(["x", "1"] * 3, Hints(ids=["a"])).role == "id"
+    assert infer_column(["12", "9,5"], Hints(decimal=",")).notation["decimal"] == ","
+    assert infer_column(["1", "2", "1"], Hints(categorical=["a"])).features == ["a=1", "a=2"]
+    assert infer_column(["x", "1"] * 3, Hints(ignore=["a"])).role == "ignored"
+    assert infer_column(["x", "1"] * 3, Hints(ids=["a"])).role == "id"
     with pytest.raises(ValueError, match=r"Expected a column 'aa' .*is 'a' meant\?"):
-        only(["x"], Hints(ignore=["aa"]))
+        infer_column(["x"], Hints(ignore=["aa"]))
     with pytest.raises(ValueError, match="'ignore' to be a list"):
         Hints(ignore="a")
     typed = Schema.infer({"zone": np.array([1.0, np.nan, 2.0])}, {}, Hints(categorical=["zone"]))
@@ -108,8 +108,8 @@ def test_hints_override_inferred_roles():
         (["x", "y", "z"], "id", ["guid"]),
         (["5"] * 12, "id", ["id"]),
         (["5"] * 12, "number", ["No"]),
-        (TWELVE, "id", ["household_id", "basketId", "No"]),
-        (TWELVE, "number", ["size", "paid", "grid"]),
+        (SQUARES, "id", ["household_id", "basketId", "No"]),
+        (SQUARES, "number", ["size", "paid", "grid"]),
     ],
 )
 def test_columns_that_number_the_rows_are_ids(cells, role, names):
@@ -142,7 +142,7 @@ def test_usual_columns_raise_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for cells in (["App", "web"] * 6, ["-99", "-5", "52"] * 4, ["-98", "1", "2"] * 4):
-            assert only(cells).features
+            assert infer_column(cells).features
 
 
 def test_values_too_close_for_single_precision_are_found():
@@ -154,15 +154,15 @@ def test_values_too_close_for_single_precision_are_found():
         assert column.notes.endswith("days since 2024-01-31")
         x = schema.matrix({"seen": cells}).astype(np.float32)[:, 0]
         np.testing.assert_allclose(np.diff(x) * 86_400, 1, atol=0.01)
-    assert only(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
+    assert infer_column(["2024-01-31", "2024-02-01"]).notation.get("since", 0) == 0
     with pytest.warns(UserWarning, match="'a' has whole numbers .* 16777216 and 16777217"):
-        only(["16777217", "16777216", "3"])
+        infer_column(["16777217", "16777216", "3"])
 
 
 def test_dots_that_may_separate_thousands_are_warned_of():
     with pytest.warns(UserWarning, match="'a' has three digits behind each dot, such as '1.100'"):
         infer(Hints(delimiter=";"), a=["1.100", "2.200", "3.300"])
-    assert only(["1.100.000", "2.000.000"]).notation["thousands"] == "."
+    assert infer_column(["1.100.000", "2.000.000"]).notation["thousands"] == "."
 
 
 def test_few_whole_numbers_may_be_codes():

@@ -155,14 +155,14 @@ def test_molecules_and_labels_are_read(save, text, columns, smiles, y, names, su
     assert labels.shape == (len(smiles), len(names))
 
 
-WRONG = r"row 1 \(line 4\), column 'b' of .*got '{}'"
+WRONG_CELL = r"row 1 \(line 4\), column 'b' of .*got '{}'"
 
 
 @pytest.mark.parametrize(
     ("text", "labels", "message"),
     [
         *(
-            (f"smiles,a,b\nCC,1,0\n\nCO,1,{cell}\n", None, WRONG.format(cell))
+            (f"smiles,a,b\nCC,1,0\n\nCO,1,{cell}\n", None, WRONG_CELL.format(cell))
             for cell in ("2", "-1", "0.5", "maybe", "inf")
         ),
         ("smiles,a\nCC,1,0\n", None, r"2 cells.*row 0 \(line 2\).*got 3"),

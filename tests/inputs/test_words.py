@@ -26,8 +26,8 @@ def test_texts_get_the_indices_of_known_words(kind):
     )
     words = fitted(Words(), dataset)
     samples = words.transform(["A pear, and a PLUM!", ["red", "red"]])
-    like = from_arrays([["a", "pear", "and", "a", "plum"], ["red", "red"]], like=dataset)
-    assert [data.x.tolist() for data in samples] == [data.x.tolist() for data in like]
+    expected = from_arrays([["a", "pear", "and", "a", "plum"], ["red", "red"]], like=dataset)
+    assert [data.x.tolist() for data in samples] == [data.x.tolist() for data in expected]
     assert words.components(samples[1]) == (["red"] if kind == "bag" else ["red", "red"])
 
 
@@ -145,23 +145,23 @@ def test_rare_words_and_words_beyond_the_size_are_left_out():
     assert build_vocabulary([[UNKNOWN, UNKNOWN, "a"]]) == [UNKNOWN, "a"]
 
 
-def numbers(words):
-    return {word: number for number, word in enumerate(words)}
+def indices_by_word(words):
+    return {word: index for index, word in enumerate(words)}
 
 
 def test_documents_become_tokens():
-    tokens = encode([["a", "new", "b"], [], ["c"]], numbers(build_vocabulary(DOCUMENTS)), 0)
+    tokens = encode([["a", "new", "b"], [], ["c"]], indices_by_word(build_vocabulary(DOCUMENTS)), 0)
     assert tokens.ids.tolist() == [2, 0, 1, 3]
     assert tokens.ptr.tolist() == [0, 3, 3, 4]
     assert np.issubdtype(tokens.ids.dtype, np.integer)
-    tokens = encode([], numbers(build_vocabulary([])), 0)
+    tokens = encode([], indices_by_word(build_vocabulary([])), 0)
     assert (tokens.ids.tolist(), tokens.ptr.tolist()) == ([], [0])
 
 
 def test_documents_are_taken_one_at_a_time():
     alive = 0
 
-    class Words(list):
+    class Document(list):
         def __del__(self):
             nonlocal alive
             alive -= 1
@@ -171,16 +171,16 @@ def test_documents_are_taken_one_at_a_time():
         for _ in range(100):
             alive += 1
             assert alive <= 3
-            yield Words(["a", "b"])
+            yield Document(["a", "b"])
 
     words = build_vocabulary(stream())
-    assert encode(stream(), numbers(words), 0).ptr[-1] == 200
+    assert encode(stream(), indices_by_word(words), 0).ptr[-1] == 200
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=3))))
 def test_training_documents_can_be_decoded(documents):
     words = build_vocabulary(documents)
-    tokens = encode(documents, numbers(words), 0)
+    tokens = encode(documents, indices_by_word(words), 0)
     for row, document in enumerate(documents):
         assert [words[i] for i in tokens.ids[tokens.ptr[row] : tokens.ptr[row + 1]]] == document
 

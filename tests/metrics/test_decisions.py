@@ -54,7 +54,7 @@ def test_metrics_equal_sklearn_on_observed_entries(data, zero_division):
         assert metric(y, p) == metric(y, np.where(observed, p, 1 - p))
 
 
-def test_default_zero_division():
+def test_metrics_without_positives_have_default_values():
     y = p = np.zeros((2, 3))
     assert [metric(y, p) for metric in METRICS.values()] == [1, 1, 1, 0, 0]
     assert np.isnan(macro_f1(y, p, zero_division="drop"))

@@ -14,7 +14,7 @@ from tg_mlc.metrics.paired import corrected_difference, holm
         ([], []),
     ],
 )
-def test_holms_correction(p, corrected):
+def test_holms_correction_equals_that_of_r(p, corrected):
     assert holm(p) == pytest.approx(corrected)
 
 
@@ -36,5 +36,5 @@ def test_shared_samples_widen_the_interval_by_the_formula():
 @pytest.mark.parametrize(
     ("values", "p"), [([0.1], None), ([0.1, 0.1], None), ([0.0, 0.0], 1.0), ([0.1, np.nan], None)]
 )
-def test_p_values_of_degenerate_differences(values, p):
+def test_p_values_of_degenerate_differences_are_none_or_one(values, p):
     assert corrected_difference(values).p == p

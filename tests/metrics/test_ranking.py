@@ -78,7 +78,7 @@ def test_labels_with_few_positives_can_be_skipped():
     assert np.isnan(macro_roc_auc(y, scores, min_positives=3))
 
 
-def test_values_by_hand():
+def test_values_equal_a_calculation_by_hand():
     assert recall_at_k(Y, SCORES, 2) == pytest.approx((1 / 2 + 0 + 2 / 3) / 3)
     assert hit_rate_at_k(Y, SCORES, 2) == pytest.approx(2 / 3)
     assert ndcg_at_k(Y, SCORES, 2) == pytest.approx((1 / (1 + 1 / math.log2(3)) + 0 + 1) / 3)

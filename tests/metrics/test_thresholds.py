@@ -40,7 +40,7 @@ def middle_of_longest_best_run(values):
     return run[(len(run) - 1) // 2]
 
 
-def test_paper_grid():
+def test_the_paper_grid_has_27_thresholds():
     assert PAPER_GRID[:2] + PAPER_GRID[9:12] == (0.01, 0.02, 0.1, 0.15, 0.2)
     assert (len(PAPER_GRID), PAPER_GRID[-1]) == (27, 0.95)
 

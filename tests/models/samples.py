@@ -8,7 +8,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 
 def molecule(num_atoms: int, seed: int) -> Data:
-    """A tree of atoms with bonds in both directions; a single atom has none."""
+    """Returns a tree of atoms with bonds in both directions. A single atom has no bond."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(maps: dict[str, list[object]], num_rows: int) -> torch.Tensor:
@@ -29,7 +29,7 @@ def molecule(num_atoms: int, seed: int) -> Data:
 
 
 def molecules(num_samples: int, seed: int = 0, largest: int = 30) -> list[Data]:
-    """Molecules of one to many atoms."""
+    """Returns random molecules, the first of which is a single atom."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.randint(1, largest + 1, (num_samples,), generator=generator).tolist()
     return [molecule(size, seed + i) for i, size in enumerate([1, *sizes[1:]])]

@@ -35,7 +35,7 @@ def dataset(request):
 
 @pytest.fixture
 def prepared(dataset):
-    """The samples with the scores of two classifiers."""
+    """Returns the samples with the scores of two classifiers."""
     return table_preprocessor(dataset.kind).fit_transform(dataset, dataset.official_split())
 
 
@@ -105,7 +105,7 @@ def test_rare_words_are_skipped_in_new_documents_too():
 
 @pytest.fixture
 def topics():
-    """Documents of three topics, each of which has five words of its own."""
+    """Returns documents of three topics, with five words for each topic."""
     rng = np.random.default_rng(0)
     topic = np.arange(60) % 3
     words = rng.random((60, 15)) < np.where(np.arange(15) // 5 == topic[:, None], 0.6, 0.1)

@@ -8,21 +8,21 @@ from tg_mlc.graphs import LabelGraph
 
 
 def ragged(sizes, channels, seed=0, dtype=torch.float32):
-    """Component states of samples of the given sizes, and the sample of each."""
+    """Returns states of components, and the index of the sample of every component."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(sum(sizes), channels, generator=generator, dtype=dtype)
     return x, torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
 
 
 def path_graph(num_labels):
-    """A path with self-loops, except that the last label neither sends nor receives."""
+    """Returns a path with self-loops, without edges at the last label."""
     index = torch.arange(num_labels - 1)
     edge_index = torch.cat([torch.stack([index[:-1], index[1:]]), index.expand(2, -1)], dim=1)
     return LabelGraph(edge_index, num_nodes=num_labels)
 
 
 def complete_edges(batch, num_labels):
-    """Edges from every component to all labels, in the order of the labels."""
+    """Returns edges from every component to all labels, in the order of the labels."""
     labels = torch.arange(num_labels).repeat_interleave(batch.numel())
     return torch.stack([torch.arange(batch.numel()).repeat(num_labels), labels])
 

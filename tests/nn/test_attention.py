@@ -16,7 +16,7 @@ EDGE_INDEX = torch.tensor([[0, 1, 2, 2, 0], [1, 0, 1, 2, 2]])  # nothing reaches
 
 
 def restated(conv, source, target, edge_index):
-    """The equations of the paper, one target, head and edge at a time, in double precision."""
+    """Computes the paper's equations by target, head and edge, in double precision."""
     weights = {name: p.detach().double().numpy() for name, p in conv.state_dict().items()}
     x, u = source.detach().double().numpy(), target.detach().double().numpy()
     size = u.shape[1] // conv.heads

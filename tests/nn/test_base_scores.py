@@ -74,8 +74,8 @@ def test_every_classifier_has_steps_of_its_own():
     encoder = ScoreEncoder(6, num_scores=2)
     scores = torch.randn(2, 3, 2)
     encoders = [ScoreEncoder(6), ScoreEncoder(6)]
-    for i, part in enumerate(encoders):
-        part.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
+    for i, score_encoder in enumerate(encoders):
+        score_encoder.lin.weight.data = encoder.lin.weight.data[:, 8 * i : 8 * i + 8]
     assert_close(encoder(scores), encoders[0](scores[..., 0]) + encoders[1](scores[..., 1]))
 
 

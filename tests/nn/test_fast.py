@@ -1,4 +1,4 @@
-"""A block's fast paths equal PyTorch's operators, and are not taken where these are needed."""
+"""A block's fast paths equal PyTorch's operators, and are not taken where those are needed."""
 
 from functools import partial
 from importlib.util import find_spec
@@ -80,10 +80,10 @@ def test_folding_equals_the_reference_backend(sizes, num_copies, options, folded
 
 def test_few_keys_are_folded_and_many_are_not(folded):
     conv = conv_of()
-    for size, expected in ((2, 1), (30, 1)):
+    for size, num_folded in ((2, 1), (30, 1)):
         x, u, pattern = inputs([size] * 4)
         conv((x, u), pattern)
-        assert len(folded) == expected
+        assert len(folded) == num_folded
 
 
 def test_dropout_keeps_the_mean_of_folded_states(folded):

@@ -9,10 +9,10 @@ from tg_mlc.graphs import fully_connected
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours
 
 
-def labels(number=300):
-    """Labels that depend on each other."""
-    values = torch.randn(number, 1, generator=torch.Generator().manual_seed(0))
-    noise = torch.randn(number, 6, generator=torch.Generator().manual_seed(1))
+def labels(num_samples=300):
+    """Returns labels that depend on each other."""
+    values = torch.randn(num_samples, 1, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(num_samples, 6, generator=torch.Generator().manual_seed(1))
     return (values + noise > 0).float()
 
 

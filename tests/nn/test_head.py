@@ -100,7 +100,7 @@ GRAPHS = {
 
 
 def dense(scores, graph):
-    """The definition in the paper: a maximum over a matrix of all labels, for every sample."""
+    """Computes the paper's definition: a maximum over a matrix of all labels, by sample."""
     descendants = torch.eye(graph.num_labels, dtype=torch.bool)
     for _ in range(graph.num_labels):
         descendants[graph.parent_index[0]] |= descendants[graph.parent_index[1]]
@@ -110,7 +110,7 @@ def dense(scores, graph):
 
 
 def dense_loss(p, y, graph):
-    """The paper's MCLoss, of probabilities and labels without unknown ones."""
+    """Computes the paper's MCLoss from probabilities and labels that are all known."""
     return binary_cross_entropy((1 - y) * dense(p, graph) + y * dense(p * y, graph), y)
 
 

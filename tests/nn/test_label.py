@@ -41,12 +41,12 @@ def test_a_step_applies_its_two_blocks():
     blocks = Blocks(torch.arange(4) * 5, torch.tensor([0, 3, 4, 8])).to_edge_index()
     shared = Shared(labels.label_graph.edge_index, 3, num_nodes=5).to_edge_index()
     u, expected = labels.embedding.weight.repeat(3, 1), []
-    for xy, yy in zip(labels.feature_to_label, labels.label_to_label, strict=True):
-        expected += [xy((X, u), blocks), yy(xy((X, u), blocks), shared)]
+    for first, second in zip(labels.feature_to_label, labels.label_to_label, strict=True):
+        expected += [first((X, u), blocks), second(first((X, u), blocks), shared)]
         u = expected[-1]
     assert len(intermediate) == 3
-    for actual, other in zip([*intermediate, states], expected, strict=True):
-        assert_close(actual.view(15, 8), other)
+    for actual, reference in zip([*intermediate, states], expected, strict=True):
+        assert_close(actual.view(15, 8), reference)
 
 
 def test_without_label_messages_there_are_no_blocks_among_labels():
@@ -331,7 +331,7 @@ def test_checkpointing_saves_less_for_the_backward_pass():
 
 @pytest.mark.parametrize("kind", [torch.tensor(3), np.array("tree"), None])
 @pytest.mark.parametrize("names", [np.array(["a", "b"]), ("a", "b"), torch.tensor([0, 1]), None])
-def test_state_dicts_of_graphs_with_any_kind_and_names(names, kind):
+def test_state_dicts_of_graphs_with_any_kind_and_names_are_loaded(names, kind):
     edge_index = torch.tensor([[0], [1]])
     labels = layer(Data(edge_index=edge_index, num_nodes=2, label_names=names, kind=kind))
     labels.load_state_dict(labels.state_dict())

@@ -175,8 +175,8 @@ class Net(torch.nn.Module):
 def graph():
     """A ring of sixty nodes whose labels mostly equal those of their neighbours."""
     ring = torch.arange(60)
-    forth = torch.stack([ring, (ring + 1) % 60])
-    edges = torch.cat([forth, forth.flip(0)], dim=1)
+    forward = torch.stack([ring, (ring + 1) % 60])
+    edges = torch.cat([forward, forward.flip(0)], dim=1)
     y = torch.stack([ring // 20 == k for k in range(3)], dim=1).float()
     return Data(x=torch.randn(60, 4), edge_index=edges, y=y, known=y)
 
@@ -223,7 +223,7 @@ def test_clusters_give_logits_for_their_seeds(graph):
         assert Net()(batch, batch.train_mask).shape == (int(batch.train_mask.sum()), 3)
 
 
-def test_components_by_metapath_of_a_hetero_graph():
+def test_components_follow_a_metapath_of_a_hetero_graph():
     """Authors have labels; components are their papers, and co-authors with known labels."""
     data = HeteroData()
     data["author"].x, data["paper"].x = torch.randn(4, 6), torch.randn(3, 5)

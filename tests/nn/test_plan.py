@@ -123,7 +123,7 @@ def test_states_that_do_not_fit_the_pattern_are_refused():
 def test_layers_whose_sizes_do_not_fit_are_not_fused():
     pytest.importorskip("numba", reason="Numba is not installed")
     assert _plan.not_fused(6, Linear(8, 8), nn.LayerNorm(8)) is None
-    two = nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8))
-    for layers, norm in ((Linear(8, 6), 8), (two, 8)):
+    mismatched = nn.Sequential(Linear(8, 4), nn.ReLU(), Linear(5, 8))
+    for layers, norm in ((Linear(8, 6), 8), (mismatched, 8)):
         assert _plan.not_fused(6, layers, nn.LayerNorm(norm)) == "its sizes do not fit"
     assert "no rows" in (_plan.not_fused(0, Linear(8, 8), nn.LayerNorm(8)) or "")

@@ -15,7 +15,7 @@ NAN = torch.nan
 
 
 def planted(num_samples=400, num_labels=6, seed=0):
-    """Base logits and targets. The second label copies the first, the third is its opposite."""
+    """Returns base logits and targets; label 1 copies label 0, and label 2 is its opposite."""
     generator = torch.Generator().manual_seed(seed)
     b = torch.randn(num_samples, num_labels, generator=generator)
     y = (torch.rand(b.shape, generator=generator) < b.sigmoid()).float()
@@ -29,7 +29,7 @@ def fitted(label_graph=None, **options):
 
 
 def test_the_closed_form_is_the_conditional_mean_of_gaussian_residuals():
-    b, y = (part.double() for part in planted())
+    b, y = (tensor.double() for tensor in planted())
     model = ResidualMessages(fully_connected(6), num_rounds=12).double()
     model.start_from_residuals(b, y, damping=0.5)
     given = y[:5].clone()

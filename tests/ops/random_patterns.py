@@ -20,7 +20,7 @@ def random_edges(num_queries, num_keys, num_edges, seed, *, unique=True):
 
 
 def tensors(pattern):
-    """Queries, keys and values with two heads of four channels."""
+    """Returns queries, keys and values with two heads of four channels."""
     sizes = (pattern.num_queries, pattern.num_keys, pattern.num_keys)
     return [torch.randn(size, 2, 4) for size in sizes]
 
@@ -30,7 +30,7 @@ KINDS = ("edges", "blocks", "ragged", "shared", "complete")
 
 @st.composite
 def patterns(draw, kinds=KINDS):
-    """Ragged blocks, shared graphs and edge lists, also with empty samples or isolated nodes."""
+    """Draws blocks, shared graphs and edge lists, also with empty samples or isolated nodes."""
     kind = draw(st.sampled_from(kinds))
     seed = draw(st.integers(0, 2**31))
     if kind == "edges":

@@ -48,7 +48,7 @@ def test_calls_differ_unless_the_seed_is_the_same():
     assert torch.equal(dropout(torch.ones(100_000), 0.5), first)
 
 
-def test_rates_of_zero_and_one_and_invalid_rates():
+def test_rates_of_zero_and_one_are_exact_and_invalid_rates_refused():
     x = torch.randn(10)
     assert dropout(x, 0.0) is dropout(x, 0.5, training=False) is x
     assert torch.equal(dropout(x, 1.0), torch.zeros(10))

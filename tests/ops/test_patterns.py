@@ -53,7 +53,7 @@ def test_properties_of_a_list_of_edges():
 def test_edges_are_grouped_by_key_and_made_from_compressed_rows_or_an_edge_index():
     edges = Edges(torch.tensor([[1, 0, 1, 2], [2, 1, 0, 1]]), 3, 4)
     by_key = edges.csc()
-    assert [part.tolist() for part in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
+    assert [tensor.tolist() for tensor in by_key[:2]] == [[0, 1, 3, 4, 4], [1, 0, 2, 1]]
     assert edges.csr().key[by_key.order].tolist() == [0, 1, 1, 2]
 
     edges = Edges.from_csr(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 3, 0]), 4, 4)
@@ -68,10 +68,10 @@ def test_edges_are_grouped_by_key_and_made_from_compressed_rows_or_an_edge_index
 
 
 def test_masks_are_computed_once():
-    some = Edges(torch.tensor([[0, 1], [1, 2]]), 3, 2).prepare()
-    assert some.isolated().tolist() == [True, False, False]
-    assert some.finite_mask().tolist() == [[True, True], [True, False], [False, True]]
-    assert some.finite_mask() is some.finite_mask()
+    graph = Edges(torch.tensor([[0, 1], [1, 2]]), 3, 2).prepare()
+    assert graph.isolated().tolist() == [True, False, False]
+    assert graph.finite_mask().tolist() == [[True, True], [True, False], [False, True]]
+    assert graph.finite_mask() is graph.finite_mask()
     no_isolated = Edges(torch.tensor([[0, 1], [0, 1]]), 2, 2).prepare()
     assert no_isolated.finite_mask() is no_isolated.mask()
     moved = no_isolated.to("meta")
@@ -110,7 +110,7 @@ def test_shared_takes_a_graph_that_holds_an_adjacency():
         assert shared.num_queries == 8
 
 
-GOOD = ptr([1, 2])
+VALID = ptr([1, 2])
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ GOOD = ptr([1, 2])
         (lambda: Edges(torch.zeros(3, 1).long(), 1, 1), ValueError, "shape [2, num_edges]"),
         (lambda: Edges(torch.tensor([[0, 2], [0, 0]]), 1, 2), ValueError, "values from 0 to 2"),
         (lambda: Edges(torch.tensor([[0, 1], [0, -1]]), 1, 2), ValueError, "values from -1 to 0"),
-        (lambda: Blocks(GOOD, GOOD.float()), TypeError, "'key_ptr' to hold torch.long"),
-        (lambda: Blocks(torch.tensor([0, 3, 2]), GOOD), ValueError, "'query_ptr' to start at 0"),
-        (lambda: Blocks(GOOD, torch.tensor([1, 3, 3])), ValueError, "'key_ptr' to start at 0 and"),
-        (lambda: Blocks(GOOD, torch.tensor([[0, 1]])), ValueError, "'key_ptr' of shape"),
-        (lambda: Blocks(GOOD, ptr([3])), ValueError, "same number of samples (got 2 and 1)"),
-        (lambda: Blocks(GOOD, GOOD, num_keys=5), ValueError, "'key_ptr' to end at the number of"),
-        (lambda: Blocks(GOOD, GOOD, max_keys=1), ValueError, "'key_ptr' to be larger than 1"),
+        (lambda: Blocks(VALID, VALID.float()), TypeError, "'key_ptr' to hold torch.long"),
+        (lambda: Blocks(torch.tensor([0, 3, 2]), VALID), ValueError, "'query_ptr' to start at 0"),
+        (lambda: Blocks(VALID, torch.tensor([1, 3, 3])), ValueError, "'key_ptr' to start at 0 and"),
+        (lambda: Blocks(VALID, torch.tensor([[0, 1]])), ValueError, "'key_ptr' of shape"),
+        (lambda: Blocks(VALID, ptr([3])), ValueError, "same number of samples (got 2 and 1)"),
+        (lambda: Blocks(VALID, VALID, num_keys=5), ValueError, "'key_ptr' to end at the number of"),
+        (lambda: Blocks(VALID, VALID, max_keys=1), ValueError, "'key_ptr' to be larger than 1"),
         (lambda: Shared(torch.zeros(2, 0).long(), 1), ValueError, "'num_nodes' beside an"),
         (lambda: Shared(random_edges(2, 3, 1, seed=0), 1), ValueError, "a graph among 'num_nodes'"),
         (lambda: Shared(random_edges(2, 2, 1, seed=0), -1), ValueError, "'num_samples' to be at"),

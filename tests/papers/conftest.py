@@ -12,7 +12,7 @@ from tg_mlc.data.records import Records
 
 @pytest.fixture
 def train():
-    """Bags of 30 words, none empty, with four labels; the last has two samples."""
+    """Returns bags of 30 words, none empty, with four labels; the last has two positives."""
     rng = np.random.default_rng(0)
     words = (rng.random((60, 30)) < 0.2).astype(np.float32)
     words[:, 0] = 1.0

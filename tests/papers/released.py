@@ -39,7 +39,7 @@ class Output(NamedTuple):
 
 
 def shapes(c):
-    """Names and shapes of the released state dict."""
+    """Returns the names and shapes of the tensors in the released state dict."""
     d, hidden, rows, out = c.channels, c.d_inner_hid, c.num_labels if c.share_weight else 1, {}
 
     def norm(name):
@@ -102,7 +102,7 @@ class Released:
         z, present, encoder_attention = self._encode(x)
         shape = len(x), c.num_labels, c.channels
         u = np.broadcast_to(self.w["decoder.tgt_word_emb.weight"], shape)
-        states, cross, among = [], [], []
+        states, cross, among_labels = [], [], []
         for t in range(c.n_layers_dec):
             name = f"decoder.layer_stack.{t}"
             u, weights = self._attend(f"{name}.enc_attn", u, z, present, c.n_head)
@@ -111,13 +111,13 @@ class Released:
             if not c.no_dec_self_att:
                 states.append(u)
                 u, weights = self._attend(f"{name}.slf_attn", u, u, self.attends, c.n_head2)
-                among.append(weights)
+                among_labels.append(weights)
             u = self._mlp(f"{name}.pos_ffn2", u)
             states.append(u)
         readout = self.w["tgt_word_proj.linear.weight"]
         intermediate = [_diagonal(state @ readout.T) for state in states[:-1]]
         logits = _diagonal(u @ readout.T + self.w.get("tgt_word_proj.linear.bias", 0.0))
-        return Output(logits, intermediate, encoder_attention, cross, among)
+        return Output(logits, intermediate, encoder_attention, cross, among_labels)
 
     def _encode(self, x):
         if self.c.vectors:
@@ -142,8 +142,8 @@ class Released:
 
     def _attend(self, name, target, source, mask, heads):
         query, key, value = (
-            np.stack([x @ part.T for part in np.split(self.w[f"{name}.{which}.weight"], heads)])
-            for which, x in (("w_qs", target), ("w_ks", source), ("w_vs", source))
+            np.stack([x @ head.T for head in np.split(self.w[f"{name}.{kind}.weight"], heads)])
+            for kind, x in (("w_qs", target), ("w_ks", source), ("w_vs", source))
         )
         score = query @ key.swapaxes(-1, -2) / np.sqrt(self.c.d_k)  # [heads, B, L, S]
         if mask is not None:

@@ -1,4 +1,4 @@
-"""Classifiers of published data sets."""
+"""Base scores of classifiers on published data sets."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _small_forests():
 
 
 def table(x, y=Y, official=True):
-    parts = (np.arange(160), np.arange(160, 200)) if official else (None, None)
-    return ArrayDataset(Records(x, y, ["a", "b", "c", "d"], None, *parts).to_samples())
+    train_and_test = (np.arange(160), np.arange(160, 200)) if official else (None, None)
+    return ArrayDataset(Records(x, y, ["a", "b", "c", "d"], None, *train_and_test).to_samples())
 
 
 @pytest.fixture(params=["bag", "vector"])
@@ -88,7 +88,7 @@ def test_state_predicts_the_same_to_the_last_bit(kinds, dataset):
     prepared = chain.fit_transform(dataset, split)
     loaded = from_state(to_state(chain))
     first, second = (source.transform(dataset[split.test]) for source in (chain, loaded))
-    assert all(torch.equal(sample.x, again.x) for sample, again in zip(first, second, strict=True))
+    assert all(torch.equal(sample.x, other.x) for sample, other in zip(first, second, strict=True))
     assert ("weight" in first[0]) == (dataset.kind == "bag")
     if dataset.kind == "bag":
         assert torch.equal(first._data.weight, second._data.weight)
@@ -110,10 +110,10 @@ def test_vectors_are_standardised_by_training_samples_alone():
     torch.testing.assert_close(first, torch.from_numpy(expected)[split.train])
 
 
-def test_a_part_of_a_data_set_is_prepared_by_itself(dataset):
-    part, x = dataset[80:], sp.csr_array(WORDS) if dataset.kind == "bag" else WORDS
-    split = random_split(len(part), seed=0)
-    prepared, _ = prepare(part, split, kinds=("svm",))
+def test_a_subset_of_a_data_set_is_prepared_by_itself(dataset):
+    subset, x = dataset[80:], sp.csr_array(WORDS) if dataset.kind == "bag" else WORDS
+    split = random_split(len(subset), seed=0)
+    prepared, _ = prepare(subset, split, kinds=("svm",))
     expected, _ = prepare(table(x[80:], Y[80:], official=False), split, kinds=("svm",))
     assert torch.equal(prepared.rows("base_scores"), expected.rows("base_scores"))
     rows, all_rows = (sp.csr_array(inputs_of(data)) for data in (prepared[[5, 3]], expected))
@@ -133,8 +133,8 @@ def test_gaps_in_vectors_are_named_before_classifiers_meet_them(part):
 # Molecules ----------------------------------------------------------------------------------------
 
 CHAINS = ["C" * length for length in range(2, 22)]
-PLACE = torch.arange(60) % 5
-SPLIT = Split(*(torch.arange(60)[i == PLACE // 3 + PLACE // 4] for i in range(3)), "by hand")
+POSITION = torch.arange(60) % 5
+SPLIT = Split(*(torch.arange(60)[i == POSITION // 3 + POSITION // 4] for i in range(3)), "by hand")
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +150,12 @@ def molecules():
     return MoleculeDataset.from_smiles(smiles, y, list("abcde"), pre_transform=transforms)
 
 
-def of_molecules(dataset, kinds=("forest", "molecule_ridge")):
+def prepare_molecules(dataset, kinds=("forest", "molecule_ridge")):
     return published_features(kinds).fit_transform(dataset, SPLIT)
 
 
 def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
-    prepared = of_molecules(molecules)
+    prepared = prepare_molecules(molecules)
     base_scores = prepared.rows("base_scores")
     assert base_scores.shape == (60, 5, 2)
     assert base_scores.dtype == torch.float32
@@ -170,7 +170,7 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
     ridge_scores = base_scores[SPLIT.train, :2, 1]
     assert ridge_scores.mean(dim=0).abs().max() < 0.1
     assert 0.3 < ridge_scores.std() < 1.5
-    # Every other chain has the last label, and its neighbours lack it: memory would rank it right.
+    # The last label alternates along chains, so that memorised neighbours would predict it well.
     unseen, y = base_scores[SPLIT.train, 4], molecules.y[SPLIT.train, 4:]
     assert all(macro_roc_auc(y, unseen[:, i : i + 1]) < 0.7 for i in range(2))
 
@@ -178,7 +178,7 @@ def test_molecules_have_scores_relative_to_the_frequency_of_labels(molecules):
 def test_base_scores_do_not_depend_on_labels_of_other_parts(molecules):
     changed, held_out = molecules.copy(), torch.cat(SPLIT.parts[1:])
     changed._data.y[held_out] = 1 - changed._data.y[held_out]
-    base_scores = [of_molecules(data).rows("base_scores") for data in (molecules, changed)]
+    base_scores = [prepare_molecules(data).rows("base_scores") for data in (molecules, changed)]
     torch.testing.assert_close(*base_scores)
 
 

@@ -70,9 +70,9 @@ def all_sequences(decoder, x):
 NUM_SEQUENCES = 326  # Sequences of up to five labels, none of them twice.
 
 
-def found_of(hypotheses, sample, place=0):
+def decoded(hypotheses, sample, rank=0):
     """Returns the labels of a sequence, without stops."""
-    return tuple(s for s in hypotheses.sequences[sample, place].tolist() if s < NUM_LABELS)
+    return tuple(s for s in hypotheses.sequences[sample, rank].tolist() if s < NUM_LABELS)
 
 
 @cache
@@ -88,9 +88,9 @@ def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
     for sample in range(3):
         expected = expected_of(seed, sample)
         assert len(expected) == NUM_SEQUENCES
-        weight = {s: -value / (len(s) + 1) ** length_penalty for s, value in expected.items()}
-        ranked = sorted(expected, key=weight.__getitem__)
-        assert [found_of(beam, sample, rank) for rank in range(5)] == ranked[:5]
+        cost = {s: -value / (len(s) + 1) ** length_penalty for s, value in expected.items()}
+        ranked = sorted(expected, key=cost.__getitem__)
+        assert [decoded(beam, sample, rank) for rank in range(5)] == ranked[:5]
         best = [expected[s] for s in ranked[:5]]
         assert beam.log_probs[sample, :5].tolist() == pytest.approx(best, abs=1e-4)
         assert beam.log_probs[sample].logsumexp(dim=0).item() == pytest.approx(0.0, abs=1e-4)
@@ -98,7 +98,7 @@ def test_a_beam_of_all_sequences_is_an_exhaustive_search(seed, length_penalty):
 
 def test_a_length_penalty_prefers_longer_sequences():
     decoder, (x, ptr) = ToyDecoder(1), samples(20)
-    beams = [beam_search(decoder, x, ptr, length_penalty=a) for a in (0.0, 1.0, 3.0)]
+    beams = [beam_search(decoder, x, ptr, length_penalty=penalty) for penalty in (0.0, 1.0, 3.0)]
     short, medium, long = (beam.labels[:, 0].sum() for beam in beams)
     assert short < medium < long
 
@@ -115,7 +115,7 @@ def test_a_beam_of_one_is_greedy():
             if last == NUM_LABELS:
                 break
             labels.append(last)
-        assert found_of(beam, sample) == tuple(labels)
+        assert decoded(beam, sample) == tuple(labels)
         expected = log_prob(decoder, x[sample : sample + 1], labels)
         assert beam.log_probs[sample].item() == pytest.approx(expected, abs=1e-4)
     # A penalty compares the likeliest label with a stop by the length of both.
@@ -138,7 +138,7 @@ def test_a_batch_gives_the_sequences_of_its_single_samples():
     for sample in range(12):
         alone = beam_search(decoder, x[sample : sample + 1], torch.tensor([0, 1]))
         pairs = ((together, sample), (alone, 0))
-        batch_labels, alone_labels = ([found_of(beam, i, k) for k in range(5)] for beam, i in pairs)
+        batch_labels, alone_labels = ([decoded(beam, i, k) for k in range(5)] for beam, i in pairs)
         assert batch_labels == alone_labels
         torch.testing.assert_close(together.scores()[sample], alone.scores()[0])
 
@@ -147,7 +147,7 @@ def test_no_label_comes_twice_and_sets_are_those_of_the_sequences():
     beam = beam_search(ToyDecoder(sharpness=0.1), *samples(20))
     for sample in range(20):
         for rank in range(5):
-            labels = found_of(beam, sample, rank)
+            labels = decoded(beam, sample, rank)
             assert len(set(labels)) == len(labels)
             assert beam.labels[sample, rank].nonzero().flatten().tolist() == sorted(labels)
 
@@ -186,10 +186,10 @@ def test_rows_beyond_the_possible_sequences_are_empty():
     decoder, (x, ptr) = ToyDecoder(sharpness=1.0), samples(3)
     excluded = torch.ones(3, NUM_LABELS, dtype=torch.bool)
     excluded[1, 0] = excluded[2, :2] = False
-    for max_length, num_of_two in ((1, 3), (None, 5)):
+    for max_length, num_possible in ((1, 3), (None, 5)):
         beam = beam_search(decoder, x, ptr, beam_size=8, excluded=excluded, max_length=max_length)
         impossible = beam.log_probs.isneginf()
-        assert (~impossible).sum(dim=1).tolist() == [1, 2, num_of_two]
+        assert (~impossible).sum(dim=1).tolist() == [1, 2, num_possible]
         assert not (beam.labels & excluded.unsqueeze(1)).any()
         assert not beam.labels[impossible].any()
         assert (beam.sequences[impossible] == NUM_LABELS).all()

@@ -52,7 +52,7 @@ def test_teacher_forcing_follows_the_order(batch):
     torch.testing.assert_close(log_probs[0, 1, allowed], logits[1, allowed].log_softmax(dim=0))
 
 
-def test_unknown_labels_compete_with_none(batch):
+def test_unknown_labels_have_probability_zero(batch):
     probs = make_model()(batch)[0].exp()
     assert (probs[1, 0] > 0).tolist() == [True, False, True, True]
     assert probs[2, 0].tolist() == [0, 0, 0, 1]
@@ -84,7 +84,7 @@ BUILDERS = [mped_autoregressive, graph2graph_autoregressive, seq2seq]
 
 @pytest.mark.parametrize("node_messages", [True, False])
 @pytest.mark.parametrize("build", BUILDERS)
-def test_steps_know_of_the_input_and_of_labels_before(train, build, node_messages):
+def test_steps_depend_on_their_own_sample_alone(train, build, node_messages):
     model = build(train, None, node_messages, channels=16).eval()
     batch = Batch.from_data_list(train[:8])
     log_probs, symbols = model(batch)
@@ -192,7 +192,7 @@ def test_the_validation_loss_does_not_depend_on_batches(dataset):
     module = MultiLabelModule(train_model(dataset), list("abc"), LabelSequenceObjective()).eval()
     # The first batch has shorter sequences than the second.
     order = dataset.y.nansum(dim=1).argsort()
-    batches = [Batch.from_data_list(dataset[part]) for part in (order[:40], order[40:])]
+    batches = [Batch.from_data_list(dataset[rows]) for rows in (order[:40], order[40:])]
     losses = torch.stack([module.objective.loss(module.model, batch) for batch in batches])
     terms = torch.stack([module.objective.num_terms(batch) for batch in batches])
     whole = module.objective.loss(module.model, Batch.from_data_list(dataset))

@@ -32,7 +32,7 @@ def awake(model):
     return model.eval()
 
 
-def loose(actual, expected):
+def assert_near(actual, expected):
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -43,7 +43,7 @@ def test_a_pooled_mlp_is_a_perceptron_over_the_mean():
     for lin in model.mlp.lins[:-1]:
         x = lin(x).relu()
     assert len(model.mlp.lins) == 4
-    loose(model(data), model.mlp.lins[-1](x))
+    assert_near(model(data), model.mlp.lins[-1](x))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -51,7 +51,7 @@ def test_linear_relevance_is_linear_in_the_raw_vector(form):
     train = samples(form)
     model = binary_relevance(train, edgeless(4), channels=None, frequency_strength=1.0).eval()
     data = Batch.from_data_list(list(train))
-    loose(model(data).sigmoid(), torch.tensor(Y.mean(axis=0)).expand(60, 4))
+    assert_near(model(data).sigmoid(), torch.tensor(Y.mean(axis=0)).expand(60, 4))
     encoder = model.encoder
     weight = encoder.embedding.weight if form == "bag" else encoder.lin.weight.T
     torch.nn.init.normal_(weight)
@@ -60,7 +60,7 @@ def test_linear_relevance_is_linear_in_the_raw_vector(form):
         x = x / x.norm(dim=1, keepdim=True)
     else:
         bias = bias + encoder.lin.bias
-    loose(model(data), x @ weight + bias)
+    assert_near(model(data), x @ weight + bias)
 
 
 def test_words_of_sequences_are_counted():
@@ -68,7 +68,7 @@ def test_words_of_sequences_are_counted():
     train.kind = "sequence"
     model = awake(binary_relevance(train, edgeless(4), channels=8))
     logits, reverse = (model(Data(x=torch.tensor(words))) for words in ([1, 2, 3], [3, 2, 1]))
-    loose(logits, reverse)
+    assert_near(logits, reverse)
 
 
 @pytest.mark.parametrize("channels", [None, 8])
@@ -84,10 +84,10 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
         return model(Data(x=torch.tensor(words), **given))
 
     with_given, without = logits(1, 2, 3, given=given), logits(1, 2, 3)
-    loose(with_given, logits(3, 2, 1, given=given))
+    assert_near(with_given, logits(3, 2, 1, given=given))
     assert (with_given != without).all()
     torch.nn.init.zeros_(model.of_known.weight)
-    loose(logits(1, 2, 3, given=given), without)
+    assert_near(logits(1, 2, 3, given=given), without)
 
 
 def test_known_labels_that_are_not_taken_are_refused():
@@ -109,4 +109,4 @@ def test_a_hidden_layer_is_shared_by_all_labels():
     model = awake(BinaryRelevance(VectorEncoder(20, 8), 4))
     x = torch.from_numpy(WORDS[:5])
     data = Batch.from_data_list([Data(x=row[None]) for row in x])
-    loose(model(data), model.encoder.lin(x).relu() @ model.layers[-1].weight.T)
+    assert_near(model(data), model.encoder.lin(x).relu() @ model.layers[-1].weight.T)

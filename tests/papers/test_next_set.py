@@ -34,13 +34,13 @@ def two_attentions(gated):
     return TwoAttentions(label, TimeAttention(*SIZES, window=WINDOW), gated)
 
 
-def part(data, sample):
+def one_sample(data, sample):
     """Returns one sample of a batch."""
     alone = batch(1)
-    chosen = data.sample == sample
+    is_of_sample = data.sample == sample
     for name in ("label", "position", "dt", "bin", "amount"):
-        alone[name] = data[name][chosen]
-    alone.sample = torch.zeros(int(chosen.sum()), dtype=torch.long)
+        alone[name] = data[name][is_of_sample]
+    alone.sample = torch.zeros(int(is_of_sample.sum()), dtype=torch.long)
     alone.entity, alone.y = data.entity[[sample]], data.y[[sample]]
     return alone
 
@@ -48,7 +48,7 @@ def part(data, sample):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_batch_gives_the_logits_of_its_single_samples(name):
     model, data = MODELS[name]().eval(), batch()
-    one_by_one = torch.cat([model(part(data, sample)) for sample in range(5)])
+    one_by_one = torch.cat([model(one_sample(data, sample)) for sample in range(5)])
     torch.testing.assert_close(model(data), one_by_one, atol=1e-5, rtol=1e-5)
 
 

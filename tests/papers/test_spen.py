@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.models.samples import batch
-from tests.papers.test_mlp import Y, loose, samples
+from tests.papers.test_mlp import Y, assert_near, samples
 from tests.training.conftest import make_module
 from tg_mlc.graphs import edgeless
 from tg_mlc.losses import masked_bce
@@ -34,7 +34,7 @@ def test_an_energy_network_starts_as_its_local_network():
     assert torch.equal(output.logits, model(data))
     assert len(output.intermediate) == 5
     for z in output.intermediate:
-        loose(z, model.local(model.pooled(data)))
+        assert_near(z, model.local(model.pooled(data)))
 
 
 def test_inference_lowers_the_energy_until_nothing_is_left_to_gain():
@@ -57,7 +57,7 @@ def test_an_energy_network_predicts_in_inference_mode():
     model, data = awake(SPEN(MoleculeEncoder(8), 5)), batch(4)
     with torch.inference_mode():
         logits = model(data)
-    loose(logits, model(data))
+    assert_near(logits, model(data))
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -65,7 +65,7 @@ def test_a_frozen_energy_is_the_same_without_its_gradients(frozen):
     model = awake(InfNet(MoleculeEncoder(8), 5))
     local, y = torch.randn(3, 5, requires_grad=True), torch.rand(3, 5, requires_grad=True)
     energy = model.energy(y, local, frozen=frozen)
-    loose(energy, model.global_energy(y) - (local * y).sum(dim=-1))
+    assert_near(energy, model.global_energy(y) - (local * y).sum(dim=-1))
     energy.sum().backward()
     assert y.grad is not None
     assert (local.grad is None) == frozen
@@ -85,7 +85,7 @@ def test_networks_start_equal_but_share_no_weights():
 def test_the_builder_starts_from_frequencies(inference, kind):
     options = {"inference": inference, "channels": 8, "frequency_strength": 1.0}
     model = energy_network(samples("bag"), edgeless(4), **options)
-    loose(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
+    assert_near(model.local.lins[-1].bias.sigmoid(), torch.tensor(Y.mean(axis=0)))
     assert isinstance(model, kind)
     assert model.pooled.features is None
     assert energy_network(samples("bag"), edgeless(4), True, channels=8).pooled.features is not None
@@ -162,13 +162,13 @@ def test_each_network_minimises_its_own_part_of_the_loss(infnet, observed):
     margin = (augmented + energy(observed.y)).relu()
     assert (margin > 0).float().mean() > 0
     size = observed.y.numel()
-    for part, expected in (
+    for network, expected in (
         (infnet.global_energy, margin.sum()),
         (infnet.local, margin.sum()),
         (infnet.augmented, -augmented.sum()),
         (infnet.inference, energy(inferred).sum()),
     ):
-        torch.testing.assert_close(gradients(loss, part), gradients(expected / size, part))
+        torch.testing.assert_close(gradients(loss, network), gradients(expected / size, network))
 
 
 def test_cross_entropy_and_entropy_are_added(infnet, observed):

@@ -93,7 +93,7 @@ def test_every_backend_equals_the_reference(backend, name, with_bias):
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_label_message_passing(graph):
+def test_label_message_passing_is_the_same_on_gpu_and_cpu(graph):
     labels = LabelMessagePassing(32, graph, num_steps=2, heads=4)
     model = nn.ModuleList([labels, LabelHead(labels)])
     x, batch = ragged([5, 1, 0, 12], 32)
@@ -105,18 +105,18 @@ def test_label_message_passing(graph):
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_lamp(graph):
+def test_lamp_is_the_same_on_gpu_and_cpu(graph):
     data = Batch.from_data_list(molecules(20))
     model = LaMP(MoleculeEncoder(32), graph).eval()
     check_equal(model, lambda model, device: model(on(device, data)))
 
 
-def test_lanet():
+def test_lanet_is_the_same_on_gpu_and_cpu():
     data = batch_of_windows()
     check_equal(lanet(), lambda model, device: model(on(device, data)))
 
 
-def test_residual_messages():
+def test_residual_messages_are_the_same_on_gpu_and_cpu():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(50, NUM_LABELS, generator=generator)
     y = (torch.rand(50, NUM_LABELS, generator=generator) < logits.sigmoid()).float()
@@ -167,7 +167,7 @@ def test_bfloat16_is_close_to_float32(graph):
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_training_saving_and_loading(model, precision, tmp_path):
+def test_training_saving_and_loading_work_on_a_gpu(model, precision, tmp_path):
     pytest.importorskip("lightning")
     dataset = ToyGraphs()
     data = MultiLabelDataModule(dataset, random_split(60, (0.6, 0.2, 0.2), seed=0), batch_size=8)

@@ -11,7 +11,7 @@ PROFILES = torch.rand(NUM_ENTITIES, NUM_LABELS, generator=torch.Generator().manu
 
 
 def batch(num_samples: int = 5, seed: int = 0, num_labels: int = NUM_LABELS) -> Batch:
-    """The first sample has no history, the second is of an entity that is not in training."""
+    """Returns a batch: its first sample has no history, its second is of an unseen entity."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(high: int, *size: int) -> torch.Tensor:

@@ -12,7 +12,7 @@ COLUMNS = {"entity": "who", "time": "day", "label": "item", "amount": "cost"}
 
 
 def table(num_entities=6, num_labels=5, num_rows=200, seed=0):
-    """Unsorted rows, some of them repeated."""
+    """Returns unsorted rows, some of which are repeated."""
     random = np.random.default_rng(seed)
     sizes = {"who": num_entities, "day": 40, "item": num_labels}
     columns = {name: random.integers(size, size=num_rows) for name, size in sizes.items()}
@@ -25,7 +25,7 @@ def histories(**options):
 
 
 def split_histories():
-    """Random histories as a data set, and their split by time."""
+    """Returns random histories as a data set, and their split by time."""
     events = histories()
     split = time_split(events)
     return EventPreprocessor().fit_transform(events, split), split

@@ -23,13 +23,13 @@ def data():
 
 
 def predictions(baseline, data, targets=None):
-    """Returns the scores of targets, by default of those of the test part."""
+    """Returns the scores of the given targets, or of those of the test part."""
     dataset, split = data
     fitted = baseline.fit(dataset, split.train)
     return fitted.predict_proba(dataset, split.test if targets is None else targets)
 
 
-def before(dataset, target):
+def past_labels(dataset, target):
     return dataset.y.toarray()[dataset.ptr[dataset.entity_of[target]] : target]
 
 
@@ -57,7 +57,7 @@ def test_personal_frequencies_decay_and_back_off_to_global_frequencies(data):
     dataset, split = data
     baseline = PersonalFrequency(decay=0.8, backoff=2.0)
     for target, scores in zip(split.test.tolist(), predictions(baseline, data), strict=True):
-        past = before(dataset, target)
+        past = past_labels(dataset, target)
         weight = 0.8 ** np.arange(len(past))[::-1]
         expected = (weight @ past + 2 * baseline.frequency) / (weight.sum() + 2)
         np.testing.assert_allclose(scores, expected, rtol=1e-6)
@@ -67,7 +67,7 @@ def test_groups_of_a_history_are_weighted(data):
     dataset, split = data
     baseline = TIFUKNN(group_size=3, within_decay=0.9, group_decay=0.5, alpha=1.0)
     for target, scores in zip(split.test.tolist(), predictions(baseline, data), strict=True):
-        past = before(dataset, target)[::-1]
+        past = past_labels(dataset, target)[::-1]
         groups = [past[start : start + 3] for start in range(0, len(past), 3)]
         within = [0.9 ** np.arange(len(group)) / len(group) for group in groups]
         weights = [0.5**g * weight for g, weight in enumerate(within)]

@@ -396,12 +396,12 @@ def test_labels_of_other_events_are_matched_by_name():
 def test_training_entities_have_their_own_index_and_all_others_share_one_index():
     events = histories()
     held_out = events.num_entities - 1
-    first = int(events.ptr[held_out])
-    rest = torch.arange(first, events.num_events)
-    split = Split(torch.arange(first), rest[:-1], rest[-1:], "by entity")
+    first_unseen = int(events.ptr[held_out])
+    unseen = torch.arange(first_unseen, events.num_events)
+    split = Split(torch.arange(first_unseen), unseen[:-1], unseen[-1:], "by entity")
     dataset = EventPreprocessor().fit_transform(events, split)
     assert dataset.num_entities == held_out
-    batch = dataset.batch([0, first - 1, first, events.num_events - 1])
+    batch = dataset.batch([0, first_unseen - 1, first_unseen, events.num_events - 1])
     assert batch.entity.tolist() == [0, 4, 5, 5]
 
 

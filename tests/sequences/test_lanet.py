@@ -41,7 +41,7 @@ def memory(neighbours=True):
 
 
 def as_the_paper_writes_it(model, data):
-    """The equations of the paper over dense arrays, sample by sample, with all pairs of nodes."""
+    """Computes the paper's equations over dense arrays, one sample at a time, with all pairs."""
     w, logits = model.state_dict(), []
     for b in range(data.num_graphs):
         nodes = [w["entity.weight"][data.entity[b]]]
@@ -71,7 +71,7 @@ PARTS = {
 
 
 def encoder_layer(model, number):
-    """PyTorch's layer with the weights of a block."""
+    """Returns PyTorch's layer with the weights of a block."""
     w = model.labels.convs[number].state_dict()
     state = {
         name + kind: torch.cat([w[f"{part}.{kind}"] for part in parts])
@@ -147,7 +147,7 @@ def test_label_graphs_are_learned_from_attention_and_checked_on_loading():
     model.load_state_dict(lanet().state_dict())
 
 
-def test_ten_thousand_labels_along_a_sparse_graph():
+def test_ten_thousand_labels_are_trained_along_a_sparse_graph():
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(10_000, (2, 50_000), generator=generator)
     graph = LabelGraph(edges, num_nodes=10_000)

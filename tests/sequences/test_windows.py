@@ -23,10 +23,10 @@ def test_unseen_gaps_have_the_embedding_of_the_next_smaller_gap():
 def test_events_before_the_window_are_skipped():
     layer, data = views(window_size=2), batch()
     expected = layer.by_label(data)
-    near = data.position <= 2
-    assert not near.all()
+    in_window = data.position <= 2
+    assert not in_window.all()
     for name in ("sample", "label", "position", "dt", "bin", "amount"):
-        data[name] = data[name][near]
+        data[name] = data[name][in_window]
     assert torch.equal(layer.by_label(data), expected)
 
 
@@ -44,7 +44,7 @@ def test_events_are_in_the_order_of_time():
     assert ptr.tolist()[:2] == [0, 0]  # The first sample has no history.
     keys = list(zip(data.sample.tolist(), (-data.position).tolist(), strict=True))
     pairs = sorted(set(keys))
-    assert [pairs[e] for e in event.tolist()] == keys
+    assert [pairs[index] for index in event.tolist()] == keys
     assert ptr[-1] == len(pairs)
 
 

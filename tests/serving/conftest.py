@@ -95,16 +95,16 @@ def ask(models):
     """Returns a function that starts a server and sends several requests at the same time."""
 
     def ask(*requests, limits=None, tokens=(), after=(), **options):
-        async def talk():
+        async def send_all():
             app = make_app(models, limits, tokens)
             async with app.router.lifespan_context(app):
                 options["transport"] = httpx.ASGITransport(app, raise_app_exceptions=False)
                 async with httpx.AsyncClient(base_url="http://test", **options) as client:
-                    sent = (client.request(*request[:2], **request[2]) for request in requests)
-                    answers = await asyncio.gather(*sent)
+                    responses = (client.request(*request[:2], **request[2]) for request in requests)
+                    answers = await asyncio.gather(*responses)
                     return [*answers, *[await client.get(path) for path in after]]
 
-        return asyncio.run(talk())
+        return asyncio.run(send_all())
 
     return ask
 

@@ -17,12 +17,12 @@ NAMED = table().to_dict("records")
 RED = {"age": 30, "height": 65.5, "colour": "red"}
 BLUE = {"age": 41, "height": 70, "colour": "blue"}
 FAST = [1, 2, 3, 4, "fast"]
-NO_AGES = [{**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}]
+WRONG_AGES = [{**NAMED[2], "age": "fast"}, {**NAMED[2], "age": [1]}]
 
 
-def values(answer, what="probability"):
+def values(answer, key="probability"):
     """Returns the values of all results; a result with an error gives NaN."""
-    rows = [result.get(what, {}) for result in answer.json()["results"]]
+    rows = [result.get(key, {}) for result in answer.json()["results"]]
     width = max(map(len, rows))
     return np.array([[*row.values()] or [np.nan] * width for row in rows])
 
@@ -57,7 +57,7 @@ def test_responses_equal_predictions_of_the_model(ask, models, name, inputs):
         ("molecules", ["CCO", "not a molecule", "c1ccccc1"], [1]),
         ("molecules", ["CCO", 3 * ["C"], {"a": 1}, [1, None], ""], [1, 2, 3, 4]),
         ("rows", [ROWS[0], ROWS[0][:-1], [*ROWS[1][:-1], None], ROWS[1], None, FAST], [1, 2, 4, 5]),
-        ("table", [NAMED[0], {}, {"agee": 50}, NAMED[1], *NO_AGES], [1, 2, 4, 5]),
+        ("table", [NAMED[0], {}, {"agee": 50}, NAMED[1], *WRONG_AGES], [1, 2, 4, 5]),
         ("texts", ["a red apple", 3, ["a", 1], {"text": "an old doll"}, [1, 2]], [1, 2]),
     ],
 )
@@ -227,7 +227,7 @@ def test_explanations_name_words_of_the_input(ask, models):
     assert len(result["explanation"][label]) > 0
 
 
-BAD = [
+MALFORMED = [
     *(b"", b"null", b"[]", b"{}", b"{", b'"CCO"', b"\xff\xfe", b"[" * 100000),
     *(b'{"inputs": null}', b'{"inputs": "CCO"}', b'{"inputs": []}', b'{"inputs": [NaN]}'),
     *(b'{"inputs": [[[[1]]]]}', b'{"inputs": ["CCO"], "surprise": 1}'),
@@ -239,7 +239,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("content", BAD, ids=range(len(BAD)))
+@pytest.mark.parametrize("content", MALFORMED, ids=range(len(MALFORMED)))
 def test_malformed_requests_give_client_errors(ask, content):
     method, path, options = post_csv("molecules", content)
     json = {**options, "headers": {"content-type": "application/json"}}

@@ -18,11 +18,11 @@ from tg_mlc.inputs.tables import read_blocks
 
 ODD = ["", " ", "NA", "?", "-", "fast", "100", "1E2", "1067", "True", "1e39", "2024-01-31", "1,5"]
 ODD += ["\n", "fast\n", "two\nlines", 'a "quoted" word']
-WRITTEN = [(",", "utf-8"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8-sig"), (";", "utf-8")]
+FORMATS = [(",", "utf-8"), (";", "cp1252"), ("\t", "utf-16"), ("|", "utf-8-sig"), (";", "utf-8")]
 cells = {
     name: st.sampled_from([*values, *ODD, f" {values[0]} "]) for name, values in TRAINING.items()
 }
-TRAINED = [{name: values[row] for name, values in TRAINING.items()} for row in range(4)]
+TRAINING_ROWS = [{name: values[row] for name, values in TRAINING.items()} for row in range(4)]
 rows_of_texts = st.lists(st.fixed_dictionaries(cells), min_size=1, max_size=4)
 
 
@@ -57,10 +57,10 @@ def check_same(answer, expected):
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@example(rows=TRAINED, written=(";", "utf-16"), quoting=csv.QUOTE_ALL)
+@example(rows=TRAINING_ROWS, written=(";", "utf-16"), quoting=csv.QUOTE_ALL)
 @given(
     rows=rows_of_texts,
-    written=st.sampled_from(WRITTEN),
+    written=st.sampled_from(FORMATS),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
 )
 def test_texts_are_read_alike_by_all_readers(ask, models, tmp_path_factory, rows, written, quoting):
@@ -91,17 +91,17 @@ TYPED = [
     {"zip": 1067, "well": 100.0, "price": 1.5, "weight": 5, "member": True, "size": 1},
     {"zip": 80331, "well": 2000.0, "price": None, "weight": 7.5, "member": False, "size": 2.5},
 ]
-WRITTEN_CELLS = (
+TEXT_CELLS = (
     ["01067", "1E2", "1,5 €", "5 mg", "yes", "1"],
     ["80331", "2E3", "", "7.5 mg", "no", "2.5"],
 )
-TEXTS = [dict(zip(TYPED[0], cells, strict=True)) for cells in WRITTEN_CELLS]
-OTHERS = {"day": "31.01.2024", "note": "été"}
+TEXTS = [dict(zip(TYPED[0], cells, strict=True)) for cells in TEXT_CELLS]
+OTHER_CELLS = {"day": "31.01.2024", "note": "été"}
 
 
 def test_typed_cells_are_read_alike_by_all_readers(ask, models, tmp_path):
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    rows = [{**row, **OTHERS} for row in TYPED]
+    rows = [{**row, **OTHER_CELLS} for row in TYPED]
     model, frame = models["columns"], pd.DataFrame(rows)
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     frame.to_parquet(tmp_path / "rows.parquet")
@@ -116,7 +116,7 @@ def test_typed_cells_are_read_alike_by_all_readers(ask, models, tmp_path):
         check_same(answer_of(model.answer(raw)), expected)
     [answer] = ask(post("columns", inputs=rows))
     check_same(answer_of_server(answer), expected)
-    texts = answer_of(model.answer([{**row, **OTHERS} for row in TEXTS]))
+    texts = answer_of(model.answer([{**row, **OTHER_CELLS} for row in TEXTS]))
     check_same((expected[0], []), texts)
 
 
@@ -132,7 +132,7 @@ def test_typed_cells_are_read_alike_by_all_readers(ask, models, tmp_path):
     ],
 )
 def test_wrong_cells_are_refused_with_a_reason(models, cell, reason):
-    rows = [{**row, **OTHERS, **cell} for row in TEXTS]
+    rows = [{**row, **OTHER_CELLS, **cell} for row in TEXTS]
     model = models["columns"]
     for raw in (rows, pd.DataFrame(rows)):
         reasons = model.answer(raw).reasons

@@ -16,14 +16,14 @@ complete = st.fixed_dictionaries(
 )
 
 
-WRONG = ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]
+FAULTS = ["empty", "misspelt", "lacking", "twice", "word", "blank", "list", "no row"]
 
 
 @st.composite
 def broken_rows(draw):
     """Draws a row that cannot be read."""
     row = draw(complete)
-    error = draw(st.sampled_from(WRONG))
+    error = draw(st.sampled_from(FAULTS))
     if error == "empty":
         return {}
     if error == "no row":
@@ -43,14 +43,14 @@ def results(answer):
     return answer.json()["results"]
 
 
-def check_equal(found, expected):
-    assert found.keys() == expected.keys()
+def check_equal(actual, expected):
+    assert actual.keys() == expected.keys()
     if "error" in expected:
-        assert found == expected
+        assert actual == expected
         return
-    pairs = [[*result["probability"].values()] for result in (found, expected)]
+    pairs = [[*result["probability"].values()] for result in (actual, expected)]
     np.testing.assert_allclose(*pairs, atol=1e-6)
-    assert found["decision"] == expected["decision"]
+    assert actual["decision"] == expected["decision"]
 
 
 @settings(

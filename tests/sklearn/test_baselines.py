@@ -22,7 +22,7 @@ from tg_mlc.sklearn import (
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5))
 Y = (X[:, :3] > 0).astype(int)
-HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+PARTLY_KNOWN = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
 KINDS = [LinearClassifier, KernelRidgeClassifier, ChainEnsembleClassifier, MLkNNClassifier]
 DNA = ["ACGTACGTAC", "TTTTTTTTTT", "GGGGACGGGG"] * 4
 TEXTS = ["no sea", "blue sea", "red car"] * 4
@@ -31,7 +31,7 @@ SMILES = ["CCO", "CCN", "c1ccccc1O", "CC(=O)O"] * 3
 
 @pytest.mark.parametrize("cls", [*KINDS, ForestClassifier])
 def test_baselines_learn_from_partly_unknown_labels(cls: type) -> None:
-    classifier = cls().fit(X, HOLES)
+    classifier = cls().fit(X, PARTLY_KNOWN)
     assert (classifier.predict(X) == Y).mean() > 0.8
 
 
@@ -45,7 +45,7 @@ def test_scores_equal_those_of_the_baseline() -> None:
 
 def test_the_threshold_decides() -> None:
     make = partial(ChainEnsembleClassifier, 3, random_state=0)
-    low, high = (make(threshold=t).fit(X, Y).predict(X).sum() for t in (0.1, 0.9))
+    low, high = (make(threshold=threshold).fit(X, Y).predict(X).sum() for threshold in (0.1, 0.9))
     assert low > high
 
 

@@ -35,10 +35,10 @@ from tg_mlc.sklearn.estimator import draw_seed
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 5)).astype(np.float32)
 Y = (X[:, :3] + 0.3 * X[:, 1:4] > 0).astype(int)
-HOLES = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
+PARTLY_KNOWN = np.where(rng.random(Y.shape) < 0.2, np.nan, Y)
 SMALL = {"model_options": {"channels": 8, "heads": 2}, "num_steps": 1, "max_epochs": 1}
 SMALL |= {"base_scores": ("svm",), "random_state": 0}
-ALONE = {"max_epochs": 20, "base_scores": None, "learning_rate": 0.03}
+LAMP_ALONE = {"max_epochs": 20, "base_scores": None, "learning_rate": 0.03}
 WORDS = {"food": "apple pear bread", "tool": "hammer saw nail", "toy": "doll ball kite"}
 PAIRS = [pair for words in WORDS.values() for pair in product(words.split(), repeat=2)]
 TEXTS = [f"a {word} and a {other}" for word, other in PAIRS]
@@ -61,14 +61,14 @@ def fitted() -> LaMPClassifier:
 
 
 def test_lamp_learns_alone_and_from_base_scores() -> None:
-    assert small(**ALONE).fit(X, Y).score(X, Y) > 0.7
+    assert small(**LAMP_ALONE).fit(X, Y).score(X, Y) > 0.7
     assert small(base_scores="auto").fit(X[:60], Y[:60]).score(X[60:], Y[60:]) > 0.7
 
 
 @pytest.fixture(scope="module")
 def plain() -> Any:
     """Returns probabilities of a classifier trained with the default loss."""
-    return small(**ALONE).fit(X, Y).predict_proba(X)
+    return small(**LAMP_ALONE).fit(X, Y).predict_proba(X)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def plain() -> Any:
     ],
 )
 def test_lamp_learns_with_losses_for_rare_labels(options: dict[str, Any], plain: Any) -> None:
-    scores = small(**ALONE, train_options=options).fit(X, Y).predict_proba(X)
+    scores = small(**LAMP_ALONE, train_options=options).fit(X, Y).predict_proba(X)
     assert roc_auc_score(Y, scores) > 0.8
     assert not np.allclose(scores, plain, atol=0.01)
     assert "loss_options" not in options or scores.mean() > plain.mean()
@@ -100,8 +100,8 @@ def test_training_options_change_predictions() -> None:
         changed = clone(classifier).set_params(train_options={**options, **changes})
         assert not np.array_equal(changed.fit(X[:40], Y[:40]).predict_proba(X), scores)
     options = {"patience": 1, "monitor": "val/loss"}
-    early = small(train_options=options, **{**ALONE, "learning_rate": 1.0})
-    assert early.fit(X, Y).n_iter_ < 20
+    stopped_early = small(train_options=options, **{**LAMP_ALONE, "learning_rate": 1.0})
+    assert stopped_early.fit(X, Y).n_iter_ < 20
 
 
 def test_predictions_do_not_depend_on_the_batch(fitted: LaMPClassifier) -> None:
@@ -226,11 +226,11 @@ def test_frames_name_inputs_and_labels() -> None:
 
 
 def test_unknown_labels_are_skipped() -> None:
-    classifier = small().fit(X, HOLES)
+    classifier = small().fit(X, PARTLY_KNOWN)
     assert set(np.unique(classifier.predict(X))) <= {0.0, 1.0}
-    known = ~np.isnan(HOLES)
-    correct = (classifier.predict(X) == HOLES) | ~known
-    assert classifier.score(X, HOLES) == pytest.approx(correct.all(axis=1).mean())
+    known = ~np.isnan(PARTLY_KNOWN)
+    correct = (classifier.predict(X) == PARTLY_KNOWN) | ~known
+    assert classifier.score(X, PARTLY_KNOWN) == pytest.approx(correct.all(axis=1).mean())
 
 
 def test_texts_may_have_sets_of_label_names() -> None:
@@ -279,9 +279,9 @@ def test_a_warm_start_continues_from_the_fitted_weights() -> None:
     first_model, expected = classifier.model_, classifier.model_.run(X).logits.numpy()
     classifier.set_params(max_epochs=1, learning_rate=1e-6).fit(X, Y)
     assert classifier.model_ is not first_model
-    cold = small(base_scores=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
+    cold_start = small(base_scores=None, max_epochs=1, learning_rate=1e-6).fit(X, Y)
     np.testing.assert_allclose(classifier.model_.run(X).logits, expected, atol=1e-2)
-    assert np.abs(cold.model_.run(X).logits.numpy() - expected).max() > 0.1
+    assert np.abs(cold_start.model_.run(X).logits.numpy() - expected).max() > 0.1
 
 
 def test_a_warm_start_refuses_other_labels() -> None:
@@ -350,7 +350,7 @@ def test_classifiers_work_in_cross_validation() -> None:
     search = GridSearchCV(small(), grid, cv=2, error_score="raise")
     assert search.fit(X, Y).cv_results_["mean_test_score"].min() > 0.3
     assert cross_val_predict(small(), X, Y, cv=2, method="predict_proba").shape == (80, 3)
-    assert cross_val_predict(small(), X, HOLES, cv=KFold(2)).shape == (80, 3)
+    assert cross_val_predict(small(), X, PARTLY_KNOWN, cv=KFold(2)).shape == (80, 3)
 
 
 def test_a_progress_bar_is_shown_on_demand_only(
@@ -369,21 +369,21 @@ def test_class_labels_need_at_least_two_classes() -> None:
     with pytest.raises(ValueError, match="Expected labels of at least 2 classes"):
         small().fit(X, ["a"] * 80)
     with pytest.raises(ValueError, match="Expected 'threshold' to be one of"):
-        AutoClassifier(threshold="f1").fit(VALUES, TWO)
+        AutoClassifier(threshold="f1").fit(VALUES, TWO_LABELS)
 
 
 VALUES = np.random.default_rng(0).normal(size=(60, 4))
-TWO = (VALUES[:, :2] > 0).astype(int)
+TWO_LABELS = (VALUES[:, :2] > 0).astype(int)
 
 
 @pytest.fixture(scope="module")
 def automatic() -> AutoClassifier:
-    return AutoClassifier(seconds=60, random_state=0).fit(VALUES[:40], TWO[:40])
+    return AutoClassifier(seconds=60, random_state=0).fit(VALUES[:40], TWO_LABELS[:40])
 
 
 def test_auto_classifier_fits_the_default_model(automatic: AutoClassifier) -> None:
     assert automatic.model_.networks
-    assert automatic.score(VALUES[40:], TWO[40:]) > 0.6
+    assert automatic.score(VALUES[40:], TWO_LABELS[40:]) > 0.6
 
 
 def test_auto_classifier_decides_by_label_sets(tmp_path: Path) -> None:
@@ -403,13 +403,13 @@ def test_auto_classifier_decides_by_label_sets(tmp_path: Path) -> None:
 def test_given_labels_stay_and_inform_other_labels(tmp_path) -> None:
     coin = np.random.default_rng(1).random(len(VALUES)) < 0.5
     classifier = AutoClassifier(seconds=0, given_masks="present", random_state=0)
-    classifier.fit(VALUES, [{"heads", "up"} if each else set() for each in coin])
+    classifier.fit(VALUES, [{"heads", "up"} if is_heads else set() for is_heads in coin])
     loaded = AutoClassifier.load(classifier.save(tmp_path / "model"))
-    for each in (classifier, loaded):
-        assert each.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
-        assert (each.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
-        scores = each.predict_proba(VALUES, given=[{}] * 60)
-        np.testing.assert_allclose(scores, each.predict_proba(VALUES))
+    for model in (classifier, loaded):
+        assert model.predict(VALUES[:2], given={"heads": 1}) == [{"heads", "up"}] * 2
+        assert (model.predict_proba(VALUES, given={"heads": 1})[:, 0] == 1).all()
+        scores = model.predict_proba(VALUES, given=[{}] * 60)
+        np.testing.assert_allclose(scores, model.predict_proba(VALUES))
     with pytest.raises(ValueError, match=r"\(got \['tails'\]\)"):
         classifier.predict(VALUES, given={"tails": 1})
     classes = AutoClassifier(seconds=0, random_state=0).fit(VALUES, coin.astype(int))
@@ -442,18 +442,18 @@ def test_frames_may_mix_numbers_and_words_with_missing_values() -> None:
     colour = np.where(VALUES[:, 0] > 0, "red", "blue")
     frame = pd.DataFrame({"colour": colour, "size": VALUES[:, 1]})
     frame.loc[3, "colour"], frame.loc[4, "size"] = None, np.nan
-    classifier = AutoClassifier(seconds=0, random_state=0).fit(frame, TWO)
+    classifier = AutoClassifier(seconds=0, random_state=0).fit(frame, TWO_LABELS)
     assert classifier.feature_names_in_.tolist() == ["colour", "size"]
-    assert classifier.score(frame, TWO) > 0.8
+    assert classifier.score(frame, TWO_LABELS) > 0.8
     with pytest.raises(ValueError, match="Expected a data frame with the columns of the last fit"):
         classifier.predict(VALUES[:, :2])
     with pytest.raises(ValueError, match="The feature names should match"):
         classifier.predict(frame[["colour"]])
-    assert cross_val_score(classifier, frame, TWO, cv=2).mean() > 0.6
+    assert cross_val_score(classifier, frame, TWO_LABELS, cv=2).mean() > 0.6
 
 
 def test_a_label_that_is_never_known_never_applies() -> None:
-    y = TWO.astype(float)
+    y = TWO_LABELS.astype(float)
     y[:, 1] = np.nan
     classifier = AutoClassifier(seconds=0, threshold="f1_macro", random_state=0)
     margins = classifier.fit(VALUES, y).decision_function(VALUES)
@@ -474,14 +474,14 @@ def test_smiles_may_be_a_column_and_invalid_smiles_are_refused() -> None:
         AutoClassifier(seconds=0).fit([*smiles, "C(C"], [*y, y[0]])
 
 
-SHORT = {**ALONE, "max_epochs": 2}
+SHORT = {**LAMP_ALONE, "max_epochs": 2}
 NUMBERS = pd.DataFrame(X).add_prefix("x")
 FRAME = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
 NAMED = NUMBERS.assign(id=range(7, 7 + len(X)))
 TUNER = ThresholdTuner(per_label=True)
 SAVED = {
     "texts": (small(label_graph="co_occurrence"), TEXTS, SETS),
-    "holes": (LaMPClassifier(**SHORT, threshold=TUNER), X, HOLES),
+    "holes": (LaMPClassifier(**SHORT, threshold=TUNER), X, PARTLY_KNOWN),
     "smiles": (small(), SMILES, AMINES),
     "classes": (small(train_options={"betas": (0.8, 0.9)}), X, Y[:, 0]),
     "graph": (small(label_graph=tree([("0", "1")], ["0", "1", "2"])), X, Y),
@@ -534,24 +534,24 @@ def test_a_folder_without_an_estimator_is_refused(tmp_path, automatic):
 
 
 HIERARCHY = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
-ABOVE = np.column_stack([Y[:, 0] | Y[:, 1], Y[:, 1:]])
-ALONE_GIVEN = {"base_scores": None, "validation_fraction": 0.4}
+WITH_ANCESTORS = np.column_stack([Y[:, 0] | Y[:, 1], Y[:, 1:]])
+LAMP_WITH_GIVEN = {"base_scores": None, "validation_fraction": 0.4}
 AUTO = {"seconds": 0, "random_state": 0}
 TRUSTED = {"threshold": "f1_macro", "calibrate": True, "label_graph": HIERARCHY}
 SOME, ONE = np.where(rng.random(Y.shape) < 0.3, Y, np.nan), {"given": {"1": 1}}
 NAMES = [{name for name, value in zip("abc", row, strict=True) if value} for row in Y]
-ASKED = {
+QUERIES = {
     "plain": (small(base_scores=None), Y, [{}]),
     "names": (small(), NAMES, [{}]),
-    "given": (small(**ALONE_GIVEN, threshold="f1_samples"), Y, [{}, ONE, {"given": SOME}]),
+    "given": (small(**LAMP_WITH_GIVEN, threshold="f1_samples"), Y, [{}, ONE, {"given": SOME}]),
     "hierarchy": (
-        small(**ALONE_GIVEN, label_graph=HIERARCHY, threshold=0.4),
-        ABOVE,
+        small(**LAMP_WITH_GIVEN, label_graph=HIERARCHY, threshold=0.4),
+        WITH_ANCESTORS,
         [{}, {"coherent": True}, {"coherent": True, **ONE}],
     ),
     "default": (
         AutoClassifier(**AUTO, **TRUSTED),
-        ABOVE,
+        WITH_ANCESTORS,
         [{}, {"coherent": False}, ONE, {"given": {"0": 0}, "coherent": False}],
     ),
     "label sets": (
@@ -563,9 +563,9 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("case", ASKED)
+@pytest.mark.parametrize("case", QUERIES)
 def test_estimators_predict_the_decisions_of_their_models(case):
-    estimator, y, queries = ASKED[case]
+    estimator, y, queries = QUERIES[case]
     fitted = clone(estimator).fit(X, y)
     for options in queries:
         answer = fitted.model_.answer(X, Query(metric=fitted.metric_, **options))

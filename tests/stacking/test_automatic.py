@@ -104,9 +104,9 @@ def test_new_samples_are_predicted_by_all_parts(fitted):
 def test_held_out_samples_give_label_sets_their_coverage(monkeypatch):
     train_rows, init = [], automatic._Fit.__init__
 
-    def record(self, part, *rest):
-        train_rows.extend(part.rows("x").tolist())
-        init(self, part, *rest)
+    def record(self, samples, *others):
+        train_rows.extend(samples.rows("x").tolist())
+        init(self, samples, *others)
 
     monkeypatch.setattr(automatic._Fit, "__init__", record)
     dataset = vectors(120)

@@ -5,7 +5,7 @@ import pytest
 
 from tg_mlc.data import from_arrays
 from tg_mlc.graphs import LabelGraph, edgeless
-from tg_mlc.stacking import comparison as room
+from tg_mlc.stacking import comparison as module
 from tg_mlc.stacking.comparison import METRICS, SINGLE, STACK, Comparison, compare
 
 OFFSETS = np.array([0.01, -0.01, 0.02, 0.0, -0.02])
@@ -73,8 +73,8 @@ def dataset(capsys):
 
 
 def test_the_learned_graph_needs_a_model_of_the_complete_graph(dataset, tmp_path, monkeypatch):
-    train = Mock(side_effect=room.train_model)
-    monkeypatch.setattr(room, "train_model", train)
+    train = Mock(side_effect=module.train_model)
+    monkeypatch.setattr(module, "train_model", train)
     compare(dataset, ["edgeless", "learned"], seeds=1, seconds=0).save(tmp_path / "new")
     assert train.call_count == 3
     files = sorted(path.name for path in (tmp_path / "new").iterdir())

@@ -15,14 +15,14 @@ pytest.importorskip("sklearn")
 
 
 def rows(num_samples=120, seed=0):
-    """Inputs and two labels; linear classifiers can learn only the first label."""
+    """Returns inputs and two labels; linear classifiers can learn only the first label."""
     x = np.random.default_rng(seed).normal(size=(num_samples, 5)).astype(np.float32)
     return x, np.stack([x[:, 0] > 0, x[:, 1] * x[:, 2] > 0], axis=1).astype(np.float32)
 
 
 def all_of(dataset):
-    every = torch.arange(len(dataset))
-    return Split(every, every[:0], every[:0], "all")
+    indices = torch.arange(len(dataset))
+    return Split(indices, indices[:0], indices[:0], "all")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,10 @@ def test_final_classifiers_do_not_score_training_samples(monkeypatch):
     num_scored, scores = [], StackedClassifier.scores
     recorded = lambda self, x: num_scored.append(len(x)) or scores(self, x)  # noqa: E731
     monkeypatch.setattr(StackedClassifier, "scores", recorded)
-    dataset, every = from_arrays(*rows(60), kind="vector"), torch.arange(60)
+    dataset, indices = from_arrays(*rows(60), kind="vector"), torch.arange(60)
     StackingFeatures(["ridge"], seconds=1).fit_transform(dataset, all_of(dataset))
     assert not num_scored
-    split = Split(every[:50], every[50:], every[:0], "some")
+    split = Split(indices[:50], indices[50:], indices[:0], "some")
     samples = StackingFeatures(["ridge"], seconds=1).fit_transform(dataset, split)
     assert num_scored == [10]
     assert samples.rows("base_scores").isfinite().all()

@@ -13,7 +13,7 @@ from tg_mlc.stacking.given import GivenLabelStacking
 
 
 def arrays(seed=0, num_samples=300):
-    return tuple(part.double().numpy() for part in planted(num_samples, seed=seed))
+    return tuple(tensor.double().numpy() for tensor in planted(num_samples, seed=seed))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,7 +155,7 @@ def test_an_autoencoder_uses_the_number_of_given_labels(monkeypatch):
     assert list(few.report["weights"]) == ["base", "closed form", "closed form, mean"]
 
 
-def of_whole_sets(num_samples, rng):
+def xor_labels(num_samples, rng):
     """Returns logits and labels; the third label is the XOR of the others, so pairs do not help."""
     y = rng.integers(0, 2, (num_samples, 3)).astype(float)
     y[:, 2] = y[:, 0] != y[:, 1]
@@ -164,13 +164,13 @@ def of_whole_sets(num_samples, rng):
 
 def test_neighbours_predict_an_xor_of_labels_that_pairs_cannot():
     rng = np.random.default_rng(0)
-    b, y = of_whole_sets(400, rng)
+    b, y = xor_labels(400, rng)
     stacking = GivenLabelStacking().fit(b[:300], y[:300], seconds=0)
     given = y.copy()
     given[:, 2] = np.nan
     pairwise = GivenLabelStacking(names=["closed form"]).fit(b[:300], y[:300], seconds=0)
-    logits = [each.decision_function(b, given) for each in (stacking, pairwise)]
-    scores, pair_scores = (expit(each)[300:, [2]] for each in logits)
+    logits = [model.decision_function(b, given) for model in (stacking, pairwise)]
+    scores, pair_scores = (expit(values)[300:, [2]] for values in logits)
     assert macro_roc_auc(y[300:, [2]], scores) > 0.99
     assert macro_roc_auc(y[300:, [2]], pair_scores) < 0.7
     restored = GivenLabelStacking.from_state(stacking.state_dict())
@@ -204,8 +204,8 @@ def test_redundant_given_labels_do_not_add_up():
     b, y = np.zeros(y.shape), y.astype(float)
     stacking = GivenLabelStacking(names=["linear"]).fit(b[:300], y[:300], seconds=100)
     part, ratios = stacking.parts["linear"], []
-    for number in (1, 11):
-        given = np.where(np.arange(12) < number, y, np.nan)[300:]
+    for num_given in (1, 11):
+        given = np.where(np.arange(12) < num_given, y, np.nan)[300:]
         with torch.no_grad():
             sums = part(torch.zeros(300, 12), torch.from_numpy(given).float()).double().numpy()
         ratios.append(np.median(np.abs(stacking.decision_function(b[300:], given) / sums)[:, 11]))

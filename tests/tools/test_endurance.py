@@ -1,4 +1,4 @@
-"""Short runs of the search for failures."""
+"""Tests short runs of the search for failures."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "catalogue.json"
     path.write_text("before")
 
-    def break_down(file, text, **rest):
+    def break_down(file, text, **options):
         file.write_bytes(text[:9].encode())
         raise OSError("no space left")
 

@@ -1,4 +1,4 @@
-"""A user's own network in a module of its own, which a new process imports."""
+"""A custom network in its own module, so that a new process can import it."""
 
 from __future__ import annotations
 

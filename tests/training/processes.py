@@ -14,7 +14,7 @@ from tg_mlc.training import MultiLabelDataModule, fit
 
 
 def main(folder: Path, batch_size: int, options: dict) -> None:
-    """Trains and saves the results. Of the last batches, only the first process has a sample."""
+    """Trains and saves the results. Only the first process has a sample in the last batches."""
     split = predefined_split(range(33), range(33, 50), range(50, 61), 61)
     data = MultiLabelDataModule(ToyGraphs(61), split, batch_size=batch_size)
     options = {"accelerator": "cpu", "patience": None, "logger": False, **options}

@@ -22,8 +22,8 @@ from tg_mlc.training.fitting import MONITORS
 from tg_mlc.training.module import PLATEAU_FACTOR
 
 
-def part_of_y(dataset, part):
-    return torch.cat([dataset[int(index)].y for index in part])
+def targets_of(dataset, indices):
+    return torch.cat([dataset[int(index)].y for index in indices])
 
 
 @pytest.mark.parametrize("model", [GINE, LabelModel])
@@ -34,7 +34,7 @@ def test_models_learn(tmp_path, dataset, split, data, model):
         result = train(module, data, folder, max_epochs=30, patience=None)
         scores = result.scores(data.test_dataloader())
         assert scores.shape == (len(split.test), len(LABELS))
-        aucs.append(float(macro_roc_auc(part_of_y(dataset, split.test), scores)))
+        aucs.append(float(macro_roc_auc(targets_of(dataset, split.test), scores)))
     assert sum(aucs) / len(aucs) > 0.8
 
 
@@ -53,7 +53,7 @@ def test_the_result_holds_the_best_weights_and_their_thresholds(
     assert result.module is module
     assert not module.training
 
-    y, scores = part_of_y(dataset, split.val), result.scores(data.val_dataloader())
+    y, scores = targets_of(dataset, split.val), result.scores(data.val_dataloader())
     if monitor == "val/macro_roc_auc":
         assert macro_roc_auc(y, scores) == pytest.approx(result.best_value)
     else:

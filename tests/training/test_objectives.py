@@ -71,7 +71,7 @@ def test_models_without_logits_can_be_trained_saved_and_loaded(tmp_path, data, b
     loader = data.test_dataloader()
     scores = result.scores(loader)
     torch.testing.assert_close(scores.sum(dim=1), torch.ones(len(scores)))
-    assert macro_roc_auc(torch.cat([part.y for part in loader]), scores) > 0.6
+    assert macro_roc_auc(torch.cat([test_batch.y for test_batch in loader]), scores) > 0.6
 
     options = {"model": Energies(), "weights_only": True}
     loaded = MultiLabelModule.load_from_checkpoint(result.checkpoint, **options).eval()
@@ -258,7 +258,7 @@ def test_validation_scores_labels_that_are_not_given():
 
 
 def twins(num_samples: int = 64) -> Batch:
-    """Samples with two equal random labels that do not depend on the inputs."""
+    """Returns samples with two equal random labels that do not depend on the inputs."""
     coin = torch.randint(2, (num_samples, 1)).float().expand(-1, 2)
     return Batch.from_data_list([Data(x=torch.ones(1, 1), y=y) for y in coin.split(1)])
 
@@ -328,7 +328,7 @@ def test_given_labels_of_samples_are_used_in_training_and_prediction(tmp_path, d
 
 
 def test_given_labels_are_not_scored_in_validation(batch):
-    module = make_module(Takes)
+    module = make_module(TakesGiven)
     batch.given = torch.where(torch.arange(3) == 1, batch.y, NAN)
     module.validation_step(batch, 0)
     y, _, _, num_targets = module._validated[0]
@@ -336,7 +336,7 @@ def test_given_labels_are_not_scored_in_validation(batch):
     assert num_targets.item() == (~batch.y[:, [0, 2]].isnan()).sum()
 
 
-class Takes(GINE):
+class TakesGiven(GINE):
     """A model that declares that it takes given labels, but ignores them."""
 
     takes_given_labels = True

@@ -33,7 +33,7 @@ from tg_mlc.training import MultiLabelDataModule
 NAMES = ["calm", "sad"]
 
 
-class Kept(nn.Module):
+class KeepsArguments(nn.Module):
     """A network whose arguments are plain data and are kept as attributes."""
 
     def __init__(self, sizes: list, options: dict, label_graph: LabelGraph, note: str = ""):
@@ -77,10 +77,10 @@ class Recorded(Hidden):
         super().__init__(factor**power)
 
 
-def samples(number: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
+def samples(num_samples: int = 40, shape: tuple[int, ...] = (2,)) -> list[Data]:
     generator = torch.Generator().manual_seed(0)
     data_list = []
-    for _ in range(number):
+    for _ in range(num_samples):
         x = torch.randn(4, 3, generator=generator)
         y = (x.sum(dim=0)[:2] > 0).float()
         y[torch.rand(2, generator=generator) < 0.1] = torch.nan
@@ -251,8 +251,8 @@ GRAPH = LabelGraph(torch.tensor([[0, 1], [1, 1]]), label_names=NAMES)
     "make",
     [
         lambda: Net(num_labels=2),
-        lambda: Kept([3, 8], {"scale": 2.0}, GRAPH),
-        lambda: Kept([3, 4], {"scale": 2.0}, edgeless(NAMES), note="ü"),
+        lambda: KeepsArguments([3, 8], {"scale": 2.0}, GRAPH),
+        lambda: KeepsArguments([3, 4], {"scale": 2.0}, edgeless(NAMES), note="ü"),
         lambda: Recorded(3.0, power=2),
         Hidden,
     ],
@@ -319,7 +319,7 @@ def test_label_names_are_required_for_networks_and_refused_for_modules():
 
 
 # This package is imported before PyG, because it suppresses a warning of PyTorch 2.14 about PyG.
-ROAD = """
+PREDICTION = """
 import torch
 
 import tg_mlc
@@ -354,7 +354,7 @@ def test_a_saved_network_predicts_in_a_new_process(tmp_path, name, monkeypatch):
     result.model.save(tmp_path / "model")
 
     torch.save([Data(x=sample.x) for sample in data[:3]], tmp_path / "new.pt")
-    code = ROAD.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
+    code = PREDICTION.format(folder=str(tmp_path / "model"), file=str(tmp_path / "new.pt"))
     printed, errors = run_python(code)
     assert errors == ""
     lines = printed.splitlines()
@@ -371,8 +371,8 @@ class Steep(Hidden):
 
 
 def test_calibration_and_label_sets_are_fitted_on_held_out_samples(tmp_path):
-    x = [sample.x for sample in samples(400)]
-    noisy = [Data(x=x, y=(x.mean(dim=0)[:2] + torch.randn(2) > 0).float()) for x in x]
+    inputs = [sample.x for sample in samples(400)]
+    noisy = [Data(x=x, y=(x.mean(dim=0)[:2] + torch.randn(2) > 0).float()) for x in inputs]
     options = {"val": 0.4, "test": 0.2, "max_epochs": 2, "label_names": NAMES}
     calibrated = {**options, "calibrate": True, "coverage_share": 0.25}
     result = fit(Steep(), noisy, tmp_path / "run", **calibrated).training
@@ -401,8 +401,8 @@ def test_data_that_are_already_split_leave_no_samples_for_label_sets(tmp_path, o
         fit(Recorded(1.0), data, tmp_path, **options, coverage_share=0.2)
 
 
-#: Options that work together.
-WORKS = [
+#: Options of the trainer that work together.
+ACCEPTED = [
     {"accumulate_grad_batches": 2, "benchmark": True, "detect_anomaly": True, "devices": "auto"},
     {"callbacks": [TQDMProgressBar(), Callback()], "enable_model_summary": True, "min_epochs": 1},
     {"check_val_every_n_epoch": 2, "enable_progress_bar": False, "num_sanity_val_steps": 2},
@@ -419,8 +419,8 @@ REFUSED |= {"overfit_batches": 0.01, "val_check_interval": 0.5}
 
 
 @pytest.mark.filterwarnings("error:You requested to overfit")
-@pytest.mark.parametrize("options", WORKS)
-def test_options_of_the_trainer_that_work(tmp_path, data, options):
+@pytest.mark.parametrize("options", ACCEPTED)
+def test_accepted_options_of_the_trainer_work(tmp_path, data, options):
     result = fit(make_module(), data, tmp_path, **{"max_epochs": 2, **options}).training
     assert result.scores(data.test_dataloader()).shape == (12, 3)
     assert result.module.tuners
@@ -428,7 +428,7 @@ def test_options_of_the_trainer_that_work(tmp_path, data, options):
 
 
 @pytest.mark.parametrize("option", REFUSED)
-def test_options_of_the_trainer_that_are_refused(tmp_path, data, option):
+def test_other_options_of_the_trainer_are_refused(tmp_path, data, option):
     with pytest.raises(ValueError, match=option):
         fit(make_module(), data, tmp_path, **{option: REFUSED[option]})
 

@@ -40,8 +40,8 @@ def test_two_processes_train_as_one_with_the_same_steps(launcher, tmp_path):
     assert len(both) == 2
     assert_same(*both)
     for name, expected in alone.items():
-        close = {"atol": 1e-6, "rtol": 1e-6, "equal_nan": True, "msg": name}
-        torch.testing.assert_close(both[0][name], expected, **close)
+        options = {"atol": 1e-6, "rtol": 1e-6, "equal_nan": True, "msg": name}
+        torch.testing.assert_close(both[0][name], expected, **options)
     names = ("straight", "stopped")
     straight, stopped = (torch.load(tmp_path / "both" / name / "last.ckpt") for name in names)
     assert_same(without_paths(stopped), without_paths(straight))

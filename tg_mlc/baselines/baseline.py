@@ -23,7 +23,7 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: a function of targets and scores
-#: Pairs of a row in the table of a search and arguments of the class.
+#: Pairs: a row for the table of a search, and the arguments of the class for this row.
 Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 #: Number of random parts, or pairs of training and test rows.
 Parts = int | Iterable[tuple[Any, Any]]
@@ -38,7 +38,7 @@ class Baseline(ABC):
     sets of names or classes, and for thresholds, see :mod:`tg_mlc.sklearn`.
 
     Attributes:
-        classes_ (numpy.ndarray): The numbers of the labels :math:`(L)`, after :meth:`fit`.
+        classes_ (numpy.ndarray): The indices of the labels :math:`(L)`, after :meth:`fit`.
         n_features_in_ (int): The number of features, after :meth:`fit`.
     """
 
@@ -106,7 +106,7 @@ class Baseline(ABC):
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples, by models
-        fitted without them. Scores are inputs of other models, or compare settings.
+        fitted without them. Use them as inputs of other models, or to compare settings.
 
         Kernel ridge regression scores one sample at a time, and forests score out of bag, both with
         a single fit. Other baselines are fitted once for each part.
@@ -118,14 +118,14 @@ class Baseline(ABC):
             refit (bool, optional): Whether to finally fit to all samples. (default: :obj:`True`)
 
         Raises:
-            ValueError: If there are fewer than two parts, or more than samples.
+            ValueError: If there are fewer than two parts, or more parts than samples.
         """
         positive, observed = read_targets(y, "y")
         targets = np.where(observed, positive, np.nan)
         scores = np.full(targets.shape, np.nan)
-        for rest, rows in self._parts(len(targets), cv):
-            fitted = type(self)(**self.get_params()).fit(x[rest], targets[rest])
-            scores[rows] = fitted.decision_function(x[rows])
+        for train_rows, test_rows in self._parts(len(targets), cv):
+            fitted = type(self)(**self.get_params()).fit(x[train_rows], targets[train_rows])
+            scores[test_rows] = fitted.decision_function(x[test_rows])
         if refit:
             self.fit(x, y)
         return scores
@@ -167,8 +167,8 @@ class Baseline(ABC):
             return cv
         if not 2 <= cv <= num_samples:
             raise ValueError(f"Expected 'cv' between 2 and the {num_samples} samples (got {cv})")
-        part = np.random.default_rng(0).permutation(num_samples) % cv
-        return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(cv)]
+        fold = np.random.default_rng(0).permutation(num_samples) % cv
+        return [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(cv)]
 
     def _check_fitted(self, method: str) -> None:
         if "classes_" not in vars(self):
@@ -236,7 +236,7 @@ class LabelFrequency(Baseline):
 
     If labels are frequent, the F1 of this baseline can equal that of published models (as on
     SIDER). Compare models with it, with equally tuned thresholds. Its macro ROC-AUC is 0.5. Labels
-    without observations get the mean of all observed entries. Features only give sample counts.
+    without observations get the mean of all observed entries. Feature values are ignored.
 
     Attributes:
         frequency (numpy.ndarray): The scores :math:`(L)`, after :meth:`fit`.
@@ -268,7 +268,7 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns a numeric array of a state. Raises for another shape (:obj:`None` allows any)."""
+    """Returns a numeric array of a state. Raises for other sizes (:obj:`None` allows any)."""
     array = np.asarray(state[name])
     fits = all(size in (None, actual) for size, actual in zip(sizes, array.shape, strict=False))
     if array.dtype.kind not in "biuf" or len(sizes) != array.ndim or not fits:

@@ -120,10 +120,10 @@ class ForestBaseline(TunableBaseline):
         scores = self.predict_proba(x)
         for labels, forest in fitted:
             observed = np.ix_(targets.observed[:, labels].all(axis=1), labels)
-            both = forest.oob_decision_function_.reshape(len(observed[0]), 2, -1)
+            votes = forest.oob_decision_function_.reshape(len(observed[0]), 2, -1)
             # A sample that is in the bags of all trees has no votes.
-            has_votes = both.sum(axis=1) > 0
-            scores[observed] = np.where(has_votes, both[:, 1], self._frequency[labels])
+            has_votes = votes.sum(axis=1) > 0
+            scores[observed] = np.where(has_votes, votes[:, 1], self._frequency[labels])
         return 2 * scores - 1
 
     def predict_proba(self, x: Features) -> FloatArray:
@@ -152,7 +152,7 @@ class ForestBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes over a state from :meth:`state_dict`."""
+        """Loads a state from :meth:`state_dict`."""
         vars(self).update(state["settings"])
         self.search = [(setting, value) for setting, value in state["search"]]
         self.n_features_in_ = state["num_features"]
@@ -179,32 +179,32 @@ class ForestBaseline(TunableBaseline):
             # The default score, R^2, warns about labels with one class.
             options["oob_score"] = oob_score and (lambda *_: 0.0)
             name = "ExtraTreesRegressor" if self.extra_trees else "RandomForestRegressor"
-            make = getattr(ensemble, name)
+            make_forest = getattr(ensemble, name)
             values: npt.NDArray[Any] = np.where(observed, positive, mean)
             if len(labels) > self.max_outputs:
                 generator = np.random.default_rng(self.random_state)
-                random = generator.normal(size=(len(labels), self.max_outputs))
+                projection = generator.normal(size=(len(labels), self.max_outputs))
                 options["oob_score"] = False
-                forest = make(**options).fit(x, (values - mean) @ random)
+                forest = make_forest(**options).fit(x, (values - mean) @ projection)
                 samples = forest.estimators_samples_
                 bags = [np.bincount(rows, minlength=len(values)) for rows in samples]
                 trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
                 self._forests, self._projected = [trees], (trees, bags)
                 return x, targets, []
-            groups, used = [labels], np.ones_like(observed)
+            groups, usable = [labels], np.ones_like(observed)
         else:
-            make, options["oob_score"] = ensemble.RandomForestClassifier, oob_score
+            make_forest, options["oob_score"] = ensemble.RandomForestClassifier, oob_score
             learnable = np.flatnonzero(positive.any(axis=0) & (observed & ~positive).any(axis=0))
             groups = [learnable] if observed.all() else np.split(learnable, len(learnable))
-            values, used = positive, observed
+            values, usable = positive, observed
         fitted = []
         for group in groups:
             if group.size:
-                rows = np.flatnonzero(used[:, group].all(axis=1))
+                rows = np.flatnonzero(usable[:, group].all(axis=1))
                 target = values[np.ix_(rows, group)]
-                some = x if len(rows) == x.shape[0] else x[rows]
+                group_x = x if len(rows) == x.shape[0] else x[rows]
                 target = target[:, 0] if len(group) == 1 else target
-                fitted.append((group, make(**options).fit(some, target)))
+                fitted.append((group, make_forest(**options).fit(group_x, target)))
         self._forests = []
         for group, forest in fitted:
             trees = Trees.of(forest, group)
@@ -234,15 +234,15 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """Returns the trees of a forest. With ``grown``, leaves get means of other targets."""
+        """Returns the trees of a forest. With ``grown``, leaves get means of its targets."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 
-        def joined(name: str) -> npt.NDArray[Any]:
+        def concatenate(name: str) -> npt.NDArray[Any]:
             parts = zip((getattr(tree, name) for tree in trees), roots, strict=True)
             return np.concatenate([np.where(part >= 0, part + root, -1) for part, root in parts])
 
-        left, right = joined("children_left"), joined("children_right")
+        left, right = concatenate("children_left"), concatenate("children_right")
         is_leaf = left < 0
         num_leaves = int(is_leaf.sum())
         feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
@@ -318,14 +318,14 @@ class Trees(NamedTuple):
         return total / len(self.roots)
 
     def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
-        """Returns sums of sparse probabilities :math:`(N, K)` over some trees of each sample."""
+        """Returns sums of sparse probabilities :math:`(N, K)` over each sample's counted trees."""
         sample, tree = np.nonzero(counted)
-        chosen = (np.ones(len(sample)), (sample, leaves[sample, tree]))
-        picked = sp.csr_array(chosen, shape=(len(leaves), self.probability.shape[0]))
-        return np.asarray((picked @ self.probability).toarray())
+        entries = (np.ones(len(sample)), (sample, leaves[sample, tree]))
+        selection = sp.csr_array(entries, shape=(len(leaves), self.probability.shape[0]))
+        return np.asarray((selection @ self.probability).toarray())
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Returns, for inputs and trees, the rows :math:`(N, T)` of leaf probabilities."""
+        """Returns the rows :math:`(N, T)` of ``probability`` that inputs reach in all trees."""
         node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
         active = np.arange(node.size)
         while active.size:
@@ -360,7 +360,7 @@ class _ForestModule(nn.Module):
 
 
 class _TreesModule(nn.Module):
-    """Probabilities :math:`(N, K)` after as many steps as the deepest tree has."""
+    """Computes probabilities :math:`(N, K)` in as many steps as the deepest tree has."""
 
     labels: Tensor
     roots: Tensor

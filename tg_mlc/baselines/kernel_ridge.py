@@ -119,9 +119,9 @@ class KernelRidgeBaseline(TunableBaseline):
         kernel, centred = self._read_kernel(x, y)
         eigen, scores = _eigen(kernel), np.full(centred.shape, np.nan)
         del kernel  # Its memory was overwritten.
-        for rest, rows in self._parts(len(centred), cv):
-            errors = _regress_correlated(eigen, centred, self.alpha, centred[rest], left_out=True)
-            scores[rows] = (self.mean + centred - errors)[rows]
+        for train, test in self._parts(len(centred), cv):
+            errors = _regress_correlated(eigen, centred, self.alpha, centred[train], left_out=True)
+            scores[test] = (self.mean + centred - errors)[test]
         if refit:
             self.dual = _regress_correlated(eigen, centred, self.alpha, centred)
         return np.asarray(2 * scores - 1)
@@ -140,7 +140,7 @@ class KernelRidgeBaseline(TunableBaseline):
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits, and returns targets :math:`(N, L)`, means for unknown, and the Cholesky factor."""
+        """Fits; returns targets :math:`(N, L)`, means if unknown, and the Cholesky factor."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
@@ -217,12 +217,12 @@ class KernelRidgeBaseline(TunableBaseline):
         x = x.astype(np.float64)
         norms = _squared_norms(x)[:, None]
         for start in range(0, self.x.shape[0], _CHUNK):
-            trained = self.x[start : start + _CHUNK].astype(np.float64)
-            squared = x @ trained.T
+            train_x = self.x[start : start + _CHUNK].astype(np.float64)
+            squared = x @ train_x.T
             squared = squared.toarray() if sp.issparse(squared) else squared
             squared *= -2
             squared += norms
-            squared += _squared_norms(trained)
+            squared += _squared_norms(train_x)
             np.maximum(squared, 0.0, out=kernel[:, start : start + _CHUNK])
         kernel *= -self.gamma
         return np.asarray(np.exp(kernel, out=kernel), dtype=np.float64)
@@ -265,23 +265,23 @@ def _eigen(matrix: FloatArray) -> _Eigen:
 
 
 def _regress_correlated(
-    eigen: _Eigen, y: FloatArray, alpha: float, sample: FloatArray, *, left_out: bool = False
+    eigen: _Eigen, y: FloatArray, alpha: float, reference: FloatArray, *, left_out: bool = False
 ) -> FloatArray:
-    """Returns coefficients :math:`(N, L)`, or held-out errors, with correlations in a sample."""
-    values, u = eigen
-    z = sample - sample.mean(axis=0)
+    """Returns coefficients or held-out errors :math:`(N, L)`, with correlations in a reference."""
+    kernel_values, u = eigen
+    z = reference - reference.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)
     # The rank of the correlations is at most the number of samples.
-    strength, v = _eigen(z.T @ z if len(z) >= z.shape[1] else z @ z.T)
+    label_values, v = _eigen(z.T @ z if len(z) >= z.shape[1] else z @ z.T)
     if len(z) < z.shape[1]:
-        strength, v = strength[strength > 1e-9], z.T @ v[:, strength > 1e-9]
-        v /= np.sqrt(strength)
+        label_values, v = label_values[label_values > 1e-9], z.T @ v[:, label_values > 1e-9]
+        v /= np.sqrt(label_values)
 
-    def solve(target: FloatArray, strength: FloatArray) -> FloatArray:
-        spread = 1 / (values[:, None] * strength + alpha)
-        dual = u @ (spread * (u.T @ target))
-        return np.asarray(dual / (u**2 @ spread) if left_out else dual * strength)
+    def solve(target: FloatArray, label_values: FloatArray) -> FloatArray:
+        inverse = 1 / (kernel_values[:, None] * label_values + alpha)
+        dual = u @ (inverse * (u.T @ target))
+        return np.asarray(dual / (u**2 @ inverse) if left_out else dual * label_values)
 
-    inside = y @ v
-    dual = np.asarray(solve(inside, 1 + strength) @ v.T)
-    return dual if v.shape[0] == v.shape[1] else dual + solve(y - inside @ v.T, np.ones(1))
+    projected = y @ v
+    dual = np.asarray(solve(projected, 1 + label_values) @ v.T)
+    return dual if v.shape[0] == v.shape[1] else dual + solve(y - projected @ v.T, np.ones(1))

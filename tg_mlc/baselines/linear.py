@@ -62,7 +62,7 @@ class LinearBaseline(TunableBaseline):
 
     Raises:
         ImportError: On use, if scikit-learn is not installed (extra ``data``).
-        ValueError: On use, if :obj:`loss` is unknown, or :obj:`C` not positive.
+        ValueError: On use, if :obj:`loss` is unknown, or :obj:`C` is not positive.
     """
 
     loss: Loss = "hinge"
@@ -82,7 +82,7 @@ class LinearBaseline(TunableBaseline):
         x, (positive, observed) = self._read(x, y)
         joblib = require("joblib", extra="data")
         columns = zip(positive.T, observed.T, strict=True)
-        calls = (joblib.delayed(_fit_one)(self.loss, self.C, x, *column) for column in columns)
+        calls = (joblib.delayed(_fit_label)(self.loss, self.C, x, *column) for column in columns)
         weights, biases = zip(*joblib.Parallel(n_jobs=self.n_jobs)(calls), strict=True)
         self.weight, self.bias = np.stack(weights, axis=1), np.array(biases)
         return self
@@ -115,7 +115,7 @@ class LinearBaseline(TunableBaseline):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Takes over a state from :meth:`state_dict`."""
+        """Loads a state from :meth:`state_dict`."""
         self.loss, self.C = state["loss"], state["C"]
         self.bias = read_array(state, "bias", None)
         self.weight = read_array(state, "weight", None, len(self.bias))
@@ -137,7 +137,7 @@ class _LinearModule(nn.Module):
         return x @ self.weight + self.bias
 
 
-def _fit_one(
+def _fit_label(
     loss: Loss, C: float, x: Features, positive: BoolArray, observed: BoolArray
 ) -> tuple[FloatArray, float]:
     rows = np.flatnonzero(observed)
@@ -209,7 +209,7 @@ class ClassifierChain(Baseline):
             unknown = np.flatnonzero(np.isnan(target))
             if unknown.size:
                 target[unknown] = link.predict_proba(x[unknown])[:, 0] > 0.5
-            x = _beside(x, target)
+            x = _append_column(x, target)
             self._links.append(link)
         return self
 
@@ -219,7 +219,7 @@ class ClassifierChain(Baseline):
         scores = np.empty((x.shape[0], len(self._links)))
         for label, link in zip(self.order_, self._links, strict=True):
             scores[:, label] = link.predict_proba(x)[:, 0]
-            x = _beside(x, scores[:, label] > 0.5)
+            x = _append_column(x, scores[:, label] > 0.5)
         return scores
 
 
@@ -336,6 +336,6 @@ class LabelTrees(Baseline):
         return scores
 
 
-def _beside(x: Features, column: Any) -> Features:
+def _append_column(x: Features, column: Any) -> Features:
     column = np.asarray(column, dtype=x.dtype)[:, None]
     return sp.hstack([x, column], format="csr") if sp.issparse(x) else np.hstack([x, column])

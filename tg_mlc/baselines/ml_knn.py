@@ -56,8 +56,8 @@ class MLkNN(Baseline):
         neighbours = require("sklearn.neighbors", extra="data").NearestNeighbors
         self._index = neighbours(n_neighbors=self.n_neighbors, metric=self.metric).fit(x)
         self._y = sp.csr_array(targets.positive.astype(np.float64))
-        counts, (positive, observed) = self._neighbours_with(None), targets
-        present, absent = (self._joint(counts, observed & side) for side in (positive, ~positive))
+        counts, (positive, observed) = self._count_neighbours(None), targets
+        present, absent = (self._joint(counts, observed & mask) for mask in (positive, ~positive))
         # [n_neighbors + 1, L], by the number of neighbours with the label.
         self._log_odds = np.asarray(np.log(present) - np.log(absent))
         return self
@@ -65,10 +65,10 @@ class MLkNN(Baseline):
     def predict_proba(self, x: Features) -> FloatArray:
         """Returns the probabilities :math:`(N, L)`."""
         self._check_fitted("predict_proba")
-        log_odds = np.take_along_axis(self._log_odds, self._neighbours_with(x), axis=0)
+        log_odds = np.take_along_axis(self._log_odds, self._count_neighbours(x), axis=0)
         return np.asarray(1 / (1 + np.exp(-log_odds)))
 
-    def _neighbours_with(self, x: Features) -> IntArray:
+    def _count_neighbours(self, x: Features) -> IntArray:
         """Returns the number of neighbours with each label; :obj:`None` means training samples."""
         counts = self._index.kneighbors_graph(x) @ self._y
         return np.asarray(counts.toarray().round(), dtype=np.int64)
@@ -76,6 +76,6 @@ class MLkNN(Baseline):
     def _joint(self, counts: IntArray, mask: BoolArray) -> FloatArray:
         """Returns joint probabilities of a label and its neighbour counts, up to a factor."""
         size = self.n_neighbors + 1
-        samples = np.stack([((counts == count) & mask).sum(axis=0) for count in range(size)])
-        total, s = samples.sum(axis=0), self.smoothing
-        return np.asarray((s + total) * (s + samples) / (s * size + total))
+        num_samples = np.stack([((counts == count) & mask).sum(axis=0) for count in range(size)])
+        total, s = num_samples.sum(axis=0), self.smoothing
+        return np.asarray((s + total) * (s + num_samples) / (s * size + total))

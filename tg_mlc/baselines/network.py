@@ -69,7 +69,7 @@ class NetworkBaseline(TunableBaseline):
 
     def fit(self, x: Features, y: ArrayLike) -> Self:
         """Trains the networks, as :meth:`Baseline.fit`."""
-        inputs, target = self._start(x, y)
+        inputs, target = self._prepare(x, y)
         self.networks_ = [self._train(inputs, target, i) for i in range(self.num_networks)]
         return self
 
@@ -79,16 +79,16 @@ class NetworkBaseline(TunableBaseline):
         """Returns held-out scores :math:`(N, L)` of training samples, as
         :meth:`Baseline.held_out_scores`. The fitted baseline averages the networks of all parts.
         """
-        inputs, target = self._start(x, y)
+        inputs, target = self._prepare(x, y)
         self.networks_, scores = [], np.full(target.shape, np.nan)
-        for i, (rest, rows) in enumerate(self._parts(len(target), cv)):
-            self.networks_.append(self._train(inputs[rest], target[rest], i))
-            scores[rows] = self._logits(inputs[rows], self.networks_[-1:])
+        for i, (train_rows, test_rows) in enumerate(self._parts(len(target), cv)):
+            self.networks_.append(self._train(inputs[train_rows], target[train_rows], i))
+            scores[test_rows] = self._logits(inputs[test_rows], self.networks_[-1:])
         return scores
 
     def seconds_per_epoch(self, x: Features, y: ArrayLike) -> float:
         """Returns the duration of an epoch over all samples, measured on a few steps."""
-        inputs, target = self._start(x, y)
+        inputs, target = self._prepare(x, y)
         size, before = 4 * self.batch_size, time.monotonic()
         self._train(inputs[:size], target[:size], 0, epochs=1)
         return (time.monotonic() - before) * len(target) / min(size, len(target))
@@ -114,14 +114,14 @@ class NetworkBaseline(TunableBaseline):
             "search": [list(row) for row in self.search],
             "scale": [self.mean_, self.spread_],
             "pairs": None if self.pairs_ is None else self.pairs_.numpy(),
-            "networks": [[weight.detach().numpy() for weight in each] for each in parameters],
+            "networks": [[weight.detach().numpy() for weight in weights] for weights in parameters],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Loads a state from :meth:`state_dict`. The label graph is not restored."""
         vars(self).update(state["settings"])
         self.search = [tuple(row) for row in state["search"]]
-        self.mean_, self.spread_ = (torch.as_tensor(np.asarray(part)) for part in state["scale"])
+        self.mean_, self.spread_ = (torch.as_tensor(np.asarray(item)) for item in state["scale"])
         num_inputs, networks = len(self.mean_), state["networks"]
         num_labels = len(np.asarray(networks[0][-1]))
         self.pairs_ = None
@@ -131,14 +131,14 @@ class NetworkBaseline(TunableBaseline):
                 raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
         self.networks_ = []
         for weights in networks:
-            network = self._make(num_inputs, num_labels).eval().requires_grad_(False)
+            network = self._make_network(num_inputs, num_labels).eval().requires_grad_(False)
             for parameter, weight in zip(network.parameters(), weights, strict=True):
                 parameter.copy_(torch.as_tensor(np.asarray(weight)).view(parameter.shape))
             self.networks_.append(network)
         self.classes_, self.n_features_in_ = np.arange(num_labels), num_inputs
         return self
 
-    def _start(self, x: Features, y: ArrayLike) -> tuple[Tensor, Tensor]:
+    def _prepare(self, x: Features, y: ArrayLike) -> tuple[Tensor, Tensor]:
         """Checks options, and returns inputs and targets (NaN for unknown)."""
         for name in _COUNTS:
             check_count(name, getattr(self, name))
@@ -152,18 +152,18 @@ class NetworkBaseline(TunableBaseline):
     def _inputs(self, x: Features) -> Tensor:
         return (_dense(x) - self.mean_) / self.spread_
 
-    def _make(self, num_inputs: int, num_labels: int) -> nn.Sequential:
+    def _make_network(self, num_inputs: int, num_labels: int) -> nn.Sequential:
         layers: list[nn.Module] = []
         for size in (num_inputs, self.hidden):
             layers += [nn.Linear(size, self.hidden), nn.ReLU(), nn.Dropout(self.dropout)]
         return nn.Sequential(*layers, nn.Linear(self.hidden, num_labels))
 
     def _train(
-        self, inputs: Tensor, target: Tensor, number: int, epochs: int | None = None
+        self, inputs: Tensor, target: Tensor, index: int, epochs: int | None = None
     ) -> nn.Sequential:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed((self.random_state or 0) + 1000 * number)
-            network = self._make(inputs.size(1), target.size(1))
+            torch.manual_seed((self.random_state or 0) + 1000 * index)
+            network = self._make_network(inputs.size(1), target.size(1))
             parameters = network.parameters()
             optimizer = torch.optim.Adam(parameters, self.learning_rate, weight_decay=1e-5)
             for _ in range(epochs or self.epochs):

@@ -32,7 +32,7 @@ _COMMANDS = {
     "evaluate": evaluate,
     "explain": explain_,
     "tune": tune,
-    "compare": compare_,  # tg_mlc.compare exists, too.
+    "compare": compare_,  # There also is a function tg_mlc.compare.
     "export": export_,
     "serve": serve,
     "data": {"check": check, "get": get, "info": info, "list": list_},
@@ -63,13 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     # This comes first: naming other errors imports PyTorch, which may be half imported.
     except KeyboardInterrupt:
-        return _ended("interrupted", 130)
+        return _report_end("interrupted", 130)
     except _Terminated:
-        return _ended("terminated", 143)
+        return _report_end("terminated", 143)
     except SystemExit as stop:
         # Lightning exits after an interruption.
         if isinstance(stop.__context__, KeyboardInterrupt):
-            return _ended("interrupted", 130)
+            return _report_end("interrupted", 130)
         raise
     except _expected() as error:
         print(f"tg-mlc: {error}", file=sys.stderr)  # noqa: T201
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, *rest: Any, **others: Any
+    message: Warning | str, category: type[Warning], filename: str, *args: Any, **kwargs: Any
 ) -> None:
     """Prints each warning of this package once, as a line. Other warnings are printed as usual."""
     if category is UserWarning and f"{os.sep}tg_mlc{os.sep}" in filename:
@@ -87,10 +87,10 @@ def _show_warning(
             print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
         _SHOWN.add(str(message))
     else:
-        _USUAL(message, category, filename, *rest, **others)
+        _DEFAULT_SHOW(message, category, filename, *args, **kwargs)
 
 
-_USUAL = warnings.showwarning
+_DEFAULT_SHOW = warnings.showwarning
 _SHOWN = set[str]()
 
 
@@ -101,7 +101,7 @@ def _expected() -> tuple[type[Exception], ...]:
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError
 
 
-def _ended(how: str, status: int) -> int:
+def _report_end(how: str, status: int) -> int:
     print(f"tg-mlc: {how}; run it again", file=sys.stderr)  # noqa: T201
     return status
 
@@ -117,14 +117,14 @@ def _terminable() -> Iterator[None]:
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    process, received = os.getpid(), list[int]()
+    process, signals = os.getpid(), list[int]()
 
     def terminate(number: int, _: Any) -> None:
         if os.getpid() != process:  # A worker inherits this handler.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        elif not received:  # A second signal does not interrupt the clean-up after the first.
-            received.append(number)
+        elif not signals:  # A second signal does not interrupt the clean-up after the first.
+            signals.append(number)
             raise _Terminated(143)
 
     signal.signal(signal.SIGTERM, terminate)

@@ -56,7 +56,7 @@ class Inputs(NamedTuple):
         Args:
             table (Table): The rows.
             model (Model): The model, which defines the labels.
-            unknown (dict): Filled with the listed names that the model does not know, by row.
+            unknown (dict): A dictionary to fill with names that the model does not know, by row.
         """
         label_names = model.label_names
         if self.separator is None and table.arff is not None:
@@ -67,35 +67,35 @@ class Inputs(NamedTuple):
             return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
         sets = table.label_sets(self.labels[0], self.separator)
         for row, names in enumerate(sets):
-            if others := (names or set()).difference(label_names, ROOTS):
-                unknown[table.where(row)] = others
-        known = [names and names.intersection(label_names) for names in sets]
-        y, _ = read_labels(known, label_names)
+            if unknown_names := (names or set()).difference(label_names, ROOTS):
+                unknown[table.where(row)] = unknown_names
+        known_names = [names and names.intersection(label_names) for names in sets]
+        y, _ = read_labels(known_names, label_names)
         coherence = model.stage(Coherence)
         return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
         """Returns the labels :math:`(N, L)` in the named columns; NaN for other columns and blank
-        cells. A column of label lists gives only the listed labels.
+        cells. A column of label lists only sets labels in the lists, to 1.
         """
         allowed = label_names if self.separator is None else self.labels
         present = [name for name in allowed if name in table.header]
-        chosen = present if names == "all" else split_names(names)
-        if not chosen or not {*chosen} <= {*allowed}:
-            got = f"{chosen or 'none'} among the columns of '{table.path}'"
+        selected = present if names == "all" else split_names(names)
+        if not selected or not {*selected} <= {*allowed}:
+            got = f"{selected or 'none'} among the columns of '{table.path}'"
             hint = "; write the values into such columns of the file" if "=" in names else ""
             expected = f"--given to name columns of labels, such as {allowed[:5]}"
             raise ValueError(f"Expected {expected} (got {got}){hint}")
         values = np.full((len(table), len(label_names)), np.nan)
         if self.separator is None:
-            columns = match_names(chosen, table.header, f"'{table.path}'")
-            values[:, [label_names.index(name) for name in chosen]] = table.labels(columns)
+            columns = match_names(selected, table.header, f"'{table.path}'")
+            values[:, [label_names.index(name) for name in selected]] = table.labels(columns)
             return values
-        for row, listed in enumerate(table.label_sets(chosen[0], self.separator)):
-            if unknown := sorted((listed or set()).difference(label_names)):
+        for row, label_set in enumerate(table.label_sets(selected[0], self.separator)):
+            if unknown := sorted((label_set or set()).difference(label_names)):
                 where = table.where(row)
                 raise ValueError(f"Expected labels of the model in {where} (got {unknown[:5]})")
-            values[row, [label_names.index(name) for name in listed or ()]] = 1.0
+            values[row, [label_names.index(name) for name in label_set or ()]] = 1.0
         return values
 
     def raw(self, table: Table) -> Any:
@@ -137,7 +137,7 @@ class Predictions:
         self.given, self.stops = given, stops
         #: numbers of blocks to skip and of unreadable rows
         self.num_done, self.num_refused = 0, 0
-        # Errors for a metric or coverage come before the file is read.
+        # An empty query raises errors for a metric or coverage before the file is read.
         model.answer([], query)
 
     def __iter__(self) -> Iterator[tuple[Table, Prediction]]:
@@ -159,8 +159,8 @@ class Predictions:
             return self.model.answer(raw, self.query)
         given = self.inputs.given(table, self.model.label_names, self.given)
         query, reading = replace(self.query, given=given), self.model.read(raw)
-        is_open = np.isnan(given if reading.rows is None else given[reading.rows]).any()
-        answer = self.model.answer if is_open else self.model.answer_given
+        has_unknown = np.isnan(given if reading.rows is None else given[reading.rows]).any()
+        answer = self.model.answer if has_unknown else self.model.answer_given
         return answer(reading, query)
 
     def _num_lines(self) -> int | None:
@@ -229,8 +229,8 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
     if len(given) > 1:
         *first, last = (f"--{option}" for option in vars(columns))
         raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*given]})")
-    default = next(name for name, each in kinds.items() if each.reads_columns)
-    option, value = next(iter(given.items()), (default, list[str]()))
+    default_option = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
+    option, value = next(iter(given.items()), (default_option, list[str]()))
     kind, labels = kinds[option], split_names(table.labels)
     inputs = split_names(value) if kind.reads_columns else [str(value)]
     if table.label_separator is not None and len(labels) != 1:
@@ -238,9 +238,9 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
         raise ValueError(f"Expected {expected} (got {labels})")
     if has_patterns(labels):
         header = next(read_blocks(path, table.delimiter, table.encoding)).header
-        others = (table.ignore, table.id, table.categorical)
-        used = [name for names in others for name in split_names(names)]
-        labels = find_labels(labels, header, [*inputs, *used])
+        other_options = (table.ignore, table.id, table.categorical)
+        used_names = [name for names in other_options for name in split_names(names)]
+        labels = find_labels(labels, header, [*inputs, *used_names])
     if table.label_separator is None:
         check_label_names(labels, None)
     return Inputs(kind.option, inputs, labels, table.label_separator), table
@@ -277,10 +277,10 @@ def file_options(table: TableOptions) -> FileOptions:
 
 def check_label_names(names: list[str], separator: str | None) -> None:
     """Raises ValueError for label names that "predict --csv" cannot write unambiguously."""
-    mark = separator or ";"
+    delimiter = separator or ";"
     for name in names:
-        if name in ("predicted", "reason") or mark in name:
-            columns = f"'predicted', with '{mark}' between names, and 'reason'"
+        if name in ("predicted", "reason") or delimiter in name:
+            columns = f"'predicted', with '{delimiter}' between names, and 'reason'"
             got = f"one of the columns of 'predict --csv', {columns}); rename it in the file"
             raise ValueError(f"Expected another name for the label '{name}' (got {got}")
 
@@ -295,7 +295,7 @@ def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
 
 
 def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:
-    """Returns the input in an option; :obj:`None` if a file is given."""
+    """Returns the value of the option for one input; :obj:`None` if a file is specified."""
     options = [*single.given, *(["csv"] if file.is_given else [])]
     if len(options) != 1 or not {*options} <= {inputs.kind, "csv"}:
         expected = "csv" if inputs.input_kind.reads_columns else f"{inputs.kind} or --csv"

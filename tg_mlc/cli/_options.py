@@ -37,7 +37,7 @@ class RowsFile:
 
     @property
     def is_given(self) -> bool:
-        """Whether any file is given."""
+        """Whether any file is specified."""
         return bool(self._files())
 
     @property
@@ -121,13 +121,13 @@ class KindOptions:
 
     @classmethod
     def declared(cls) -> Any:
-        """Returns a subclass, a data class of the options that the kinds declare now."""
+        """Returns a subclass that is a data class of the options of all registered kinds."""
         base: Any = cls
         return _data_class(base, tuple(INPUT_OPTIONS.values()))
 
     @property
     def given(self) -> dict[str, Any]:
-        """The values of the given options, by name."""
+        """The values of the specified options, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 

@@ -42,9 +42,9 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = []
-    for first, *rest in lines:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        texts.append("  ".join([first.ljust(widths[0]), *cells]))
+    for first_cell, *other_cells in lines:
+        cells = [cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True)]
+        texts.append("  ".join([first_cell.ljust(widths[0]), *cells]))
     return "\n".join(texts)
 
 
@@ -59,15 +59,15 @@ def check_output(out: str, csv: str, model: str) -> None:
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
-        other = "--csv" if is_csv else "a file of the model"
+        reserved = "--csv" if is_csv else "a file of the model"
         got = f"'{out}', which the command reads"
-        raise ValueError(f"Expected another --out than {other} (got {got})")
+        raise ValueError(f"Expected another --out than {reserved} (got {got})")
 
 
 @dataclass
 class RowWriter:
-    """A file of rows, with the numbers of written blocks and unreadable rows. A file of notes holds
-    these numbers.
+    """A file of rows, with the numbers of written blocks and unreadable rows. The file
+    :attr:`notes` stores these numbers.
     """
 
     file: TextIO
@@ -103,21 +103,21 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
         path.with_name(f".{path.name}.{end}") for end in ("partial", "notes", "lock")
     )
     try:
-        held = locks.FileLock(lock, blocking=False).acquire()
+        held_lock = locks.FileLock(lock, blocking=False).acquire()
     except locks.Timeout:
         expected = "no other command that writes to --out"
         raise ValueError(f"Expected {expected} (got '{out}', which one does)") from None
-    with held:
+    with held_lock:
         size, num_blocks, num_refused = 0, 0, 0
         if notes.exists() and partial.exists():
-            before = json.loads(notes.read_text(encoding="utf-8"))
-            old = before["command"]
-            if changed := [name for name, value in command.items() if old.get(name) != value]:
+            saved = json.loads(notes.read_text(encoding="utf-8"))
+            previous = saved["command"]
+            if changed := [name for name, value in command.items() if previous.get(name) != value]:
                 expected, got = f"the command that began '{partial}'", ", ".join(changed)
                 hint = f"run that command again, or delete '{notes}' to start anew"
                 raise ValueError(f"Expected {expected} (got another {got}); {hint}")
-            if before["done"][0] <= partial.stat().st_size:
-                size, num_blocks, num_refused = before["done"]
+            if saved["done"][0] <= partial.stat().st_size:
+                size, num_blocks, num_refused = saved["done"]
         try:
             with named_if_full(path), partial.open("a", encoding="utf-8", newline="") as file:
                 file.truncate(size)

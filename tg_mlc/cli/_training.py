@@ -90,7 +90,7 @@ class Run:
 
     @property
     def train(self) -> MultiLabelDataset:
-        """The training samples. Raises ValueError if --out holds a model that must stay."""
+        """The training samples. Raises ValueError if --out has a model that may not be replaced."""
         self._refuse_model("choose another --out, or replace it: --force")
         train: MultiLabelDataset = self.dataset[self.split.train]
         # Make the folder now, so that an error comes before the training, not after it.
@@ -98,7 +98,7 @@ class Run:
         return train
 
     def finish(self, model: Model, **facts: Any) -> None:
-        """Evaluates a model on the test samples, saves it with further facts, and prints all."""
+        """Evaluates a model on test samples, saves it with further facts, and prints results."""
         evaluation = model.evaluate(self.dataset[self.split.test])
         inputs = self.inputs
         if inputs.input_kind.reads_columns:
@@ -125,27 +125,27 @@ class Run:
             pairs = fact.items() if isinstance(fact, dict) else ()
             lines.append(f"{name}: {', '.join(f'{key} {value}' for key, value in pairs) or fact}")
         parts = ", ".join(f"{title} {weight:.2f}" for title, weight in weights.items())
-        without = f"; LaMP is left out, because {reason}" if reason else ""
-        lines += [f"Weights of its parts: {parts}{without}.", f"The model is in '{self.out}'."]
+        omission = f"; LaMP is left out, because {reason}" if reason else ""
+        lines += [f"Weights of its parts: {parts}{omission}.", f"The model is in '{self.out}'."]
         show({"model": str(self.out), **results}, "\n".join(lines), self.json)
 
 
 @contextmanager
 def time_left(seconds: float) -> Iterator[None]:
     """Shows the remaining time of a training on a terminal, above its progress bars."""
-    done, end = Event(), time.monotonic() + seconds
-    with tqdm(bar_format="{desc}", disable=None, leave=False) as line:
+    is_done, end = Event(), time.monotonic() + seconds
+    with tqdm(bar_format="{desc}", disable=None, leave=False) as status_line:
 
         def tick() -> None:
-            while not done.is_set():
+            while not is_done.is_set():
                 left = tqdm.format_interval(max(0.0, end - time.monotonic()))
-                line.set_description_str(f"Training takes at most about {left} more")
-                done.wait(1.0)
+                status_line.set_description_str(f"Training takes at most about {left} more")
+                is_done.wait(1.0)
 
-        clock = Thread(target=tick, daemon=True)
-        clock.start()
+        thread = Thread(target=tick, daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            done.set()
-            clock.join()
+            is_done.set()
+            thread.join()

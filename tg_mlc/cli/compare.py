@@ -41,12 +41,12 @@ def compare_(
     if options.split == "scaffold":
         got = "scaffold, which is the same for all seeds"
         raise ValueError(f"Expected '--split' to be random or stratified (got {got})")
-    out, named = Path(options.out), split_names(graphs)
-    if missing := [name for name in named if Path(name).suffix and not Path(name).is_file()]:
+    out, graph_names = Path(options.out), split_names(graphs)
+    if missing := [name for name in graph_names if Path(name).suffix and not Path(name).is_file()]:
         raise ValueError(f"Expected '--graphs' to name existing files (got {missing})")
     comparison = compare(
         Run(options, columns, table).dataset,
-        named,
+        graph_names,
         seeds=seeds,
         seconds=options.seconds,
         metric=metric,

@@ -27,7 +27,7 @@ def get(name: str, *, root: str = "data", force: bool = False) -> int:
         tg-mlc data get yeast
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    _count(name, root, force=force)
+    _print_card(name, root, force=force)
     return 0
 
 
@@ -50,7 +50,7 @@ def info(name: str, *, root: str | None = None) -> int:
     if not Path(root).is_dir():
         got = f"'{root}', which is none"
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got {got})")
-    return int(bool(_count(name, root, download=False)))
+    return int(bool(_print_card(name, root, download=False)))
 
 
 def check(columns: InputColumns, table: TableOptions, *, write: str | None = None) -> int:
@@ -86,13 +86,13 @@ def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str
     from tg_mlc.inputs._arff_table import read_arff
     from tg_mlc.inputs.arff import read_label_xml
 
-    used = {"csv", "arff", "labels", "encoding", "ignore"}
-    defaults = vars(TableOptions(**{name: getattr(options, name) for name in used}))
-    others = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
-    others += [f"--{option} {name}" for option, name in columns.given.items()]
-    if others:
+    supported = {"csv", "arff", "labels", "encoding", "ignore"}
+    defaults = vars(TableOptions(**{name: getattr(options, name) for name in supported}))
+    unsupported = [f"--{name}" for name, value in vars(options).items() if value != defaults[name]]
+    unsupported += [f"--{option} {name}" for option, name in columns.given.items()]
+    if unsupported:
         expected = "--labels, --ignore, --encoding and --write alone for ARFF"
-        raise ValueError(f"Expected {expected} (got {others})")
+        raise ValueError(f"Expected {expected} (got {unsupported})")
     names: Any = split_names(options.labels) or None
     if names is not None and names[0].endswith(".xml"):
         names = read_label_xml(names[0]).names
@@ -111,23 +111,23 @@ def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
 
-    reading, source = file_options(options), f"'{options.path}'"
-    table = read_table(options.path, reading.delimiter, reading.encoding)
+    settings, source = file_options(options), f"'{options.path}'"
+    table = read_table(options.path, settings.delimiter, settings.encoding)
     inputs, _ = make_inputs(columns, replace(options, labels=options.labels or []))
     roles: Any = dict.fromkeys(inputs.labels, "label")
     is_matrix = inputs.input_kind.reads_columns
     roles |= {} if is_matrix else dict.fromkeys(inputs.columns, inputs.input_kind.role)
     check_columns([*inputs.columns, *inputs.labels], table.header, source)
-    hints = replace(reading.hints, delimiter=table.delimiter)
+    hints = replace(settings.hints, delimiter=table.delimiter)
     if is_matrix and inputs.columns and hints.schema is None:
-        others = set(table.header).difference(inputs.columns, inputs.labels)
-        hints = replace(hints, ignore=[*{*hints.ignore, *others}])
+        unused = set(table.header).difference(inputs.columns, inputs.labels)
+        hints = replace(hints, ignore=[*{*hints.ignore, *unused}])
     schema = Schema.infer(table.cells(), roles, hints, table.place, strict=False)
     if hints.schema is None:
         schema = claim_texts(schema, table.cells())
     text = f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"
     if inputs.labels:
-        table.targets(inputs.labels, reading.label_separator, reading.label_paths)
+        table.targets(inputs.labels, settings.label_separator, settings.label_paths)
     elif names := likely_labels(schema, table.cells()):
         text += f"\nPerhaps --labels, as all cells are 0, 1 or blank: {few(names)}."
     return schema, text
@@ -145,8 +145,8 @@ def list_() -> int:
     return 0
 
 
-def _count(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
-    """Counts a data set, prints its card, and returns the differences from the recorded card."""
+def _print_card(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
+    """Computes and prints a data set's card. Returns differences from the recorded card."""
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
@@ -154,8 +154,8 @@ def _count(name: str, root: str, *, force: bool = False, download: bool = True) 
         dataset = registry.load(name, root, force_reload=force, download=download)
     except RuntimeError as error:
         again = f"run '{registry.get_command(name, root, '--force')}'"
-        message, mentioned = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
-        if not mentioned:
+        message, num_replaced = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
+        if not num_replaced:
             raise
         raise DamagedError(message) from error
     card = DatasetCard.of(dataset, registry.published(name))

@@ -47,23 +47,23 @@ def evaluate(
     inputs = inputs_of(loaded, model, file)
     blocks = Predictions(loaded, inputs, path, Query(batch_size=batch_size))
     probabilities, targets = [], []
-    others: dict[str, set[str]] = {}
+    new_names: dict[str, set[str]] = {}
     for table, prediction in blocks:
         probabilities.append(prediction.probabilities)
-        targets.append(inputs.targets(table, loaded, others))
-    y, p = np.concatenate(targets), np.concatenate(probabilities)
-    read = ~np.isnan(p).any(axis=1)
-    if not read.any():
+        targets.append(inputs.targets(table, loaded, new_names))
+    y, scores = np.concatenate(targets), np.concatenate(probabilities)
+    is_read = ~np.isnan(scores).any(axis=1)
+    if not is_read.any():
         blocks.status("skipped")
         raise ValueError(f"Expected at least one row that can be evaluated in '{path}' (got none)")
-    if np.isnan(y[read]).all():
+    if np.isnan(y[is_read]).all():
         raise ValueError(f"Expected a label that is known in '{path}' (got none)")
-    if others:
-        unknown = reprlib.repr(sorted(set().union(*others.values())))
-        where = f"{len(others)} of the rows of '{path}', first in {next(iter(others))}"
+    if new_names:
+        unknown = reprlib.repr(sorted(set().union(*new_names.values())))
+        where = f"{len(new_names)} of the rows of '{path}', first in {next(iter(new_names))}"
         message = f"labels that the model does not know count in no metric: {unknown} (in {where})"
         print(f"tg-mlc: {message}", file=sys.stderr)  # noqa: T201
-    report = loaded.evaluation(y[read], p[read])
+    report = loaded.evaluation(y[is_read], scores[is_read])
     if reliability is not None and report.reliability is not None:
         with replace_when_done(reliability) as unfinished:
             unfinished.write_text(report.reliability.to_svg(), encoding="utf-8")

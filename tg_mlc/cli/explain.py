@@ -10,7 +10,7 @@ from tg_mlc.cli._output import check_output
 if TYPE_CHECKING:
     import numpy as np
 
-MEASURED_ROWS = 5  #: minimum number of rows of a file for the measurement of faithfulness
+MEASURED_ROWS = 5  #: minimum number of rows of a file on which faithfulness is measured
 
 
 def explain_(
@@ -106,26 +106,26 @@ def _first_rows(
     given = None if columns is None else inputs.given(table, model.label_names, columns)
     prediction = model.answer(raw, Query(given, metric))
     show_warnings(prediction)
-    is_open = np.ones(len(table), bool) if given is None else np.isnan(given).any(axis=1)
-    usable = [row for row in np.flatnonzero(is_open).tolist() if row not in prediction.reasons]
+    has_unknown = np.ones(len(table), bool) if given is None else np.isnan(given).any(axis=1)
+    usable = [row for row in np.flatnonzero(has_unknown).tolist() if row not in prediction.reasons]
     if not usable:
         raise ValueError(f"Expected at least one row that can be read in '{path}' (got none)")
-    chosen, facts = usable[:rows], dict[str, Any]()
-    options: dict[str, Any] = {"given": None if given is None else given[chosen]}
+    selected, facts = usable[:rows], dict[str, Any]()
+    options: dict[str, Any] = {"given": None if given is None else given[selected]}
     if inputs.input_kind.reads_columns:
-        options["names"] = [table.where(row) for row in chosen]
+        options["names"] = [table.where(row) for row in selected]
     if names is not None:
         cells = table.texts(match_names([names], table.header, f"'{path}'")[0])
-        options["names"] = [cells[row] for row in chosen]
+        options["names"] = [cells[row] for row in selected]
     if {*inputs.labels} <= {*table.header}:
         y = inputs.targets(table, model, {})
-        options["y"] = y[chosen]
+        options["y"] = y[selected]
         # A given list holds all true labels, so metrics of the other labels are meaningless.
         if given is None or inputs.separator is None:
             facts = _metrics(y, prediction, usable)
     if rows < MEASURED_ROWS and given is None:
         options["validation"] = _take(raw, usable[rows : rows + MEASURED_ROWS] or usable)
-    return _take(raw, chosen), options, facts
+    return _take(raw, selected), options, facts
 
 
 def _metrics(y: np.ndarray, prediction: Any, rows: list[int]) -> dict[str, Any]:

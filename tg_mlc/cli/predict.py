@@ -149,14 +149,14 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     values = (prediction.probabilities[0], prediction.decisions[0], prediction.thresholds)
     columns = zip(prediction.label_names, *(array.tolist() for array in values), strict=True)
     for name, probability, applies, threshold in sorted(columns, key=lambda column: -column[1]):
-        number, limit = threshold, f"{threshold:.3f}"
+        json_threshold, shown_threshold = threshold, f"{threshold:.3f}"
         if isnan(threshold):
-            number, limit = None, "label sets"
+            json_threshold, shown_threshold = None, "label sets"
         entry = {"label": name, "probability": probability, "decision": applies}
-        entry["threshold"] = number
+        entry["threshold"] = json_threshold
         if name in given:
-            entry["given"], limit = True, "given"
+            entry["given"], shown_threshold = True, "given"
         result.append(entry)
-        rows.append((name, f"{probability:.3f}", limit, "yes" if applies else "no"))
+        rows.append((name, f"{probability:.3f}", shown_threshold, "yes" if applies else "no"))
     title = "calibrated probability" if prediction.calibrated else "probability"
     show(result, aligned(("label", title, "threshold", "predicted"), rows), as_json)

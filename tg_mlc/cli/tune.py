@@ -55,7 +55,7 @@ def tune(
 def _search(
     optuna: Any, seed: int, trials: int, attempt: Callable[..., float], defaults: dict[str, Any]
 ) -> dict[str, Any]:
-    """The best settings, beginning with the defaults."""
+    """Returns the best settings of all trials. The first trial uses the defaults."""
     from lightning.pytorch.callbacks import Callback
     from tqdm import trange
 

@@ -1,4 +1,4 @@
-"""Readers of labels in usual formats, which return a matrix of 0, 1 and NaN, and names."""
+"""Converts labels in common formats to a matrix of 0, 1 and NaN, and label names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INDICES_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row}
 _VECTOR_HINT = "give each label a column of 0 and 1"
 _MATRIX_OR_SETS = "labels as a matrix of 0, 1 and NaN, or as a list of sets of label names"
 _DIGITS = {"0", "1", "0.0", "1.0"}  # The cells of a row of a label matrix, as strings.
-_WORDS = {word: float(one) for words in TRUTHS for one, word in enumerate(words)}
+_WORDS = {word: float(value) for pair in TRUTHS for value, word in enumerate(pair)}
 _DELIMITERS = (",", ";", "|", "\t")  # Delimiters of names in one string.
 DASHES = ("-", "\u2013", "\u2014")  #: Dashes, which mean unknown labels.
 MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
@@ -35,8 +35,8 @@ def read_labels(
         raise ValueError(f"Expected 'label_names' to be a list of names (got {got})")
     Y, numbers = numbers_as_names(Y)
     label_names = numbers if label_names is None else label_names
-    read = _from_names if are_names(Y) else _from_matrix
-    values, names = read(Y, label_names, num_labels)
+    convert = _from_names if are_names(Y) else _from_matrix
+    values, names = convert(Y, label_names, num_labels)
     if 0 in values.shape:
         got = f"labels of shape {list(values.shape)}"
         raise ValueError(f"Expected at least one sample and one label (got {got})")
@@ -56,10 +56,10 @@ def _from_matrix(
     default = (f"label_{index}" for index in range(num_columns))
     names = [str(name) for name in (default if label_names is None else label_names)]
     check_names(names, num_columns, "label_names")
-    wrong = ~((values == 0) | (values == 1) | np.isnan(values))
+    is_invalid = ~((values == 0) | (values == 1) | np.isnan(values))
     is_list = isinstance(Y, (list, tuple))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
+    if is_invalid.any():
+        row, column = np.argwhere(is_invalid)[0]
         value = str(values[row, column]).removesuffix(".0")
         got = f"{value} in row {row}, column {column}: label '{names[column]}'"
         known = values[~np.isnan(values)]
@@ -107,7 +107,7 @@ def _is_index(number: Any) -> bool:
 
 
 def are_names(Y: Any) -> bool:
-    """Tells whether labels are given as sets of names, or as lists of strings."""
+    """Tells whether labels are sets of names, or lists of strings."""
     if not isinstance(Y, Sequence) or isinstance(Y, str):
         return False
     if any(isinstance(entry, (set, frozenset)) for entry in Y):
@@ -161,9 +161,9 @@ def names_in(entries: Iterable[Any], where: Callable[[], str]) -> set[str] | Non
     """Returns the known names in a list or a set, or :obj:`None` if all names are missing."""
     entries = list(entries)
     nested = (list, tuple, set, dict, np.ndarray)
-    wrong = next((name for name in entries if isinstance(name, nested)), None)
-    if wrong is not None:
-        expected, got = f"a list of names of labels in {where()}", shorten(repr(wrong))
+    invalid = next((name for name in entries if isinstance(name, nested)), None)
+    if invalid is not None:
+        expected, got = f"a list of names of labels in {where()}", shorten(repr(invalid))
         raise ValueError(f"Expected {expected} (got {got} in it)")
     names = [str(name) for name in entries if not (is_missing(name) or is_unknown(str(name)))]
     if len({*names}) < len(names) and _DIGITS.issuperset(names):

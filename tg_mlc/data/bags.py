@@ -1,4 +1,4 @@
-"""Documents as matrices of words and back, and samples with other attributes."""
+"""Converts samples to matrices of words and back, and changes attributes of samples."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
 
 
 def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
-    """Returns the samples with a new attribute, one row of values :math:`(N, *)` each."""
+    """Returns the samples with a new attribute; values :math:`(N, *)` have a row per sample."""
     if values.size(0) != len(dataset):
         expected = f"'{key}' to have a row for each of {len(dataset)} samples"
         raise ValueError(f"Expected {expected} (got {values.size(0)})")
-    changed = _changeable(dataset)
+    changed = _shallow_copy(dataset)
     changed._data[key] = values
     if changed.slices is not None:  # PyG keeps no slices of a single sample.
         changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
@@ -75,14 +75,14 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
 
 def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
     """Returns the samples without an attribute."""
-    changed = _changeable(dataset)
+    changed = _shallow_copy(dataset)
     del changed._data[key]
     if changed.slices is not None:
-        changed.slices = {name: ends for name, ends in changed.slices.items() if name != key}
+        changed.slices = {name: bounds for name, bounds in changed.slices.items() if name != key}
     return changed
 
 
-def _changeable(dataset: DatasetT) -> DatasetT:
+def _shallow_copy(dataset: DatasetT) -> DatasetT:
     """Returns a copy that shares tensors, but has its own dictionary of attributes."""
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None

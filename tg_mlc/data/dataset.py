@@ -20,7 +20,7 @@ from tg_mlc.data.splits import LabelMatrix, Split, stratified_split
 class MultiLabelDataset(InMemoryDataset):
     """A PyG :class:`InMemoryDataset` whose samples carry ``y`` of shape ``[1, num_labels]``."""
 
-    label_names: list[str]  #: In the order of the columns of ``y``.
+    label_names: list[str]  #: Names of labels, in the order of ``y``.
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (word indices ``x`` of
     #: shape ``[n]`` and, unless all are 1, the values ``weight`` of words), :obj:`"vector"`
     #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (word indices in order, ``x`` of
@@ -80,8 +80,8 @@ class MultiLabelDataset(InMemoryDataset):
         return copied
 
     def official_split(self, val_fraction: float = 0.1, seed: int = 0) -> Split:
-        """The split that the data set was published with. A stratified fraction of its training
-        samples becomes the validation part.
+        """Returns the split with which the data set was published. A stratified fraction of its
+        training samples becomes the validation part.
 
         Args:
             val_fraction (float, optional): The fraction of the published training samples.
@@ -98,9 +98,9 @@ class MultiLabelDataset(InMemoryDataset):
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         train, test = self._official
         fractions = (1 - val_fraction, val_fraction, 0.0)
-        within = stratified_split(self._labels_of(train), fractions, seed, self.label_names)
+        split = stratified_split(self._labels_of(train), fractions, seed, self.label_names)
         name = f"official, validation stratified(seed={seed})"
-        return Split(train[within.train], train[within.val], test, name, within.report)
+        return Split(train[split.train], train[split.val], test, name, split.report)
 
     def _labels_of(self, rows: Tensor) -> LabelMatrix:
         return self.y[rows]
@@ -150,16 +150,16 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
     first = parts[0]
     if len(parts) == 1:
         return first
-    if (collated := _side_by_side(parts)) is None:
+    if (collated := _concatenated(parts)) is None:
         collated = _collated(parts)
     names, num_inputs = first.feature_names, first.num_inputs
     collated = collated._replace(kind=first.kind, feature_names=names, num_features=num_inputs)
-    whole = ArrayDataset(collated)
-    whole.tokenizer, whole.schema = first.tokenizer, first.schema
-    return whole
+    dataset = ArrayDataset(collated)
+    dataset.tokenizer, dataset.schema = first.tokenizer, first.schema
+    return dataset
 
 
-def _side_by_side(parts: Sequence[MultiLabelDataset]) -> Samples | None:
+def _concatenated(parts: Sequence[MultiLabelDataset]) -> Samples | None:
     """Returns concatenated samples, or :obj:`None` if parts or values need to be collated."""
     first, keys = parts[0], parts[0]._data.keys()
     data, slices = Data(), dict[str, Tensor]()

@@ -1,4 +1,4 @@
-"""Given labels, which models take as inputs: those of a caller, and random ones for training."""
+"""Given labels, which models take as inputs: read from a caller, or drawn for training."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
         if unknown := [name for row in rows for name in row if name not in label_names]:
             expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {list(dict.fromkeys(unknown))[:5]})")
-        if several := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
+        if lists := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
             expected = "'given' to give one value for each name, the same for all samples"
             hint = "pass a list of mappings, one for each sample, or a data frame"
-            raise ValueError(f"Expected {expected} (got several for {several[0]!r}); {hint}")
+            raise ValueError(f"Expected {expected} (got several for {lists[0]!r}); {hint}")
         rows = [[row.get(name) for name in label_names] for row in rows]
     values = as_array(rows)
     if values.ndim != 2 or values.shape[1] != len(label_names):
         is_array = values.ndim > 0 and values.dtype != object
         got = f"shape {list(values.shape)}" if is_array else shorten(reprlib.repr(given))
-        of_all = f"a matrix with a column for each of {len(label_names)} labels"
-        expected = f"a mapping from names, a list of one for each sample, a data frame, or {of_all}"
+        full = f"a matrix with a column for each of {len(label_names)} labels"
+        expected = f"a mapping from names, a list of one for each sample, a data frame, or {full}"
         raise ValueError(f"Expected 'given' to be {expected} (got {got})")
     matrix = torch.from_numpy(read_labels(values, label_names)[0])
     return matrix.repeat(batch_size, 1) if isinstance(given, Mapping) else matrix
@@ -123,7 +123,7 @@ def split_given(samples: Any) -> tuple[Any, Tensor]:
     if missing := [row for row, sample in enumerate(samples) if "given" not in sample]:
         expected = "'given' of every sample, or of none"
         raise ValueError(f"Expected {expected} (got none in row {missing[0]})")
-    plain = [copy(sample) for sample in samples]
-    for sample in plain:
+    copies = [copy(sample) for sample in samples]
+    for sample in copies:
         del sample.given
-    return plain, torch.cat([sample.given.view(1, -1) for sample in samples])
+    return copies, torch.cat([sample.given.view(1, -1) for sample in samples])

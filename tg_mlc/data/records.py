@@ -24,12 +24,12 @@ class Tokens(NamedTuple):
     def of(cls, sequences: Sequence[Sequence[int]]) -> Tokens:
         """Concatenates sequences."""
         ptr = np.cumsum([0, *map(len, sequences)]).astype(np.int64)
-        parts = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
-        return cls(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), ptr)
+        arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
+        return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64), ptr)
 
 
 class Records(NamedTuple):
-    """The samples of a table of features, as readers of such tables return them."""
+    """The samples that a reader of tables returns, as whole arrays."""
 
     #: Bags ``[N, num_words]``, vectors ``[N, F]``, sequences of ids or of vectors.
     x: sp.csr_array | np.ndarray | Tokens

@@ -63,7 +63,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def load(cls, path: str | Path) -> Samples:
-        """Reads the file back. Raises RuntimeError if it is damaged or of another version."""
+        """Reads a saved file. Raises RuntimeError if it is damaged or of another version."""
         try:
             content = read_tensors(path)
             if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -80,28 +80,28 @@ class Samples(NamedTuple):
 
 
 def settings_key(*settings: Any) -> str | None:
-    """Returns a hash of settings that is the same in every run. Objects enter with their class and
+    """Returns a hash of settings that is the same in every run. Objects are described by class and
     attributes. Returns None if a setting is a function, whose name does not identify its code.
     """
     try:
-        words = _words(settings)
+        text = _describe(settings)
     except RecursionError:  # An object refers to itself.
         return None
-    return None if _ADDRESS.search(words) else sha256(words.encode())[:16]
+    return None if _ADDRESS.search(text) else sha256(text.encode())[:16]
 
 
-def _words(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_words, value))}]"
+        return f"[{', '.join(map(_describe, value))}]"
     if isinstance(value, (set, frozenset)):
         # The order of a set differs between runs.
-        return f"set {sorted(map(_words, value))}"
+        return f"set {sorted(map(_describe, value))}"
     if isinstance(value, dict):
-        return f"dict {_words(list(value.items()))}"
+        return f"dict {_describe(list(value.items()))}"
     if isinstance(value, (Tensor, np.ndarray)):
         return f"{value.dtype} {value.tolist()}"  # Printing shortens large arrays.
     if isinstance(value, type) or not hasattr(value, "__dict__"):
         return repr(value)
     # The default repr contains an address, which differs between runs.
     printed = str(type(value)) if repr(value) == object.__repr__(value) else repr(value)
-    return f"{printed} {_words(vars(value))}"
+    return f"{printed} {_describe(vars(value))}"

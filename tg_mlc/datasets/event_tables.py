@@ -33,18 +33,18 @@ class EventSource:
 
 def _weeks(frame: Any) -> Any:
     """Returns transactions with the first day of their week; ``"17 10:23:26"`` is in day 17."""
-    days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # NaN for missing ones
+    days = frame["tr_datetime"].str.split(n=1).str[0].astype(float)  # NaN if missing
     return frame.assign(day=days // 7 * 7)
 
 
-def _in_parentheses(frame: Any) -> Any:
+def _negate_parentheses(frame: Any) -> Any:
     """Returns demand with negative numbers in place of numbers in parentheses."""
-    # If there are no parentheses, pandas has read numbers.
+    # If no demand has parentheses, pandas has read numbers instead of strings.
     demand = frame["Order_Demand"].astype("string").str.strip()
     return frame.assign(Order_Demand=demand.str.replace(r"^\((.*)\)$", r"-\1", regex=True))
 
 
-#: Data sets for :func:`load_events`: those of the LANET paper, groceries, and one of a package.
+#: Sources of :func:`load_events`: the LANET paper's data, groceries, and a package with data.
 EVENT_SOURCES = {
     "sales": EventSource(
         "https://www.kaggle.com/competitions/competitive-data-science-predict-future-sales",
@@ -54,7 +54,7 @@ EVENT_SOURCES = {
     "demand": EventSource(
         "https://www.kaggle.com/datasets/felixzhao/productdemandforecasting",
         ("Historical Product Demand.csv",), "Warehouse", "Date", "Product_Category", "Order_Demand",
-        time_format="%Y/%m/%d", prepare=_in_parentheses,
+        time_format="%Y/%m/%d", prepare=_negate_parentheses,
     ),
     "liquor": EventSource(
         "https://data.iowa.gov/Sales-Distribution/Iowa-Liquor-Sales/m3tr-qhgy",
@@ -98,7 +98,7 @@ def load_events(
             (default: :obj:`None`, the column of categories)
 
     Raises:
-        ValueError: If the name is unknown, or a file has other columns.
+        ValueError: If the name is unknown, or a file lacks columns or repeats rows to join.
         FileNotFoundError: If there is no such file; the message says where to get it.
         ImportError: If pandas, or its reader of Parquet, is not installed.
     """
@@ -126,23 +126,23 @@ def load_events(
 
 def _read(source: EventSource, folder: Path, label: str) -> Any:
     """Returns the used columns of all files, joined."""
-    first, *others = source.files
-    joins = [source.join] * bool(others)
+    first_file, *other_files = source.files
+    join_columns = [source.join] * bool(other_files)
     columns = source.entity, source.origin_of_time or source.time, source.amount
-    needed = [column for column in columns if column is not None] + joins
-    frame = _columns(folder / first, needed, label)
-    for other in others:
-        joined = _columns(folder / other, joins, label)
-        repeated = joined[source.join][joined[source.join].duplicated()]
+    needed = [column for column in columns if column is not None] + join_columns
+    frame = _read_columns(folder / first_file, needed, label)
+    for file in other_files:
+        table = _read_columns(folder / file, join_columns, label)
+        repeated = table[source.join][table[source.join].duplicated()]
         if len(repeated):
             got = f"(got {repeated.iloc[0]} more than once)"
-            raise ValueError(f"Expected every '{source.join}' once in '{folder / other}' {got}")
-        frame = frame.merge(joined, on=source.join, how="left")
+            raise ValueError(f"Expected every '{source.join}' once in '{folder / file}' {got}")
+        frame = frame.merge(table, on=source.join, how="left")
     check_columns([label], list(frame.columns), f"{list(source.files)} of '{folder}'")
     return frame
 
 
-def _columns(path: Path, needed: list[str], label: str) -> Any:
+def _read_columns(path: Path, needed: list[str], label: str) -> Any:
     """Returns the needed columns of a file, and its column of labels if there is one."""
     pandas, is_csv = require("pandas", extra="parquet"), path.suffix == ".csv"
     if is_csv:
@@ -150,7 +150,7 @@ def _columns(path: Path, needed: list[str], label: str) -> Any:
     else:
         names = require("pyarrow.parquet", extra="parquet").read_schema(path).names
     check_columns(needed, names, f"'{path}'")
-    used = [name for name in names if name in {*needed, label}]
+    selected = [name for name in names if name in {*needed, label}]
     if is_csv:
-        return pandas.read_csv(path, usecols=used, low_memory=False)
-    return pandas.read_parquet(path, columns=used)
+        return pandas.read_csv(path, usecols=selected, low_memory=False)
+    return pandas.read_parquet(path, columns=selected)

@@ -21,7 +21,7 @@ LICENSE_NOTE = f"The data of SIDER 4.1 (http://sideeffects.embl.de) are licensed
 
 class MoleculeNetTable(PublishedMolecules):
     """A table of SMILES and labels from the `"MoleculeNet: A Benchmark for Molecular Machine
-    Learning" <https://arxiv.org/abs/1703.00564>`_ paper; subclasses specify one.
+    Learning" <https://arxiv.org/abs/1703.00564>`_ paper; subclasses specify the table.
 
     Unknown labels are NaN. Invalid molecules are skipped, and repeated molecules are kept;
     :attr:`report` lists both. Atoms have 9 features, bonds 3.
@@ -40,7 +40,7 @@ class MoleculeNetTable(PublishedMolecules):
         (content,) = self.read_raw().values()
         names = published(self.name).label_names
         columns = list(names)
-        if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel's columns have numbers.
+        if b"SIDER1," in content[: content.find(b"\n")]:  # The wheel numbers its columns.
             columns = [f"SIDER{number}" for number in range(1, len(names) + 1)]
         smiles, y, header = read_molecules(self.raw_paths[0], "smiles", columns or None)
         return smiles, y, names or header

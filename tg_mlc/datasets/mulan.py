@@ -37,7 +37,7 @@ class MulanDataset(PublishedTable):
     pickles of the scikit-multilearn package, which may hold nothing but arrays.
 
     Args:
-        root (str or Path): Folder to keep the data sets in, each in a folder of its own.
+        root (str or Path): Folder to keep the data sets in, each in its own folder.
         name (str): The data set; capitals, spaces and hyphens are ignored.
         **options (optional), and further errors: As in
             :class:`~tg_mlc.datasets.base.PublishedDataset`.

@@ -17,7 +17,7 @@ from tg_mlc.inputs.smiles import MoleculeError, parse_smiles
 
 logger = logging.getLogger(__name__)
 
-# In RDKit's data folder, with the SHA-256 of the files from which the card was counted.
+# Files in RDKit's data folder. The card was computed from files with these SHA-256.
 MOLECULES = "NCI/first_5K.smi"
 HIERARCHY = "Functional_Group_Hierarchy.txt"
 SHA256 = {
@@ -58,11 +58,11 @@ class NCIFunctionalGroups(PublishedMolecules):
 
 
 def functional_groups(smiles: Sequence[str]) -> tuple[Tensor, list[str]]:
-    """Returns the groups of molecules ``[N, 52]``, NaN for invalid ones, and their names."""
+    """Returns the groups ``[N, 52]`` of molecules (NaN if invalid), and the names of groups."""
     groups = require("rdkit.Chem.FunctionalGroups", extra="molecules")
     hierarchy = groups.BuildFuncGroupHierarchy()
 
-    # RDKit's fingerprint has the same order.
+    # The bits of RDKit's fingerprint have this order.
     def names_below(nodes: Iterable[Any]) -> list[str]:
         return [name for node in nodes for name in (node.label, *names_below(node.children))]
 

@@ -80,9 +80,9 @@ class Planted(MultiLabelDataset):
         super().__init__(None, transform)
         self.share = share
         rng = np.random.default_rng(seed)
-        planted = nx.random_regular_graph(degree, num_labels, seed=int(rng.integers(2**31)))
+        nx_graph = nx.random_regular_graph(degree, num_labels, seed=int(rng.integers(2**31)))
         names = [f"label_{i}" for i in range(num_labels)]
-        edges = torch.tensor(list(planted.edges), dtype=torch.long).view(-1, 2).t()
+        edges = torch.tensor(list(nx_graph.edges), dtype=torch.long).view(-1, 2).t()
         source = f"random {degree}-regular graph, seed={seed}"
         graph = LabelGraph(edges, label_names=names, kind="planted", source=source)
         self.true_graph = graph.to_undirected().add_self_loops()
@@ -90,7 +90,7 @@ class Planted(MultiLabelDataset):
         x = rng.standard_normal((num_samples, num_labels, num_channels)).astype(np.float32)
         direction = rng.standard_normal(num_channels)
         self._signals = x @ (direction / np.linalg.norm(direction)).astype(np.float32)
-        adjacency = nx.to_numpy_array(planted, nodelist=range(num_labels))
+        adjacency = nx.to_numpy_array(nx_graph, nodelist=range(num_labels))
         self._neighbour_signals = (self._signals @ adjacency / np.sqrt(degree)).astype(np.float32)
         self.threshold = float(norm.isf(frequency))
         y = (self._scores(messages=True) > self.threshold).astype(np.float32)
@@ -104,7 +104,7 @@ class Planted(MultiLabelDataset):
         self._adopt(Samples(data, slices, names, None, **options))
 
     def scores(self, messages: bool = True) -> np.ndarray:
-        """Returns the best scores :math:`(N, L)` with or without messages between labels."""
+        """Returns the best possible scores :math:`(N, L)` with or without label messages."""
         return self._scores(messages)[self._places()]
 
     def _scores(self, messages: bool) -> np.ndarray:

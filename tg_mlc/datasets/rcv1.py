@@ -56,8 +56,8 @@ class RCV1(PublishedTable):
     """The Reuters stories with 103 topics of the `"RCV1: A New Benchmark Collection for Text
     Categorization Research" <https://jmlr.org/papers/v5/lewis04a.html>`_ paper (RCV1-v2).
 
-    The topics are a hierarchy, the known label graph, see :attr:`label_parents`. :doc:`The page on
-    data sets </datasets>` has a table of the forms:
+    The topics form a hierarchy, which is the known label graph (:attr:`label_parents`). :doc:`The
+    page on data sets </datasets>` has a table of the forms:
 
     * ``"vectors"`` are read by :func:`sklearn.datasets.fetch_rcv1`, into its own folder.
     * ``"tokens"`` come from the token files of the `LYRL2004 distribution
@@ -82,9 +82,9 @@ class RCV1(PublishedTable):
         root (str or Path): Folder to keep the data set in.
         form (str, optional): :obj:`"vectors"`, :obj:`"tokens"` or :obj:`"json"`.
             (default: :obj:`"vectors"`)
-        reverse_split (bool, optional): Whether to train on the large part and test on the small.
+        reverse_split (bool, optional): Whether to train on the large part, and test on the other.
             (default: :obj:`False`)
-        binary (bool, optional): Whether bags have no weights. (default: :obj:`False`)
+        binary (bool, optional): Whether words have no weights. (default: :obj:`False`)
         min_count, max_size, max_tokens (int, optional): As in :class:`Reuters21578`.
         data_home (str or Path, optional): A trusted folder for scikit-learn, which keeps pickles
             there. (default: :obj:`None`, scikit-learn's own)
@@ -130,13 +130,13 @@ class RCV1(PublishedTable):
     def processed_file_names(self) -> str:
         """A file name per form, options, and content of JSON files in ``root/raw``."""
         settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
-        plain = settings == (False, False, *TextOptions())
+        is_default = settings == (False, False, *TextOptions())
         source = "-".join([self.form, *self._digests])
-        return f"{source}.pt" if plain else f"{source}_{settings_key(*settings)}.pt"
+        return f"{source}.pt" if is_default else f"{source}_{settings_key(*settings)}.pt"
 
     @cached_property
     def _digests(self) -> dict[str, str]:
-        """The SHA-256 of the parts that the user has placed, and may replace."""
+        """The SHA-256 of each JSON file in ``root/raw``, which the user may replace."""
         if self.form != "json":
             return {}
         return {part: file_sha256(path) for part, path in self._json_parts().items()}
@@ -144,13 +144,13 @@ class RCV1(PublishedTable):
     @property
     def label_parents(self) -> list[tuple[str, str]]:
         """The 103 pairs ``(child, parent)`` of the topic hierarchy for :func:`tg_mlc.graphs.tree`.
-        The parent of 4 topics is ``"Root"``, which is no label.
+        The parent of 4 topics is ``"Root"``, which is not a label.
         """
         return [(code, topic_parent(code, self.label_names)) for code in self.label_names]
 
     @property
     def label_descriptions(self) -> dict[str, str]:
-        """The name of each topic."""
+        """The name of each topic, by its code."""
         fetch_all([DESCRIPTIONS], Path(self.raw_dir))
         descriptions: dict[str, str] = json.loads(read_checked(DESCRIPTIONS, Path(self.raw_dir)))
         return descriptions
@@ -189,13 +189,13 @@ class RCV1(PublishedTable):
         topics = sorted(child for child, _ in pairs)
         paths = self._json_parts()
         if not paths:
-            # The folder differs from that of placed parts, which may have the same documents.
+            # The sample is not in the folder of placed parts, which may contain its documents.
             fetch_all([SAMPLE], raw)
             paths = {"dev": raw / SAMPLE.name}
         return read_json(paths, topics, self.options)
 
     def _json_parts(self) -> dict[str, Path]:
-        """The parts that the user has placed."""
+        """Returns the paths of JSON files that the user has placed, by part."""
         paths = {part: find(f"rcv1_{part}.json", Path(self.raw_dir)) for part in PARTS}
         return {part: path for part, path in paths.items() if path is not None}
 
@@ -209,21 +209,21 @@ def topic_parent(code: str, codes: list[str]) -> str:
 
 def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records:
     """Reads the token files and the file of topics, in ``root/raw`` or in the data folder. With
-    :obj:`reverse_split`, the vocabulary is built from the test files, which then train.
+    :obj:`reverse_split`, the vocabulary is built from the test files, which become training files.
     """
     folders = placed_in(raw, "rcv1v2/raw")
     paths = {name: find(name, *folders) for name in TOKEN_FILES}
     if missing := [name for name, path in paths.items() if path is None]:
-        places = " or ".join(f"'{folder}'" for folder in folders)
-        expected = f"{', '.join(missing)} in {places}, also with {', '.join(SUFFIXES)}"
+        locations = " or ".join(f"'{folder}'" for folder in folders)
+        expected = f"{', '.join(missing)} in {locations}, also with {', '.join(SUFFIXES)}"
         hint = f"place the LYRL2004 distribution of {published('rcv1').urls[0]} there"
         got = f"(got no such file); {hint}, or pass form='vectors'"
         raise DatasetUnavailableError(f"Expected {expected} {got}")
     train, *test, topic_file = [path for path in paths.values() if path is not None]
     topics = read_topics(topic_file)
     names = sorted(set(chain.from_iterable(topics.values())))
-    counted = test if reverse_split else [train]
-    records, numbers = _read_parts(read_token_documents, [train], test, counted, options)
+    for_vocabulary = test if reverse_split else [train]
+    records, numbers = _read_parts(read_token_documents, [train], test, for_vocabulary, options)
     repeated = [number for number, count in Counter(numbers).items() if count > 1]
     unmatched = sorted(topics.keys() ^ set(numbers))
     if repeated or unmatched:
@@ -238,13 +238,13 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
 def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOptions) -> Records:
     """Reads the existing parts. With both ``train`` and ``test``, these are the official split
     (``dev`` belongs to training), and the vocabulary is built from training documents; otherwise
-    there is no split, and it is built from all documents.
+    there is no split, and the vocabulary is built from all documents.
     """
     train = [paths[part] for part in TRAINING_PARTS if part in paths]
     test = [path for part, path in paths.items() if part == "test"]
     is_split = {"train", "test"} <= paths.keys()
-    read, counted = partial(read_json_documents, topics=set(topics)), [*train, *test]
-    records, labels = _read_parts(read, train, test, train if is_split else counted, options)
+    read, all_paths = partial(read_json_documents, topics=set(topics)), [*train, *test]
+    records, labels = _read_parts(read, train, test, train if is_split else all_paths, options)
     if not labels:
         raise ValueError(f"Expected documents in {', '.join(map(str, paths.values()))} (got none)")
     records = records._replace(y=label_matrix(labels, topics), label_names=list(topics))
@@ -308,10 +308,10 @@ def _read_parts(
     read: Callable[[Path], Iterator[Document]],
     train: Sequence[Path],
     test: Sequence[Path],
-    counted: Sequence[Path],
+    for_vocabulary: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns all documents without labels, in the vocabulary of :obj:`counted`, and their keys."""
+    """Returns all documents without labels, in the vocabulary of some files, and their keys."""
     keys: list[Any] = []
     num_train = 0
 
@@ -323,7 +323,7 @@ def _read_parts(
                 yield tokens
             num_train = len(keys) if path in train else num_train
 
-    words = (tokens for path in counted for _, tokens in read(path))
+    words = (tokens for path in for_vocabulary for _, tokens in read(path))
     tokens, names = options.encode(words, collect())
-    first, second = np.split(np.arange(len(keys)), [num_train])
-    return Records(tokens, np.empty((len(keys), 0)), [], names, first, second), keys
+    train_rows, test_rows = np.split(np.arange(len(keys)), [num_train])
+    return Records(tokens, np.empty((len(keys), 0)), [], names, train_rows, test_rows), keys

@@ -77,7 +77,7 @@ def load(
         notes = " ".join(entry.notes)
         raise ValueError(f"Expected a data set with published files (got '{name}'). {notes}")
     module, _, attribute = entry.maker.partition(":")
-    make = getattr(import_module(module), attribute)
+    dataset_class = getattr(import_module(module), attribute)
 
     def check_stored(dataset: Dataset) -> None:
         if missing := [path for path in dataset.processed_paths if not Path(path).exists()]:
@@ -86,9 +86,9 @@ def load(
 
     if not download:  # This subclass only reads stored samples.
         stored_only = {"_download": lambda dataset: None, "_process": check_stored}
-        make = type(make.__name__, (make,), stored_only)
+        dataset_class = type(dataset_class.__name__, (dataset_class,), stored_only)
     options = {"force_reload": True} if force_reload and not entry.in_memory else {}
-    return make(**entry.arguments(root), **options)
+    return dataset_class(**entry.arguments(root), **options)
 
 
 def get_command(name: str, root: str | Path, *options: str) -> str:
@@ -105,15 +105,15 @@ def card(name: str) -> DatasetCard:
 def catalogue() -> dict[str, RegistryEntry]:
     """Returns all entries by name."""
     entries = {}
-    for name, plain in json.loads(CATALOGUE.read_text(encoding="utf-8")).items():
-        values: dict[str, Any] = {**plain.pop("statistics"), **plain}
+    for name, entry in json.loads(CATALOGUE.read_text(encoding="utf-8")).items():
+        values: dict[str, Any] = {**entry.pop("statistics"), **entry}
         values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
-        values["files"] = tuple(_files(**form) for form in plain.get("files", ({},)))
-        values["optional_files"] = _files(**plain.get("optional_files", {}))
-        checked = [file for file in values["files"][0] if file.sha256]
-        values["raw_sha256"] = {file.name: file.sha256[0] for file in checked}
-        if "maker" in plain:
-            values["maker"] = f"tg_mlc.datasets.{plain['maker']}"
+        values["files"] = tuple(_files(**form) for form in entry.get("files", ({},)))
+        values["optional_files"] = _files(**entry.get("optional_files", {}))
+        hashed_files = [file for file in values["files"][0] if file.sha256]
+        values["raw_sha256"] = {file.name: file.sha256[0] for file in hashed_files}
+        if "maker" in entry:
+            values["maker"] = f"tg_mlc.datasets.{entry['maker']}"
         entries[name] = RegistryEntry(name=name, **values)
     return entries
 
@@ -126,8 +126,8 @@ def _files(
     hint: str = "",
 ) -> tuple[RawFile, ...]:
     files = []
-    for name, known in (sha256 or {}).items():
-        digests = tuple([known] if isinstance(known, str) else known or ())
+    for name, hashes in (sha256 or {}).items():
+        digests = tuple([hashes] if isinstance(hashes, str) else hashes or ())
         addresses = tuple(url.format(name=Path(name).name) for url in urls)
         files.append(RawFile(name, digests, addresses, f"{folder}/{inner}", hint))
     return tuple(files)

@@ -33,10 +33,10 @@ class Story(NamedTuple):
     """One story of the newswire."""
 
     number: int  #: the attribute NEWID
-    has_topics: bool  #: whether the attribute TOPICS is YES, because indexers read it
+    has_topics: bool  #: whether the attribute TOPICS is YES: indexers read the story
     split: str  #: the attribute LEWISSPLIT: TRAIN, TEST or NOT-USED
     topics: list[str]
-    markup: str  #: everything between the text's tags
+    markup: str  #: everything inside the tag TEXT
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Reuters21578(PublishedTable):
     ``README.txt``; the copyright is with Reuters Ltd.
 
     A sample is the ordered words of title and body: all runs of letters in lower case
-    (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary is that of the published training
+    (:func:`tg_mlc.inputs.words.tokenize`). The vocabulary has the words of published training
     stories, which :meth:`official_split` divides into training and validation; word 0,
     ``"<unk>"``, replaces all other words. (The paper counts 23,662 words in its 6,993 training
     stories; by our count, 6,993 of the 7,770 have about 23,700.) Two stories have a topic twice,
@@ -138,11 +138,11 @@ def select_modapte(stories: Iterable[Story]) -> tuple[list[Story], list[str]]:
     """Returns stories of the "ModApte" split (README.txt, section VIII.B) with topics that occur in
     both parts, ordered by number, and these topics, sorted.
     """
-    topics_of: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
-    indexed = [story for story in stories if story.has_topics and story.split in topics_of]
+    topics_by_split: dict[str, set[str]] = {"TRAIN": set(), "TEST": set()}
+    indexed = [story for story in stories if story.has_topics and story.split in topics_by_split]
     for story in indexed:
-        topics_of[story.split].update(story.topics)
-    topics = topics_of["TRAIN"] & topics_of["TEST"]
+        topics_by_split[story.split].update(story.topics)
+    topics = topics_by_split["TRAIN"] & topics_by_split["TEST"]
     selected = [story for story in indexed if not topics.isdisjoint(story.topics)]
     return sorted(selected, key=lambda story: story.number), sorted(topics)
 

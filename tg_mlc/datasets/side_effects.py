@@ -71,8 +71,8 @@ class SideEffectFrequencies(PublishedMolecules):
 
     @property
     def label_graph(self) -> LabelGraph:
-        """The undirected label graph of term classes: side effects are joined if they share a
-        class, and the weight is the number of shared classes.
+        """The undirected label graph of term classes: side effects are connected if they
+        share a class, and the weight is the number of shared classes.
         """
         shared = (self.classes @ self.classes.T).fill_diagonal_(0)
         edge_index = shared.nonzero().T
@@ -82,13 +82,13 @@ class SideEffectFrequencies(PublishedMolecules):
         return graph
 
     def make(self) -> Samples:
-        made = super().make()
-        samples, drugs, level = list(ArrayDataset(made)), self._table("drugs.csv"), self._levels()
-        rows = MoleculeReport.from_dict(made.report or {}).kept_rows
+        base = super().make()
+        samples, drugs, level = list(ArrayDataset(base)), self._table("drugs.csv"), self._levels()
+        rows = MoleculeReport.from_dict(base.report or {}).kept_rows
         for data, row in zip(samples, rows, strict=True):
             data.drug, data.fold = drugs["drug"][row], torch.tensor([drugs["fold"][row]])
             data.level = torch.tensor(level.iloc[[row]].to_numpy(np.uint8))
-        return Samples.collate(samples, made.label_names, made.report)
+        return Samples.collate(samples, base.label_names, base.report)
 
     def read(self) -> tuple[list[str], Tensor, list[str]]:
         smiles, level = self._table("drugs.csv")["smiles"].tolist(), self._levels()

@@ -41,7 +41,7 @@ class Faithfulness(NamedTuple):
 
 @dataclass(kw_only=True)
 class SamplePrediction:
-    """One sample, and the predictions of the :math:`L` explained labels."""
+    """One sample with its predictions for the :math:`L` explained labels."""
 
     name: str  #: a short readable name
     #: the raw input as plain data (text, row or SMILES); :obj:`None` if the input is numbers
@@ -65,7 +65,7 @@ class SampleExplanation(SamplePrediction):
     """
 
     states: np.ndarray  #: ``[S, L]``, the probabilities predicted from the states 1.1, ..., T.2
-    #: by method, the scores of components ``[C, L]``; all methods but attention have signs
+    #: the scores of components ``[C, L]`` by method; only scores of attention have no sign
     scores: dict[str, np.ndarray]
     attention: np.ndarray  #: ``[T, heads, C, L]``, attention to components in each step
     #: ``[J, L]``, how far messages from label j raise the logit of a label
@@ -74,12 +74,12 @@ class SampleExplanation(SamplePrediction):
     clamped: np.ndarray
     #: ``[T, heads, J, L]``, the attention of a label to label j in each step
     label_attention: np.ndarray
-    #: by part of the model, its term ``[L]`` of the logit, which is the sum of all terms
+    #: the terms ``[L]`` of the logit by part of the model; the logit is the sum of all terms
     parts: dict[str, np.ndarray]
     #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
     bonds: list[str] = field(default_factory=list)
     bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, the atoms of each bond
-    #: by method, the scores of bonds ``[K, L]`` in the units of :attr:`scores`
+    #: the scores of bonds ``[K, L]`` by method, in the units of :attr:`scores`
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
     given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for given labels, else NaN
 
@@ -105,11 +105,11 @@ class Explanation:
 
     labels: list[str]  #: the :math:`L` explained labels
     label_names: list[str]  #: all :math:`J` labels of the model
-    #: ``[L]``, the thresholds of probabilities; NaN where label sets decide
+    #: ``[L]``, the thresholds of probabilities; NaN if decisions do not use thresholds
     threshold: np.ndarray
     state_names: list[str]  #: ``["1.1", "1.2", ...]``; empty if the model passes no messages
     method: str  #: the chosen method
-    #: by method, including a :obj:`"random"` order; empty if not measured
+    #: the faithfulness by method, including a :obj:`"random"` order; empty if not measured
     faithfulness: dict[str, Faithfulness]
     samples: list[SampleExplanation]
     #: Facts about the model, such as its :obj:`"label_graph"` ``[2, E]``. A report also shows
@@ -174,7 +174,7 @@ class Explanation:
             top (int, optional): The maximum number of bars. (default: :obj:`12`)
 
         Raises:
-            ValueError: If the label is not explained here.
+            ValueError: If the label is not one of the explained labels.
             ImportError: If matplotlib is not installed (extra ``plot``).
         """
         entry = self.samples[sample]
@@ -200,8 +200,8 @@ class Explanation:
         return figure
 
     def to_html(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> str:
-        """Returns an HTML page without external resources. It shows samples, shaded by scores for a
-        selected label, its probability after every state, and the effects of other labels.
+        """Returns an HTML page without external resources. It shows samples shaded by their scores
+        for a selected label, its probability after every state, and the effects of other labels.
 
         Args:
             path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)

@@ -13,8 +13,8 @@ from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.graphs.plot import INK, POSITIVE, new_figure, write_figure
 
 Of = Literal["components", "labels"]
-MAX_COLUMNS = 40  #: Maximum number of labels or components side by side, by largest values.
-MAX_ROWS = 14  #: Maximum number of labels with attention.
+MAX_COLUMNS = 40  #: Maximum number of labels or components in a row: those with largest values.
+MAX_ROWS = 14  #: Maximum number of positive labels.
 MAX_LINES = 40  #: Maximum number of names in a column of :func:`plot_lines`.
 
 
@@ -26,7 +26,7 @@ def plot_states(
 ) -> Any:
     """Draws Figure 2 of the `"Neural Message Passing for Multi-Label Classification"
     <https://arxiv.org/abs/1904.08049>`_ paper, or, for the second step, its Figure 3: (a) the
-    predictions from every intermediate state, the first at the bottom, with stars at the positive
+    predictions from every intermediate state, from bottom to top, with stars at the positive
     labels; (b) the attention of positive labels to components, and (c) to labels, in one step,
     summed over heads.
 
@@ -63,9 +63,9 @@ def plot_states(
         (f"(c) attention to labels, state {step}.2", to_labels, explanation.label_names),
     ):
         if cells.size:
-            chosen = _largest(cells[:, positive].max(axis=1), MAX_COLUMNS)
-            columns = [names[index] for index in chosen]
-            panels.append((title, cells[chosen][:, positive].T, rows, columns, None))
+            indices = _largest(cells[:, positive].max(axis=1), MAX_COLUMNS)
+            columns = [names[index] for index in indices]
+            panels.append((title, cells[indices][:, positive].T, rows, columns, None))
     heights = [len(rows) + 1.0 for _, _, rows, _, _ in panels]
     figure = new_figure(11.0, 0.24 * sum(heights) + 1.9 * len(panels))
     axes = figure.subplots(len(panels), 1, height_ratios=heights)
@@ -80,9 +80,9 @@ def plot_states(
         axis.set_xticks(range(len(columns)), column_names, rotation=90, fontsize=7)
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
-        bar = figure.colorbar(image, ax=axis, pad=0.01)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=7, length=0)
+        colorbar = figure.colorbar(image, ax=axis, pad=0.01)
+        colorbar.outline.set_visible(False)
+        colorbar.ax.tick_params(labelsize=7, length=0)
     if path is not None:
         write_figure(figure, path)
     return figure
@@ -97,8 +97,8 @@ def plot_lines(
 ) -> Any:
     """Draws Figure 3 of the `"Neural Message Passing for Multi-Label Classification"
     <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper (MPED): lines from the positive labels on
-    the left to all labels on the right, darker for more attention. Components on the right give its
-    Figure 4.
+    the left to all labels on the right, darker for more attention. With components on the right, it
+    is Figure 4.
 
     Args:
         explanation, sample, step, path: As in :func:`plot_states`.
@@ -121,23 +121,23 @@ def plot_lines(
     positive = _positive(entry)
     targets = _largest(weights[:, positive].max(axis=1), MAX_LINES)
     cells = weights[targets][:, positive]
-    sides = [
+    columns = [
         [shorten(explanation.labels[label], 36) for label in positive],
         [shorten(names[target], 36) for target in targets],
     ]
-    # The space for names, in units of the lines' width.
-    left, right = (0.1 + 0.03 * max(map(len, side)) for side in sides)
+    # The width of each column of names, relative to the width of the lines.
+    left, right = (0.1 + 0.03 * max(map(len, column)) for column in columns)
     height = 0.8 + 0.19 * max(len(targets), len(positive))
     figure = new_figure(2.4 * (left + 1 + right), height)
     axis = figure.subplots()
-    levels = [np.linspace(1, 0, len(side) + 2)[1:-1] for side in sides]
+    levels = [np.linspace(1, 0, len(column) + 2)[1:-1] for column in columns]
     style = {"color": POSITIVE, "linewidth": 1.4, "solid_capstyle": "round"}
     for (target, label), weight in np.ndenumerate(cells / max(cells.max(), 1e-12)):
         axis.plot([0, 1], [levels[0][label], levels[1][target]], alpha=float(weight), **style)
-    for x, align, side, heights in zip(
-        (-0.03, 1.03), ("right", "left"), sides, levels, strict=True
+    for x, align, column, heights in zip(
+        (-0.03, 1.03), ("right", "left"), columns, levels, strict=True
     ):
-        for name, level in zip(side, heights, strict=True):
+        for name, level in zip(column, heights, strict=True):
             axis.text(x, level, name, ha=align, va="center", fontsize=8, color=INK)
     axis.set(xlim=(-left, 1 + right), ylim=(0, 1))
     axis.set_axis_off()
@@ -163,9 +163,9 @@ def _positive(sample: SampleExplanation) -> np.ndarray:
     """Returns the most probable true labels, or predicted labels if the true labels are unknown. If
     there are none, returns the most probable label.
     """
-    applies = sample.decision if np.isnan(sample.truth).all() else sample.truth == 1
+    is_positive = sample.decision if np.isnan(sample.truth).all() else sample.truth == 1
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
-    return order[applies[order]][:MAX_ROWS] if applies.any() else order[:1]
+    return order[is_positive[order]][:MAX_ROWS] if is_positive.any() else order[:1]
 
 
 def _largest(values: np.ndarray, number: int) -> np.ndarray:

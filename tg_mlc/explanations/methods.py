@@ -1,5 +1,5 @@
 """Explanation methods, which score the components of a few samples; METHODS holds them by name.
-Faithfulness measures how probabilities change when components are removed by their scores.
+Faithfulness measures how probabilities change if components are removed in order of their scores.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Scores = list[np.ndarray] | None
 
 #: Fractions of components at which curves are evaluated, besides 0 and 1.
 FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.75)
-RANDOM = "random"  #: The name of a random order.
+RANDOM = "random"  #: The name under which random orders are reported.
 NUM_RANDOM = 2  #: The number of random orders per sample and label.
-PER_SAMPLE = 2  #: The number of labels per sample for the measurement of faithfulness.
-MIN_CURVES = 10  #: The minimum number of curves of faithfulness, if there are enough samples.
+PER_SAMPLE = 2  #: Maximum number of labels per sample that faithfulness is measured on.
+MIN_CURVES = 10  #: The minimum number of faithfulness curves, if there are enough samples.
 
 
 @dataclass
 class Chunk:
-    """A few samples for methods that query the whole model, with results that methods share."""
+    """A few samples for methods that query the whole model, and results that methods share."""
 
     question: Question
     samples: list[Data]
@@ -47,20 +47,20 @@ class Chunk:
 
     @cached_property
     def whole(self) -> np.ndarray:
-        """The logits :math:`(N, L)` of samples made by hiding, but with no component hidden."""
+        """The logits :math:`(N, L)` of samples after :obj:`hide` without a hidden component."""
         question = self.question
         sizes = [len(question.kind.components(sample)) for sample in self.samples]
         pairs = zip(self.samples, sizes, strict=True)
         return self.logits([question.hide(sample, np.ones(size, bool)) for sample, size in pairs])
 
     def logits(self, samples: Sequence[Data], rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Returns the logits of changed samples; ``rows`` are the rows of their given labels."""
+        """Returns the logits of changed samples. ``rows`` are the indices of their given labels."""
         given = None if self.given is None else self.given[rows]
         return self.question.logits(samples, given)[:, self.labels]
 
     def falls(self, start: np.ndarray, changed: Sequence[Sequence[Data]]) -> list[np.ndarray]:
-        """Returns, for each sample, how far logits fall :math:`(M, L)` in its changed samples, from
-        the logits :math:`(N, L)` of the unchanged samples.
+        """Returns, for each sample, how far logits fall :math:`(M, L)` in its :math:`M` changed
+        copies, compared with ``start``, the logits :math:`(N, L)` of unchanged samples.
         """
         sizes = [len(variants) for variants in changed]
         rows = np.repeat(np.arange(len(sizes)), sizes)
@@ -73,16 +73,16 @@ class Chunk:
         symmetries: Sequence[np.ndarray],
         change: Callable[[Data, int], Data],
     ) -> list[np.ndarray]:
-        """Returns how far logits fall :math:`(M, L)` if one part of a sample is changed. Of parts
-        with the same symmetry number in a sample, only the first is computed.
+        """Returns how far logits fall :math:`(M, L)` if one part of a sample is changed. Parts of a
+        sample with the same symmetry number share the result of the first of them.
         """
         changed, indices = [], []
         for sample, numbers in zip(self.samples, symmetries, strict=True):
-            _, first, index = np.unique(numbers, return_index=True, return_inverse=True)
-            changed.append([change(sample, part) for part in first.tolist()])
+            _, parts, index = np.unique(numbers, return_index=True, return_inverse=True)
+            changed.append([change(sample, part) for part in parts.tolist()])
             indices.append(index)
         falls = self.falls(start, changed)
-        return [rows[index] for rows, index in zip(falls, indices, strict=True)]
+        return [values[index] for values, index in zip(falls, indices, strict=True)]
 
     @cached_property
     def occlusion(self) -> list[np.ndarray]:
@@ -165,10 +165,10 @@ def group_occlusion(chunk: Chunk) -> Scores:
         changed.append([chunk.question.hide(sample, ~group) for group in masks])
     scores = []
     falls = chunk.falls(chunk.whole, changed)
-    for rows, masks, own in zip(falls, groups, chunk.occlusion, strict=True):
+    for group_falls, masks, own_falls in zip(falls, groups, chunk.occlusion, strict=True):
         count = masks.sum(axis=0)[:, None]
-        means = masks.T @ rows / np.maximum(count, 1)
-        scores.append(np.where(count > 0, means, own))
+        means = masks.T @ group_falls / np.maximum(count, 1)
+        scores.append(np.where(count > 0, means, own_falls))
     return scores
 
 
@@ -194,7 +194,7 @@ METHODS: dict[str, Method] = {
 
 
 def num_measured(question: Question, num_methods: int, num_labels: int) -> int:
-    """Returns the number of samples for the measurement of faithfulness."""
+    """Returns the number of samples on which faithfulness is measured."""
     per_sample = min(PER_SAMPLE, num_labels)
     num_hidden = 2 * len(FRACTIONS) * per_sample * (num_methods + NUM_RANDOM)
     return max(-(-MIN_CURVES // per_sample), question.max_hidden // num_hidden)
@@ -203,8 +203,8 @@ def num_measured(question: Question, num_methods: int, num_labels: int) -> int:
 def faithfulness(
     question: Question, scores: Sequence[Mapping[str, np.ndarray]], labels: Sequence[int]
 ) -> dict[str, Faithfulness]:
-    """Measures the faithfulness of each method's scores, and of random orders, on the most probable
-    labels of samples.
+    """Measures how faithful the scores of each method and random orders are, on the most probable
+    labels of each sample.
 
     Args:
         question (Question): The model and samples.
@@ -214,30 +214,30 @@ def faithfulness(
     """
     rng = np.random.default_rng(0)
     areas: dict[str, list[np.ndarray]] = {}
-    for row, (sample, by_method) in enumerate(zip(question.samples, scores, strict=False)):
-        number = len(question.kind.components(sample))
+    for row, (sample, scores_by_method) in enumerate(zip(question.samples, scores, strict=False)):
+        size = len(question.kind.components(sample))
         given = None if question.given is None else question.given[row : row + 1]
-        whole = question.logits([sample], given)[0, labels]
+        initial = question.logits([sample], given)[0, labels]
         orders: list[tuple[str, int, np.ndarray]] = []
-        for label in np.argsort(-whole, kind="stable")[:PER_SAMPLE]:
-            for method, all_values in by_method.items():
-                values = all_values[:number, label]
+        for label in np.argsort(-initial, kind="stable")[:PER_SAMPLE]:
+            for method, all_values in scores_by_method.items():
+                values = all_values[:size, label]
                 if not np.isnan(values).any():
                     orders.append((method, label, np.argsort(-values, kind="stable")))
-            orders += [(RANDOM, label, rng.permutation(number)) for _ in range(NUM_RANDOM)]
-        steps = np.unique([0, number, *(int(np.ceil(part * number)) for part in FRACTIONS)])
+            orders += [(RANDOM, label, rng.permutation(size)) for _ in range(NUM_RANDOM)]
+        steps = np.unique([0, size, *(int(np.ceil(fraction * size)) for fraction in FRACTIONS)])
         # The masks of each order: while components are removed (0) and while they are added (1).
         ranks = np.stack([np.argsort(order) for _, _, order in orders])
         added = ranks[:, None] < steps[:, None]
         present = np.stack([~added, added], axis=2)  # [orders, steps, 2, C]
-        masks, index = np.unique(present.reshape(-1, number), axis=0, return_inverse=True)
+        masks, mask_index = np.unique(present.reshape(-1, size), axis=0, return_inverse=True)
         hidden = [question.hide(sample, mask) for mask in masks]
         logits = question.logits(hidden, None if given is None else given.expand(len(masks), -1))
         probability = expit(logits)[:, labels]
-        indices = index.reshape(len(orders), -1, 2)
-        for (method, label, _), of_order in zip(orders, indices, strict=True):
-            curves = probability[of_order, label]  # [steps, 2]
-            area = (np.diff(steps) / number) @ ((curves[1:] + curves[:-1]) / 2)
+        indices = mask_index.reshape(len(orders), -1, 2)
+        for (method, label, _), rows in zip(orders, indices, strict=True):
+            curves = probability[rows, label]  # [steps, 2]
+            area = (np.diff(steps) / size) @ ((curves[1:] + curves[:-1]) / 2)
             areas.setdefault(method, []).append(area)
     measured = {}
     for method, pairs in areas.items():

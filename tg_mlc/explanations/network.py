@@ -32,7 +32,7 @@ LABELS_PER_CHUNK = 32  #: The number of labels whose gradients are computed toge
 COPIES_PER_CHUNK = 256  #: Copies of a sample in one pass, each with one of its components.
 TOLERANCE = 1e-4  #: Smaller differences of logits count as rounding errors.
 
-Change = Callable[[Tensor], Tensor]
+Change = Callable[[Tensor], Tensor]  #: A function that replaces component states.
 
 
 class Attention(NamedTuple):
@@ -48,14 +48,14 @@ class Attention(NamedTuple):
 class NetworkProbe:
     """A network whose component states can be read and replaced. Component states are the input of
     :class:`~tg_mlc.nn.LabelMessagePassing`, the output of another module, the columns of
-    :obj:`x`, or the states of labels in windows of events.
+    :obj:`x`, or the label states in windows of events.
 
     Args:
         network (torch.nn.Module): Maps a batch to logits :math:`(B, L)`.
-        at (str, optional): The module whose output is read. (default: :obj:`None`, the
-            input of label message passing)
-        inputs (bool, optional): If set to :obj:`True`, the components are the columns of :obj:`x`
-            :math:`(B, F)`, and gradients are those of the inputs. (default: :obj:`False`)
+        at (str, optional): The name of the module that returns component states. (default:
+            :obj:`None`, the input of label message passing)
+        inputs (bool, optional): If set to :obj:`True`, the columns of :obj:`x` :math:`(B, F)` are
+            the components, and their values are the states. (default: :obj:`False`)
     """
 
     def __init__(self, network: nn.Module, at: str | None = None, inputs: bool = False) -> None:
@@ -89,7 +89,7 @@ class NetworkProbe:
         #: Pointers to the component states of every sample of the last call.
         self.ptr = torch.empty(0, dtype=torch.long)
         self._label_ptr = self.ptr
-        self._bypass_batch: Batch | None = None  #: The batch of :obj:`_bypass`.
+        self._bypass_batch: Batch | None = None  #: The batch that ``_bypass`` belongs to.
         self._bypass: Tensor | None = None
 
     @property
@@ -133,25 +133,25 @@ class NetworkProbe:
 
     @property
     def extra_vectors(self) -> list[tuple[str, int]]:
-        """Names of the vectors that the encoder appends as components to those of a sample, each
-        with its number of components.
+        """The vectors that the encoder appends as further components: the name of each vector, and
+        its number of components.
         """
         encoder = getattr(self.network, "encoder", None)
-        parts: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
-        vectors = [part for part in parts if isinstance(part, VectorEncoder)]
+        encoders: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
+        vectors = [part for part in encoders if isinstance(part, VectorEncoder)]
         return [(vector.key, vector.num_components) for vector in vectors]
 
     @property
     def bypass_name(self) -> str:
-        """The name of the part of logits that bypasses the labels."""
-        has_scores = getattr(self.network, "score_skip", None) is not None
-        has_path = getattr(self.network, "linear_path", None) is not None
-        if has_scores == has_path:
+        """The name of the term of the logits that bypasses label messages."""
+        has_score_skip = getattr(self.network, "score_skip", None) is not None
+        has_linear_path = getattr(self.network, "linear_path", None) is not None
+        if has_score_skip == has_linear_path:
             return "beside messages"
-        return "base scores" if has_scores else "linear path"
+        return "base scores" if has_score_skip else "linear path"
 
     def explains_only_part(self, batch: Batch) -> bool:
-        """Tells whether scores of component states may miss a part of the logits."""
+        """Returns whether scores of component states may explain only a part of the logits."""
         if self.inputs:
             return "base_scores" in batch
         if not self.reads_components:
@@ -161,24 +161,24 @@ class NetworkProbe:
 
     @torch.no_grad()
     def bypass(self, batch: Batch) -> Tensor | None:
-        """Returns the part of logits that bypasses the labels; :obj:`None` if it depends on
+        """Returns the term of the logits that bypasses label messages; :obj:`None` if it depends on
         component states. The result for the last batch is cached.
         """
         if self.labels is None or self.head is None or not self.reads_components:
             return None
         if self._bypass_batch is not batch:
-            parts: list[Tensor] = []
+            terms: list[Tensor] = []
             for change in (torch.zeros_like, None):
                 logits = self._run(batch, change)
                 (x,), kwargs = self._call
-                parts.append(logits - self._read_out(x, **kwargs))
-            is_constant = torch.allclose(parts[0], parts[1], atol=TOLERANCE)
-            self._bypass_batch, self._bypass = batch, parts[1] if is_constant else None
+                terms.append(logits - self._read_out(x, **kwargs))
+            is_constant = torch.allclose(terms[0], terms[1], atol=TOLERANCE)
+            self._bypass_batch, self._bypass = batch, terms[1] if is_constant else None
         return self._bypass
 
     def gradients(self, batch: Batch, labels: list[int], factor: float) -> tuple[Tensor, Tensor]:
         """Returns component states times gradients :math:`(N, L)`, and pointers to the rows of
-        every sample. Gradients are computed at the states times a factor.
+        every sample. Gradients are computed at ``factor`` times the states.
         """
         states: list[Tensor] = []
 
@@ -189,11 +189,11 @@ class NetworkProbe:
         with torch.enable_grad():
             logits = self.logits(batch, change)[:, labels]
             sums = logits.sum(dim=0)
-            ones = torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
+            identity = torch.eye(len(labels), dtype=logits.dtype, device=logits.device)
             options: dict[str, Any] = {"retain_graph": True, "is_grads_batched": True}
-            chunks = torch.split(ones, LABELS_PER_CHUNK)
-            gradients = [torch.autograd.grad(sums, states[1], c, **options)[0] for c in chunks]
-        products = (states[0] * torch.cat(gradients)).movedim(0, -1)
+            chunks = torch.split(identity, LABELS_PER_CHUNK)
+            grads = [torch.autograd.grad(sums, states[1], chunk, **options)[0] for chunk in chunks]
+        products = (states[0] * torch.cat(grads)).movedim(0, -1)
         return products.flatten(0, 1) if self.inputs else products.sum(dim=1), self.ptr
 
     def integrated(self, batch: Batch, labels: list[int]) -> tuple[Tensor, Tensor, Tensor]:
@@ -215,15 +215,15 @@ class NetworkProbe:
             for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
                 products, ptr = self.gradients(batch, labels, float(point))
                 total = total + weight * products.double()
-            sample = ptr2index(ptr, output_size=total.size(0))
-            scores = torch.where(is_done[sample, None], scores, total)
-            missing = difference - torch.zeros_like(difference).index_add_(0, sample, scores)
-            is_done = (missing.abs() <= 0.01 * difference.abs().clamp_min(1)).all(dim=1)
+            sample_index = ptr2index(ptr, output_size=total.size(0))
+            scores = torch.where(is_done[sample_index, None], scores, total)
+            error = difference - torch.zeros_like(difference).index_add_(0, sample_index, scores)
+            is_done = (error.abs() <= 0.01 * difference.abs().clamp_min(1)).all(dim=1)
             if is_done.all() or 2 * num_points > MAX_POINTS:
                 break
             num_points *= 2
         if not is_done.all():
-            got = f"after {num_points} points: up to {float(missing.abs().max()):.2g} is missing"
+            got = f"after {num_points} points: up to {float(error.abs().max()):.2g} is missing"
             warnings.warn(
                 f"Integrated gradients of {int((~is_done).sum())} samples do not sum to the "
                 f"difference of logits within 1 % or 0.01 {got}",
@@ -233,7 +233,7 @@ class NetworkProbe:
 
     @torch.no_grad()
     def alone(self, row: int) -> np.ndarray:
-        """Returns, for each component of a sample of the last call, how much logits rise
+        """Returns, for each component of a sample of the last call, how far logits rise
         :math:`(n, L)` if labels attend to this component alone instead of to none.
         """
         (x,), kwargs = self._call
@@ -246,8 +246,8 @@ class NetworkProbe:
             options: dict[str, Any] = {"batch": copies[1:], "batch_size": len(copies)}
             if kwargs.get("edge_index") is not None:
                 source, target = to_list(kwargs["edge_index"])
-                is_own = (source >= start) & (source < stop)
-                options["edge_index"] = torch.stack([source[is_own] - start, target[is_own]])
+                is_copied = (source >= start) & (source < stop)
+                options["edge_index"] = torch.stack([source[is_copied] - start, target[is_copied]])
             if kwargs.get("base_scores") is not None:
                 options["base_scores"] = kwargs["base_scores"][row].expand(len(copies), -1, -1)
             logits = self._read_out(x[start:stop], **options).double()
@@ -302,33 +302,33 @@ class NetworkProbe:
 
     @property
     def state_names(self) -> list[str]:
-        """The names 1.1, 1.2, ... of the states that logits can be read out of."""
+        """The names 1.1, 1.2, ... of the label states that the head can read."""
         if self.labels is None or self.head is None:
             return []
-        parts = (1, 2) if len(self.labels.label_to_label) else (1,)
+        substeps = (1, 2) if len(self.labels.label_to_label) else (1,)
         steps = range(1, self.labels.num_steps + 1)
-        return [f"{step}.{part}" for step in steps for part in parts]
+        return [f"{step}.{substep}" for step in steps for substep in substeps]
 
     @torch.no_grad()
     def label_effects(self, batch: Batch, labels: list[int]) -> Tensor:
-        """Returns how much the messages of each label :math:`j` raise the logits of ``labels``
-        :math:`(B, J, L)`: the logits minus those without the edges from :math:`j` to others.
+        """Returns how far the messages of each label :math:`j` raise the logits of ``labels``
+        :math:`(B, J, L)`: the logits minus the logits without edges from :math:`j` to others.
         """
         self.bypass(batch)
         logits = self.logits(batch)[:, labels]
         module: nn.Module | None = self.labels
-        attribute, first = "_label_edges", 0
+        attribute, first_label = "_label_edges", 0
         if self.layers is not None:
-            module, attribute, first = self.layers, "_edges", int(self.layers.hub)
+            module, attribute, first_label = self.layers, "_edges", int(self.layers.hub)
         edges, effects = getattr(module, attribute), []
         source, target = edges.edge_index
         try:
-            for label in range(first, edges.num_keys):
-                cut = (source == label) & (target != label) & (target >= first)
-                if not cut.any():
+            for label in range(first_label, edges.num_keys):
+                is_cut = (source == label) & (target != label) & (target >= first_label)
+                if not is_cut.any():
                     effects.append(torch.zeros_like(logits))
                     continue
-                remaining = Edges(edges.edge_index[:, ~cut], edges.num_queries, edges.num_keys)
+                remaining = Edges(edges.edge_index[:, ~is_cut], edges.num_queries, edges.num_keys)
                 setattr(module, attribute, remaining.prepare())
                 effects.append(logits - self.logits(batch)[:, labels])
         finally:
@@ -338,10 +338,10 @@ class NetworkProbe:
     @contextmanager
     def _hooked(self, change: Change | None, num_samples: int) -> Iterator[None]:
         def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            x, *rest = args or (kwargs["x"],)
+            x, *positional = args or (kwargs["x"],)
             kwargs = {name: value for name, value in kwargs.items() if name != "x"}
-            if rest:
-                kwargs["batch"] = rest[0]
+            if positional:
+                kwargs["batch"] = positional[0]
             # Components that several samples share are copied for each of them.
             if (pairs := kwargs.pop("components", None)) is not None:
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
@@ -395,16 +395,16 @@ class OneLabel(nn.Module):
         network (torch.nn.Module): Maps a batch, or the arguments of PyG's explainers, to logits
             :math:`(B, L)`.
         label (str or int): The label, by name or index.
-        label_names (Sequence[str], optional): The labels.
-            (default: :obj:`None`, those of the label graph)
+        label_names (Sequence[str], optional): The names of all labels.
+            (default: :obj:`None`, the names in the label graph)
 
     Shapes:
         - **input:** node features :math:`(N, F)`, edges :math:`(2, E)`, and attributes of a batch
-          by name; with captum, :obj:`edge_attr` and :obj:`batch` alone, in this order
+          by name; captum passes only :obj:`edge_attr` and :obj:`batch`, in this order
         - **output:** logits :math:`(B, 1)`
 
     Raises:
-        ValueError: If there is no such label.
+        ValueError: If the network has no label of this name.
     """
 
     def __init__(
@@ -428,10 +428,10 @@ class OneLabel(nn.Module):
         batch: Tensor | None = None,
         **attributes: Any,
     ) -> Tensor:
-        """Returns the logits of the label."""
-        # Captum's explainers pass these two by position, most others by name.
-        named = {"edge_attr": edge_attr, "batch": batch}
-        attributes |= {name: value for name, value in named.items() if value is not None}
+        """Returns the logits :math:`(B, 1)` of the label."""
+        # Captum's explainers pass edge_attr and batch by position, most others by name.
+        optional = {"edge_attr": edge_attr, "batch": batch}
+        attributes |= {name: value for name, value in optional.items() if value is not None}
         if not self.takes_batch:
             logits: Tensor = self.network(x, edge_index, **attributes)
             return logits[:, [self.index]]

@@ -1,4 +1,4 @@
-"""Question: a model and samples, whose components can be hidden and whose labels can be given."""
+"""The class Question: a model and samples. It hides components, and sets given labels."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.kinds import components_of
 from tg_mlc.ops.patterns import adjacency_of, to_list
 
-BATCH_SIZE = 128  #: samples at a time
+BATCH_SIZE = 128  #: The number of samples that the model predicts at a time.
 
 
 class Question:
-    """Samples, what is given of their labels, and the model that is asked about them.
+    """A model and the samples to explain, with their given labels.
 
     Args:
         model (Model, MultiLabelModule or torch.nn.Module): The model.
         raw (Any): Raw inputs, or samples.
-        label_names (Sequence[str], optional): The labels of a network. (default: :obj:`None`, those
-            of the samples, or of its label graph)
+        label_names (Sequence[str], optional): The names of a network's labels.
+            (default: :obj:`None`, the names in the samples, or in its label graph)
         given (Any, optional): Given labels, as :func:`~tg_mlc.data.given_labels` takes them.
-            (default: :obj:`None`, those that samples carry)
+            (default: :obj:`None`, the attribute :obj:`given` of samples)
         at (str, optional): As in :class:`NetworkProbe`. (default: :obj:`None`)
-        metric (str, optional): The metric that decisions are best for. (default: :obj:`"f1_micro"`)
-        y (Any, optional): True labels :math:`(N, L)`. (default: :obj:`None`, those of samples)
-        names (Sequence[str], optional): Names of samples. (default: :obj:`None`, by their inputs)
+        metric (str, optional): The metric that thresholds maximise. (default: :obj:`"f1_micro"`)
+        y (Any, optional): True labels :math:`(N, L)`. (default: :obj:`None`, :obj:`y` of samples)
+        names (Sequence[str], optional): Names of samples. (default: :obj:`None`, their inputs)
 
     Attributes:
-        kind (Components): The object that knows the components of the samples.
+        kind (Components): Names and hides the components of samples.
         answer (Flow): Probabilities and decisions of the samples.
-        given (Tensor, optional): Given labels :math:`(N, L)`, with those that follow from them.
+        given (Tensor, optional): Given labels :math:`(N, L)`, and labels that follow from them.
         truth (numpy.ndarray): True labels :math:`(N, L)`, NaN where unknown.
-        part (str, optional): The part of the logits that scores of component states explain;
-            :obj:`None` if it is all.
+        part (str, optional): The name of the part of the logits that scores of component states
+            explain; :obj:`None` if they explain the whole logits.
 
     Raises:
-        ValueError: If a sample cannot be read, or has no components, or an argument does not fit.
+        ValueError: If a sample cannot be read or has no components, or an argument is invalid.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Question:
         self.truth = self._truth(y)
 
     def _read(self, raw: Any) -> Any:
-        """The data set of the samples, which the first step of the model makes."""
+        """Returns samples as a data set; raw inputs are read by the first step of the model."""
         samples = raw
         if self.model.kind is not None or not _are_samples(raw):
             samples = self.model.read(raw, on_error="raise").samples
@@ -137,16 +137,16 @@ class Question:
         return None if self.given is None or reads_given else "the network"
 
     def hide(self, sample: Data, kept: np.ndarray) -> Data:
-        """Returns a sample without some of its components, by a mask :math:`(C)` of the others."""
+        """Returns a sample without the components that are False in the mask :math:`(C)`."""
         return self.kind.hide(sample, kept, self.steps)
 
     def prepare(self, samples: Sequence[Data]) -> Flow:
-        """Passes samples through the stages that given labels change nothing of."""
+        """Passes samples through the stages that do not depend on given labels."""
         dataset = self.kind.collate(samples, self.dataset)
         return self.model.prepare(dataset, Query(batch_size=len(samples)))
 
     def batch_of(self, flow: Flow, given: Tensor | None = None) -> Batch:
-        """Returns the samples of a flow in one batch, as networks take it."""
+        """Returns the samples of a flow as one batch for networks."""
         [batch] = self.model.network_stage.batches(replace(flow, given=given))
         return batch
 
@@ -155,22 +155,22 @@ class Question:
         logits = [np.empty((0, len(self.label_names)))]
         for start in range(0, len(samples), BATCH_SIZE):
             rows = slice(start, start + BATCH_SIZE)
-            known = None if given is None else given[rows]
-            logits.append(self._logits(self._prepare(samples[rows]), known).numpy())
+            given_rows = None if given is None else given[rows]
+            logits.append(self._logits(self._prepare_padded(samples[rows]), given_rows).numpy())
         return np.concatenate(logits)
 
-    def _prepare(self, samples: Sequence[Data]) -> Flow:
-        # Networks that count samples by their components miss those at the end that have none.
+    def _prepare_padded(self, samples: Sequence[Data]) -> Flow:
+        # The extra last sample has components, since networks may infer the batch size from them.
         return self.prepare([*samples, self.samples[0]])
 
-    def _logits(self, prepared: Flow, given: Tensor | None) -> Tensor:
+    def _logits(self, padded: Flow, given: Tensor | None) -> Tensor:
         logits = self.model.logits(
-            prepared, None if given is None else torch.cat([given, given[-1:]])
+            padded, None if given is None else torch.cat([given, given[-1:]])
         )
-        if len(logits) != prepared.size:
+        if len(logits) != padded.size:
             got = f"(got {len(logits)} rows); count samples by 'num_graphs' of a batch"
             raise ValueError(
-                f"Expected logits for each of {prepared.size} samples, some of them without "
+                f"Expected logits for each of {padded.size} samples, some of them without "
                 f"components {got}"
             )
         return logits[:-1].cpu()
@@ -178,29 +178,29 @@ class Question:
     def clamped(
         self, samples: Sequence[Data], given: Tensor | None, labels: Sequence[int]
     ) -> np.ndarray:
-        """Returns by how much the logits of some labels rise if each label :math:`j` is given as
-        absent and as present, :math:`(N, J, 2, L)`; J is 0 if the model takes no given labels.
+        """Returns how far the logits of ``labels`` rise if label :math:`j` is given as absent or as
+        present, :math:`(N, J, 2, L)`; :math:`J` is 0 if the model takes no given labels.
         """
         num_labels = len(self.label_names) if self.model.takes_given else 0
         shape = (len(samples), num_labels, 2, len(labels))
         rises = torch.full(shape, torch.nan, dtype=torch.double)
         if num_labels > 1:
-            prepared = self._prepare(samples)
+            padded = self._prepare_padded(samples)
             if given is None:
                 given = torch.full((len(samples), num_labels), torch.nan)
-            before = self._logits(prepared, given)
+            before = self._logits(padded, given)
             for label, value in product(range(num_labels), (0, 1)):
                 changed = given.clone()
                 changed[:, label] = value
-                rises[:, label, value] = (self._logits(prepared, changed) - before)[:, labels]
+                rises[:, label, value] = (self._logits(padded, changed) - before)[:, labels]
             rises[:, labels, :, range(len(labels))] = torch.nan
         return rises.numpy()
 
     @torch.no_grad()
     def parts(self, samples: Sequence[Data], given: Tensor | None = None) -> dict[str, np.ndarray]:
-        """Returns what each part of the model adds to the logits :math:`(N, L)`: terms of a stage,
-        label messages and what bypasses them, and by how much later stages change the logits; none
-        if there is one part, or it cannot be told.
+        """Returns the terms :math:`(N, L)` that parts of the model add to the logits: the terms of
+        a stage, label messages and the term that bypasses them, and changes by later stages.
+        Returns no terms if the model has one part, or if its parts cannot be separated.
         """
         dataset = self.kind.collate(samples, self.dataset)
         parts: dict[str, Tensor] = {}
@@ -224,16 +224,16 @@ class Question:
         return {name: part.double().numpy() for name, part in parts.items()}
 
     def _bypass(self, flow: Flow) -> Tensor | None:
-        """The part of networks' logits that is not read out of labels, if it can be told."""
+        """Returns the term of the logits that bypasses labels; None if it depends on components."""
         if not self.probes:
             return None
         batch = self.batch_of(flow, flow.given)
-        parts = [probe.bypass(batch) for probe in self.probes]
-        known = [part.double().cpu() for part in parts if part is not None]
-        return torch.stack(known).mean(dim=0) if len(known) == len(parts) else None
+        terms = [probe.bypass(batch) for probe in self.probes]
+        tensors = [term.double().cpu() for term in terms if term is not None]
+        return torch.stack(tensors).mean(dim=0) if len(tensors) == len(terms) else None
 
     def _split(self, terms: dict[str, Tensor], bypass: Tensor | None) -> dict[str, Tensor]:
-        """Splits the term of the networks into messages and what bypasses them."""
+        """Splits the term of the networks into label messages and the term that bypasses them."""
         parts: dict[str, Tensor] = {}
         for name, term in terms.items():
             parts[name] = term
@@ -253,13 +253,13 @@ class Question:
         return combination.weight[:, -1]
 
     def raw(self, row: int) -> Any:
-        """Returns the raw input of a sample as plain data; of samples, the SMILES, or :obj:`None`
-        if they are no molecules.
+        """Returns the raw input of a sample as plain data. If raw inputs are unknown, returns the
+        SMILES of a molecule, or :obj:`None` for other samples.
         """
         if self._raw is None:
             return self.kind.smiles(self.samples[row])
-        table = self._raw
-        return as_plain(table.iloc[row].to_dict() if hasattr(table, "iloc") else table[row])
+        inputs = self._raw
+        return as_plain(inputs.iloc[row].to_dict() if hasattr(inputs, "iloc") else inputs[row])
 
     def prediction(self, row: int, columns: list[int]) -> dict[str, Any]:
         """Returns the name, the raw input, and the predicted, true and given labels of a sample."""
@@ -276,17 +276,17 @@ class Question:
         }
 
     def names(self, row: int) -> list[str]:
-        """Returns names for the components of a sample."""
+        """Returns the names of the components of a sample."""
         return self.kind.component_names(self.samples[row], self.raw(row))
 
     @property
     def max_hidden(self) -> int:
-        """The number of samples with hidden components by which faithfulness is measured."""
+        """The maximum number of samples with hidden components to measure faithfulness on."""
         return self.kind.max_hidden(self.samples[0])
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts about the model."""
+        """Facts about the model."""
         model = self.model
         facts = {"kind": self.kind.option, "components": self.kind.parts, **model.facts}
         facts["metric"] = self.metric
@@ -316,12 +316,12 @@ def _are_samples(raw: Any) -> bool:
 
 
 def as_plain(value: Any) -> Any:
-    """A raw input of numbers and strings, in lists and dictionaries."""
+    """Returns a raw input as numbers and strings in lists and dictionaries."""
     if isinstance(value, dict):
         return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [as_plain(item) for item in value]
-    if hasattr(value, "toarray"):  # Sparse rows have no lists.
+    if hasattr(value, "toarray"):  # Sparse matrices have no 'tolist'.
         value = value.toarray()
     if hasattr(value, "tolist"):
         return value.tolist()

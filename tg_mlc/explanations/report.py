@@ -23,7 +23,7 @@ Markup: Any = require("markupsafe", extra="explain").Markup
 MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
 MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
 MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph or of attention.
-#: Scores are rounded to this many steps, up to the largest of a sample, label and method.
+#: Scores are rounded to this many steps from 0 to the largest of a sample, label and method.
 STEPS = 99
 #: Methods whose scores have no sign, so that they do not say if a component raises a logit.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
@@ -86,8 +86,8 @@ register("method", report)
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:
     """Returns the most important facts of a model, with their names."""
     facts, best = explanation.facts, explanation.faithfulness.get(explanation.method)
-    parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
-    entries = [("Model", parts), ("Explained by", explanation.method)]
+    model_parts = ", ".join(facts.get("weights", {})) or facts.get("model", "")
+    entries = [("Model", model_parts), ("Explained by", explanation.method)]
     if best is not None:
         number = f" (n = {best.number})" if best.number else ""
         entries.append(("Faithfulness", f"{best.gain:.3f}{number}"))
@@ -111,9 +111,9 @@ def _metrics(explanation: Explanation, per_label: Mapping[str, Any]) -> dict[str
 
 
 def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
-    """Returns all numbers of the page, for as many labels of each sample as fit."""
+    """Returns all data of the page, for as many labels of a sample as MAX_NUMBERS allows."""
     methods, names = explanation.methods, explanation.label_names
-    # Numbers per label: scores and effects; each effect is five numbers of double length.
+    # Numbers per label: effects (five numbers each, of double length), states, and ten others.
     num_others = 10 * min(len(names), MAX_EFFECTS) + 2 * len(explanation.state_names) + 10
     num_scores = sum(len(row.scored(method)[0]) for row in explanation for method in methods)
     max_labels = max(1, MAX_NUMBERS // (num_scores + num_others * len(explanation)))
@@ -168,8 +168,8 @@ def _sample(
     sample: SampleExplanation, threshold: np.ndarray, columns: np.ndarray, max_labels: int
 ) -> dict[str, Any]:
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
-    rest = order[max_labels:]
-    selected = np.concatenate([order[:max_labels], rest[sample.truth[rest] == 1]])
+    others = order[max_labels:]
+    selected = np.concatenate([order[:max_labels], others[sample.truth[others] == 1]])
     scores = {}
     for method in sample.scores:
         values = sample.scored(method)[1][:, selected].T  # [labels, components and bonds]
@@ -234,8 +234,8 @@ def _plain(values: Any, digits: int = 4) -> Any:
 
 
 def _draw(sample: SampleExplanation) -> dict[str, Any]:
-    """Returns how the page shows a sample (pieces of text, cells of a row, or drawings of a
-    molecule), with indices of components to shade, and components that it does not show there.
+    """Returns what the page shows of a sample: pieces of text, cells of a row or drawings of a
+    molecule, with indices of components to shade; and chips for all other components.
     """
     raw, components = sample.raw, sample.components
     titles = [TITLES.get(name, name) for name in components]
@@ -259,19 +259,19 @@ def _draw(sample: SampleExplanation) -> dict[str, Any]:
 
 
 def _cell(raw: Mapping[str, Any], name: str) -> str:
-    """Returns the cell of a column, or of the column in ``column=value``."""
+    """Returns the cell of a component, whose name is a column or ``column=value``."""
     columns = (column for column in (name, *raw) if column in raw)
     column = next((column for column in columns if f"{name}=".startswith(f"{column}=")), None)
     return "" if column is None else shorten(raw[column], 60)
 
 
 def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
-    """Returns a text in pieces, each with the index of its component or None."""
+    """Splits a text into pieces, and pairs each with the index of its component or None."""
     has_order = len({*names}) < len(names)  # Repeated words are in the order of the text.
     pieces, start = [], 0
     for word in re.split(r"(\w+)", text):
-        later = range(start, len(names))
-        index = next((k for k in later if names[k] == word.lower()), None)
+        candidates = range(start, len(names))
+        index = next((i for i in candidates if names[i] == word.lower()), None)
         pieces.append((index, word))
         if has_order and index is not None:
             start = index + 1
@@ -279,8 +279,8 @@ def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
 
 
 def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) -> tuple[str, str]:
-    """Returns the drawing of a molecule with a shade for each component below its atom or bond, and
-    the drawing without shades.
+    """Returns a drawing of a molecule that has a shade behind the atom or bond of each component,
+    and the drawing without shades.
     """
     chem, draw = (
         require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D")
@@ -291,21 +291,21 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
     options.clearBackground, options.fixedBondLength, options.padding = False, 30.0, 0.06
     draw.PrepareAndDrawMolecule(drawer, chem.MolFromSmiles(smiles))
     drawer.FinishDrawing()
-    # The page sets colours by theme. Letters are the filled paths.
+    # Colours are removed, because the page sets them by theme. Letters are the filled paths.
     outlines = {True: "", False: ""}
-    for path, rest in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
-        outlines["fill:none" in rest] += path
+    for path, attributes in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
+        outlines["fill:none" in attributes] += path
     strokes, letters = (re.sub(r"\s*([A-Z])\s*", r"\1", path) for path in outlines.values())
     lines = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'
     shades = stripes = ""
     for index, atom in enumerate(atoms):
         if atom >= 0:
-            at = drawer.GetDrawCoords(atom)
-            ends = f'cx="{at.x:.1f}" cy="{at.y:.1f}" r="13.5"'
-            shades += f'<circle class="shade" data-component="{index}" {ends}/>'
+            point = drawer.GetDrawCoords(atom)
+            circle = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="13.5"'
+            shades += f'<circle class="shade" data-component="{index}" {circle}/>'
     for index, pair in enumerate(bonds, len(atoms)):
-        a, b = map(drawer.GetDrawCoords, pair)
-        line = f"M{a.x:.1f} {a.y:.1f}L{b.x:.1f} {b.y:.1f}"
+        begin, end = map(drawer.GetDrawCoords, pair)
+        line = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
         stripes += f'<path class="shade" data-component="{index}" d="{line}"/>'
     # A maximum width keeps small molecules at the same scale as large ones.
     width, height = drawer.Width(), drawer.Height()

@@ -38,7 +38,7 @@ _SIZES = (NUM_GOLDEN, 1, 2, 7)  # The batch sizes for which probabilities are co
 def export(
     model: Model | str | os.PathLike[str],
     out: str | os.PathLike[str],
-    format: Format = "torch-export",  # noqa: A002 (as of the command line)
+    format: Format = "torch-export",  # noqa: A002 (the name of the command-line option)
     *,
     inputs: Any = None,
     base_scores: str = "export",
@@ -111,17 +111,17 @@ def export(
             run = save_onnx(program, path, network.names)
         else:
             run = save_torch(program, path)
-        probability = _compared(model, raw, known, run, network.names, base_scores)
+        probability = _run_and_compare(model, raw, known, run, network.names, base_scores)
         inputs_by_name = {name: tensors[name] for name in network.names}
         records = raw.to_dict("records") if hasattr(raw, "iloc") else raw
         golden = {
             "raw": records if isinstance(records, list | np.ndarray) else None,
             "inputs": inputs_by_name,
             "probability": probability,
-            "decision": {str(q.decides): _decided(model, probability, q, known) for q in queries},
+            "decision": {str(q.decides): _decide(model, probability, q, known) for q in queries},
         }
-        about = _about(model, inputs_by_name, format, queries)
-        contents = {"model": about, "featurize": _featurizer(model), "golden": golden}
+        about = _describe_model(model, inputs_by_name, format, queries)
+        contents = {"model": about, "featurize": _describe_features(model), "golden": golden}
         for name, content in contents.items():
             (unfinished / f"{name}.json").write_text(_as_json(content), encoding="utf-8")
         (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
@@ -145,18 +145,18 @@ def _examples(model: Model) -> Any:
     return model.kind.examples(NUM_GOLDEN)
 
 
-def _compared(
+def _run_and_compare(
     model: Model, raw: Any, given: Tensor | None, run: Any, names: list[str], base_scores: str
 ) -> np.ndarray:
     """Returns a program's probabilities, compared with the model's for several batch sizes."""
     expected = model.probabilities(raw, given=given)
     probability = np.empty_like(expected)
     for size in _SIZES:
-        stop = len(expected) if size in (1, len(expected)) else 1
+        stop = len(expected) if size in (1, len(expected)) else 1  # Other sizes: one batch.
         for start in range(0, stop, size):
             rows = slice(start, min(start + size, len(expected)))
             known = None if given is None else given[rows]
-            tensors = featurize(model, _rows(raw, rows), known, base_scores)
+            tensors = featurize(model, _select_rows(raw, rows), known, base_scores)
             with torch.no_grad():
                 probability[rows] = run(*(tensors[name] for name in names)).numpy()
             error = float(np.abs(probability[rows] - expected[rows]).max(initial=0.0))
@@ -169,7 +169,7 @@ def _compared(
     return probability
 
 
-def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
+def _decide(model: Model, probability: np.ndarray, query: Query, known: Tensor | None) -> Any:
     """Returns decisions 0 and 1. With a coverage, rows with given labels have no decisions, because
     the coverage would not hold.
     """
@@ -177,17 +177,17 @@ def _decided(model: Model, probability: np.ndarray, query: Query, known: Tensor 
         return model.decide(probability, replace(query, given=known)).astype(int)
     decisions = model.decide(probability, query).astype(int).tolist()
     pairs = zip(decisions, known.isnan().all(dim=1), strict=True)
-    return [row if is_open else None for row, is_open in pairs]
+    return [row if has_no_given else None for row, has_no_given in pairs]
 
 
-def _rows(raw: Any, rows: slice) -> Any:
+def _select_rows(raw: Any, rows: slice) -> Any:
     """Returns some rows of raw inputs or samples."""
     if hasattr(raw, "shape") or isinstance(raw, (list, tuple, MultiLabelDataset)):
         return getattr(raw, "iloc", raw)[rows]
     return Subset(raw, range(rows.start, rows.stop))
 
 
-def _about(
+def _describe_model(
     model: Model,
     tensors: Mapping[str, Tensor],
     format: str,  # noqa: A002
@@ -206,20 +206,20 @@ def _about(
             decisions[query.metric] = {"label_sets": tuner.state_dict()}
         elif tuner is not None:
             decisions[query.metric] = {"thresholds": model.thresholds(query.metric)}
-    described = {}
+    inputs = {}
     for name, tensor in tensors.items():
-        rows, meaning = _INPUTS.get(name, ("rows", ""))
+        dim_name, meaning = _INPUTS.get(name, ("rows", ""))
         if name.startswith("features_"):
-            rows, meaning = "samples", "features of base classifiers"
+            dim_name, meaning = "samples", "features of base classifiers"
         shape: list[Any] = list(tensor.shape)
-        shape[int(name.endswith("edge_index"))] = rows
+        shape[int(name.endswith("edge_index"))] = dim_name
         dtype = str(tensor.dtype).removeprefix("torch.")
-        described[name] = {"dtype": dtype, "shape": shape, "meaning": meaning}
+        inputs[name] = {"dtype": dtype, "shape": shape, "meaning": meaning}
     output = {"dtype": "float32", "shape": ["samples", len(model.label_names)]}
     return {
         "format": format,
         "label_names": model.label_names,
-        "inputs": described,
+        "inputs": inputs,
         "outputs": {"probability": output},
         "decisions": decisions,
         "calibration": {} if calibration is None else calibration.methods,
@@ -227,31 +227,31 @@ def _about(
     }
 
 
-def _featurizer(model: Model) -> dict[str, Any]:
+def _describe_features(model: Model) -> dict[str, Any]:
     """Returns the steps from raw inputs to tensors, with their learned states."""
 
-    def described(part: Any, state: Any) -> dict[str, Any]:
+    def describe(part: Any, state: Any) -> dict[str, Any]:
         return {"does": (inspect.getdoc(type(part)) or "").split("\n\n")[0], "state": state}
 
     steps = []
     for step in model.features.steps:
-        steps.append({"name": type(step).__name__, **described(step, to_state(step)["state"])})
+        steps.append({"name": type(step).__name__, **describe(step, to_state(step)["state"])})
     stacking = model.stage(Classifiers)
     if stacking is None:
         return {"steps": steps}
     views = stacking.features.views.items()
-    states = {VIEW.format(name): described(view, view.state_dict()) for name, view in views}
+    states = {VIEW.format(name): describe(view, view.state_dict()) for name, view in views}
     return {"steps": steps, "views": states, "x_is_view": stacking.features.scaling}
 
 
 def _as_json(content: Any) -> str:
     """Returns JSON: tensors become lists, NaN becomes null, and infinite numbers strings."""
     text = json.dumps(content, default=lambda value: getattr(value, "tolist", lambda: None)())
-    plain = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    without_nan = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
+    return json.dumps(without_nan, ensure_ascii=False, allow_nan=False)
 
 
-#: By tensor: the name of its first dimension, and the meaning of its values.
+#: First dimension, and meaning of the values, by name of the tensor.
 _INPUTS = {
     "ptr": ("samples + 1", "where the rows of every sample begin and end, from 0"),
     "edge_index": ("edges", "sources in row 0 and targets in row 1, by places in x"),

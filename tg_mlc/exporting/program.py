@@ -45,14 +45,14 @@ def featurize(
     flow = Flow(Query(), model.label_names, reading.samples, reading.size)
     model.features.apply(flow)
     tensors, stacking = dict[str, Tensor](), model.stage(Classifiers)
-    is_exported = stacking is not None and base_scores == "export"
+    exports_scores = stacking is not None and base_scores == "export"
     if stacking is not None:
-        if is_exported:
+        if exports_scores:
             matrices = stacking.matrices(flow.samples)
             tensors = {VIEW.format(view): matrix for view, matrix in matrices.items()}
         stacking.apply(flow)
     batch = next(iter(make_loader(flow.samples, batch_size=max(flow.size, 1)))).to_dict()
-    skipped = NO_INPUTS | ({"base_scores"} if is_exported else set())
+    skipped = NO_INPUTS | ({"base_scores"} if exports_scores else set())
     for name, value in batch.items():
         if isinstance(value, Tensor) and name not in skipped:
             tensors[name] = value
@@ -93,8 +93,8 @@ class Program(nn.Module):
 
 
 def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
-    """Returns the program of a model. Only the numbers of columns are fixed, and unused tensors are
-    no inputs.
+    """Returns the program of a model for any number of samples, components and edges. Its inputs
+    are the tensors that it uses.
 
     Args:
         scorer (Program): The model. Its list of names is reduced to the tensors in use.
@@ -110,10 +110,10 @@ def trace(scorer: Program, tensors: Mapping[str, Tensor]) -> ExportedProgram:
     # Without this option, the program would refuse batches of a single sample.
     option = {"backed_size_oblivious": True}
     scorer.names = [name for name in tensors if name != "given" or scorer.takes_given]
-    for _ in range(2):
+    for _ in range(2):  # The second program has only the inputs that the first one uses.
         values = tuple(tensors[name] for name in scorer.names)
-        sizes = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
-        options: dict[str, Any] = {"dynamic_shapes": (sizes,), "strict": False}
+        dims = tuple({int(name.endswith("edge_index")): Dim.DYNAMIC} for name in scorer.names)
+        options: dict[str, Any] = {"dynamic_shapes": (dims,), "strict": False}
         try:
             with torch.no_grad(), config.patch(**option), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -143,15 +143,15 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
     runtime = require("onnxruntime", extra="export")
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = program.run_decompositions(_DECOMPOSITIONS)
+        decomposed = program.run_decompositions(_DECOMPOSITIONS)
         options: dict[str, Any] = {"input_names": names, "output_names": ["probability"]}
-        exported: Any = torch.onnx.export(plain, dynamo=True, verbose=False, **options)
+        exported: Any = torch.onnx.export(decomposed, dynamo=True, verbose=False, **options)
         exported.save(path)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
     def run(*tensors: Tensor) -> Tensor:
-        given = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
-        return torch.from_numpy(session.run(["probability"], given)[0])
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        return torch.from_numpy(session.run(["probability"], feeds)[0])
 
     return run
 
@@ -161,8 +161,8 @@ def save_onnx(program: ExportedProgram, path: Path, names: list[str]) -> Callabl
 
 def _groups(ends: Tensor, size: int) -> Tensor:
     """Returns the group of each row, computed from the ends of the groups."""
-    marks = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
-    return marks.cumsum(0)[:size]
+    counts = ends.new_zeros(size + 1).scatter_add(0, ends, torch.ones_like(ends))
+    return counts.cumsum(0)[:size]
 
 
 def _repeat_interleave(

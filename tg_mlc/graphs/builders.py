@@ -143,9 +143,9 @@ def from_networkx(
             got = f"(missing: {missing[:5]}, unknown: {unknown[:5]}); add or drop nodes"
             raise ValueError(f"Expected the graph to hold just the labels of 'label_names' {got}")
         nodes = [node_of[label] for label in names]
-    position = {node: index for index, node in enumerate(nodes)}
+    index_of = {node: index for index, node in enumerate(nodes)}
     edges = list(graph.to_directed().edges(data=True))
-    pairs = [[position[j], position[i]] for j, i, _ in edges]
+    pairs = [[index_of[j], index_of[i]] for j, i, _ in edges]
     values = [] if weight is None else [data.get(weight) for _, _, data in edges]
     weights = [float(value) for value in values if value is not None]
     if weights and len(weights) < len(edges):
@@ -178,7 +178,7 @@ def select(
     self_loops: bool,
     eligible: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Returns which pairs become edges. Pairs of different labels must be eligible, reach
+    """Returns the mask of pairs that become edges. Pairs of two labels must be eligible, reach
     :obj:`threshold`, and be among the :obj:`top_k` strongest of their target (ties: lowest source
     first). Loops become edges; without :obj:`self_loops`, only for labels without other sources.
     """

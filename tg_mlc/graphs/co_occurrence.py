@@ -107,7 +107,7 @@ def co_occurrence(
     strength = np.where(np.isfinite(strength), strength, 0.0)
     ends, is_frequent = (source, target), n_ji >= min_count
     keep = select(*ends, strength, num_labels, threshold, top_k, self_loops, is_frequent)
-    of_split = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
+    suffix = f" of split {name!r}" if (name := getattr(split, "name", "")) else ""
     options = {"weight": weight, "min_count": min_count, "threshold": threshold, "top_k": top_k}
     return LabelGraph(
         torch.from_numpy(np.stack([source[keep], target[keep]])),
@@ -115,7 +115,7 @@ def co_occurrence(
         edge_weight=torch.from_numpy(strength[keep]).float(),
         label_names=names,
         kind="co_occurrence",
-        source=source_in_words(f"{num_samples} training samples{of_split}", **options),
+        source=source_in_words(f"{num_samples} training samples{suffix}", **options),
     )
 
 
@@ -155,24 +155,24 @@ def _count_pairs(y: sparse.csr_array) -> tuple[np.ndarray, ...]:
     rows = np.repeat(np.arange(y.shape[0]), np.diff(y.indptr))
     dtype = np.float32 if y.shape[0] <= EXACT_IN_FLOAT32 else np.float64
 
-    def ones(stored: np.ndarray) -> sparse.csr_array:
-        entries = np.ones(stored.sum(), dtype=dtype), (rows[stored], y.indices[stored])
+    def ones(mask: np.ndarray) -> sparse.csr_array:
+        entries = np.ones(mask.sum(), dtype=dtype), (rows[mask], y.indices[mask])
         return sparse.csr_array(entries, shape=y.shape)
 
     unknown, positive = ones(np.isnan(y.data)), ones(~np.isnan(y.data))
-    together = _gram(positive, positive)
-    pairs = sparse.coo_array(together + sparse.csr_array(sparse.eye(y.shape[1])))
+    both_occur = _gram(positive, positive)
+    pairs = sparse.coo_array(both_occur + sparse.csr_array(sparse.eye(y.shape[1])))
     target, source = pairs.row.astype(np.int64), pairs.col.astype(np.int64)
-    known = np.full(len(source), float(y.shape[0]))
-    of_source, of_target = _at(together, source, source), _at(together, target, target)
+    num_known = np.full(len(source), float(y.shape[0]))
+    num_source, num_target = _at(both_occur, source, source), _at(both_occur, target, target)
     if unknown.nnz:
         occurs_unknown = _gram(positive, unknown)  # [a, b]: a occurs, b is unknown
         both_unknown = _gram(unknown, unknown)
-        of_source -= _at(occurs_unknown, source, target)
-        of_target -= _at(occurs_unknown, target, source)
-        known -= _at(both_unknown, source, source) + _at(both_unknown, target, target)
-        known += _at(both_unknown, source, target)
-    return source, target, _at(together, source, target), of_source, of_target, known
+        num_source -= _at(occurs_unknown, source, target)
+        num_target -= _at(occurs_unknown, target, source)
+        num_known -= _at(both_unknown, source, source) + _at(both_unknown, target, target)
+        num_known += _at(both_unknown, source, target)
+    return source, target, _at(both_occur, source, target), num_source, num_target, num_known
 
 
 def _gram(left: sparse.csr_array, right: sparse.csr_array) -> sparse.csr_array:

@@ -124,21 +124,21 @@ def compare(
     check_same_labels(a, b)
     directed = not (a.is_undirected() or b.is_undirected()) if directed is None else directed
     in_a, in_b = _read_pairs(a, directed), _read_pairs(b, directed)
-    num_a, num_b = int(in_a.joined.sum()), int(in_b.joined.sum())
-    shared = int((in_a.joined & in_b.joined).sum())
+    num_a, num_b = int(in_a.is_edge.sum()), int(in_b.is_edge.sum())
+    shared = int((in_a.is_edge & in_b.is_edge).sum())
     fractions = {
-        "density_a": (num_a, in_a.joined.size, "there are no pairs"),
-        "density_b": (num_b, in_b.joined.size, "there are no pairs"),
+        "density_a": (num_a, in_a.is_edge.size, "there are no pairs"),
+        "density_b": (num_b, in_b.is_edge.size, "there are no pairs"),
         "jaccard": (shared, num_a + num_b - shared, "neither graph has an edge"),
         "precision": (shared, num_a, "a has no edge"),
         "recall": (shared, num_b, "b has no edge"),
     }
     numbers: dict[str, Any] = {
-        name: part / whole if whole else reason for name, (part, whole, reason) in fractions.items()
+        name: num / total if total else reason for name, (num, total, reason) in fractions.items()
     }
     numbers |= _ranking("a", in_a, "b", in_b) | _ranking("b", in_b, "a", in_a)
-    pairs = (("a", in_a.strength), ("b", in_b.strength))
-    constant = [name for name, strength in pairs if np.unique(strength).size < 2]
+    strengths = (("a", in_a.strength), ("b", in_b.strength))
+    constant = [name for name, strength in strengths if np.unique(strength).size < 2]
     if constant:
         numbers["rank_correlation"] = f"all pairs weigh the same in {constant[0]}"
     else:
@@ -149,7 +149,7 @@ def compare(
     return GraphComparison(
         num_labels=a.num_labels,
         directed=directed,
-        num_pairs=in_a.joined.size,
+        num_pairs=in_a.is_edge.size,
         num_shared=shared,
         num_only_a=num_a - shared,
         num_only_b=num_b - shared,
@@ -162,18 +162,18 @@ def compare(
 
 
 def _differences(
-    of_a: np.ndarray, of_b: np.ndarray, label_names: list[str] | None, top: int
+    sources_a: np.ndarray, sources_b: np.ndarray, label_names: list[str] | None, top: int
 ) -> list[NeighborDifference]:
-    """Returns the labels whose sources differ most, by boolean matrices (targets in rows)."""
-    names = np.array(label_names or [str(i) for i in range(len(of_a))], dtype=object)
-    num_different = (of_a ^ of_b).sum(axis=1)
+    """Returns the labels whose sources differ most, from boolean matrices with targets in rows."""
+    names = np.array(label_names or [str(i) for i in range(len(sources_a))], dtype=object)
+    num_different = (sources_a ^ sources_b).sum(axis=1)
     ranked = np.argsort(-num_different, kind="stable")[:top].tolist()
     return [
         NeighborDifference(
             label=names[label],
-            only_a=names[of_a[label] & ~of_b[label]].tolist(),
-            only_b=names[of_b[label] & ~of_a[label]].tolist(),
-            num_shared=int((of_a[label] & of_b[label]).sum()),
+            only_a=names[sources_a[label] & ~sources_b[label]].tolist(),
+            only_b=names[sources_b[label] & ~sources_a[label]].tolist(),
+            num_shared=int((sources_a[label] & sources_b[label]).sum()),
         )
         for label in ranked
         if num_different[label]
@@ -183,13 +183,13 @@ def _differences(
 class _Pairs(NamedTuple):
     """All pairs of different labels, in an order that depends on the number of labels alone."""
 
-    joined: np.ndarray  # whether the graph has the edge
+    is_edge: np.ndarray  # whether the graph has the edge
     strength: np.ndarray  # weight of the edge; pairs without an edge have less than any edge
     sources: np.ndarray  # boolean matrix of edges: row target, column source
 
 
 def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
-    """Reads ordered pairs or, unless directed, unordered pairs with the mean weight of edges."""
+    """Returns ordered pairs or, unless directed, unordered pairs with the mean of both weights."""
     graph = graph.remove_self_loops()
     graph = graph if directed else graph.to_undirected(reduce="mean")
     source, target = graph.edge_index.cpu().numpy()
@@ -197,22 +197,22 @@ def _read_pairs(graph: LabelGraph, directed: bool) -> _Pairs:
     if graph.edge_weight is not None:
         weight = graph.edge_weight.detach().cpu().double().numpy()
     absent = min(0.0, float(weight.min()) - 1.0) if len(weight) and weight.min() <= 0 else 0.0
-    joined = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
-    strength = np.full(joined.shape, absent)
-    joined[target, source], strength[target, source] = True, weight
+    has_edge = np.zeros((graph.num_labels, graph.num_labels), dtype=bool)
+    strength = np.full(has_edge.shape, absent)
+    has_edge[target, source], strength[target, source] = True, weight
     size = graph.num_labels
-    counted = ~np.eye(size, dtype=bool) if directed else np.tri(size, k=-1, dtype=bool)
-    return _Pairs(joined[counted], strength[counted], joined)
+    is_pair = ~np.eye(size, dtype=bool) if directed else np.tri(size, k=-1, dtype=bool)
+    return _Pairs(has_edge[is_pair], strength[is_pair], has_edge)
 
 
 def _ranking(scorer: str, scores: _Pairs, owner: str, edges: _Pairs) -> dict[str, float | str]:
     from tg_mlc.metrics import micro_average_precision, micro_roc_auc  # take long to import
 
     names = [f"{metric}_{scorer}_to_{owner}" for metric in ("roc_auc", "average_precision")]
-    if edges.joined.all() or not edges.joined.any():
+    if edges.is_edge.all() or not edges.is_edge.any():
         return dict.fromkeys(
-            names, f"{owner} has {'all edges' if edges.joined.any() else 'no edge'}"
+            names, f"{owner} has {'all edges' if edges.is_edge.any() else 'no edge'}"
         )
-    truth, strength = edges.joined[None].astype(float), scores.strength[None]
-    values = micro_roc_auc(truth, strength), micro_average_precision(truth, strength)
+    targets, strength = edges.is_edge[None].astype(float), scores.strength[None]
+    values = micro_roc_auc(targets, strength), micro_average_precision(targets, strength)
     return dict(zip(names, values, strict=True))

@@ -27,11 +27,11 @@ _MAX_SCORES = 2**24  # Without gradients, `coherent` splits inputs with more sco
 
 def ancestor_pairs(parent_index: Tensor, num_labels: int) -> Tensor:
     """Returns the transitive closure of pairs of parent and child :math:`(2, P)`: all pairs of an
-    ancestor and a label below it :math:`(2, C)`, sorted. Raises ValueError if there is a cycle.
+    ancestor and its descendant :math:`(2, C)`, sorted. Raises ValueError if there is a cycle.
     """
-    ends = parent_index.cpu().numpy()
-    ones = np.ones(ends.shape[1], dtype=np.int32)
-    closure, num_pairs = sp.csr_array((ones, tuple(ends)), shape=(num_labels, num_labels)), -1
+    edges = parent_index.cpu().numpy()
+    ones = np.ones(edges.shape[1], dtype=np.int32)
+    closure, num_pairs = sp.csr_array((ones, tuple(edges)), shape=(num_labels, num_labels)), -1
     while closure.nnz > num_pairs:  # Each round doubles the length of paths.
         num_pairs, closure = closure.nnz, closure + closure @ closure
         closure.data[:] = 1
@@ -74,7 +74,7 @@ def coherent(scores: Tensor, pairs: Tensor) -> Tensor:
         return scores.scatter_reduce(1, index, scores[:, pairs[1]], "amax")
     size = max(_MAX_SCORES // max(pairs.size(1), 1), 1)
     if not scores.requires_grad and len(scores) > size:
-        return torch.cat([coherent(part, pairs) for part in torch.split(scores, size)])
+        return torch.cat([coherent(chunk, pairs) for chunk in torch.split(scores, size)])
     # With labels in rows, the samples of a label are contiguous in memory and share an index.
     columns = scores.t().contiguous()
     index = pairs[0].unsqueeze(-1).expand(-1, columns.size(1))
@@ -106,8 +106,8 @@ def propagate(
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
-    if check and (wrong := (present & absent).nonzero()).numel():
-        row = int(wrong[0, 0])
+    if check and (contradictions := (present & absent).nonzero()).numel():
+        row = int(contradictions[0, 0])
         above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
         names = range(y.size(1)) if label_names is None else label_names
         got = f"row {row}, in which {names[below]!r} applies and {names[above]!r} above it does not"

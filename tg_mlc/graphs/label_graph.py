@@ -50,7 +50,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
     An edge :math:`(j, i) \in \mathcal{E}`, stored as the column :obj:`(j, i)` of
     :obj:`edge_index`, lets label :math:`i` (the target, row 1) attend to label :math:`j` (the
     source, row 0). Edges are unique and sorted by target, then by source, as segment
-    kernels require. An edge given more than once keeps its largest weight. Methods that
+    kernels require. Of repeated edges, the largest weight is kept. Methods that
     change the graph return a new one.
 
     Args:
@@ -165,11 +165,11 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             label_names = list(dict.fromkeys(end for row in rows for end in row[1:3]))
         names = check_label_names(label_names)
         index_of = {name: index for index, name in enumerate(names)}
-        for where, *ends, _ in rows:
+        for location, *ends, _ in rows:
             if bad := [end for end in ends if end not in index_of]:
                 hint = nearest(bad[0], names) or "; add it, or name the columns in the first line"
                 got = f"(got {bad[0]!r}){hint}"
-                raise ValueError(f"Expected {where} to hold two of 'label_names' {got}")
+                raise ValueError(f"Expected {location} to hold two of 'label_names' {got}")
         weights = [row[3] for row in rows if row[3] is not None]
         if weights and len(weights) < len(rows):
             got = f"(got {len(weights)} of {len(rows)})"
@@ -314,7 +314,7 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
         return self._with_edges(*remove_self_loops(self.edge_index, self.edge_weight))
 
     def to_undirected(self, reduce: str = "max") -> LabelGraph:
-        """Returns the graph with edges in both directions. PyG reduces weights of merged edges."""
+        """Returns the graph with edges in both directions. Weights are merged as in PyG."""
         if self.edge_weight is None:
             return self._with_edges(to_undirected(self.edge_index, num_nodes=self.num_labels), None)
         loops = self.edge_index[0] == self.edge_index[1]
@@ -334,15 +334,15 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
             expected = f"'perm' to hold each of 0 to {self.num_labels - 1} once"
             raise ValueError(f"Expected {expected} (got {index.tolist()[:10]}...)")
         index = index.long().to(self.edge_index.device)
-        position = index.argsort()
-        out = self._with_edges(position[self.edge_index], self.edge_weight)
+        new_index = index.argsort()
+        graph = self._with_edges(new_index[self.edge_index], self.edge_weight)
         if self.parent_index is not None:
-            out["parent_index"] = position[self.parent_index]
+            graph["parent_index"] = new_index[self.parent_index]
         for key in filter(self.is_node_attr, set(self.keys()) - {"parent_index"}):
             value = self[key]
             is_tensor = isinstance(value, Tensor)
-            out[key] = value[index] if is_tensor else [value[i] for i in index.tolist()]
-        return out
+            graph[key] = value[index] if is_tensor else [value[i] for i in index.tolist()]
+        return graph
 
     def locality_order(self, method: Order = "rcm") -> Tensor:
         r"""Returns an order of the labels in which neighbours are close, for :meth:`permute`.
@@ -393,10 +393,10 @@ class LabelGraph(Data):  # type: ignore[misc, unused-ignore]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a :obj:`safetensors` file, whose header holds all attributes but tensors."""
-        plain: dict[str, Any] = {**self.to_dict(), "num_nodes": self.num_labels}
-        tensors = {key: plain.pop(key) for key in list(plain) if isinstance(plain[key], Tensor)}
+        attrs: dict[str, Any] = {**self.to_dict(), "num_nodes": self.num_labels}
+        tensors = {key: attrs.pop(key) for key in list(attrs) if isinstance(attrs[key], Tensor)}
         try:
-            header = {"format": FORMAT, "attributes": json.dumps(plain)}
+            header = {"format": FORMAT, "attributes": json.dumps(attrs)}
         except TypeError as error:
             got = f"(got other data: {error}); remove that attribute"
             raise ValueError(f"Expected the graph to hold tensors and plain data {got}") from error
@@ -496,7 +496,7 @@ def check_label_names(label_names: Sequence[str], num_labels: int | None = None)
 
 
 def check_keys(name: str, keys: Iterable[str], labels: Iterable[str]) -> None:
-    """Raises if keys of a dictionary are no labels."""
+    """Raises ValueError if a key of a dictionary is not a label."""
     if unknown := sorted(set(keys).difference(labels)):
         got = f"(got {unknown[:5]}, not in 'label_names')"
         raise ValueError(f"Expected the keys of '{name}' to be labels {got}")

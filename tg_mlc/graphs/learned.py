@@ -68,8 +68,8 @@ def learned(
             if torch.equal(edges, edge_index):
                 total += weight
             else:
-                both = torch.cat([edge_index, edges], dim=1), torch.cat([total, weight])
-                edge_index, total = coalesce(*both, num_labels, reduce="sum", sort_by_row=False)
+                joined = torch.cat([edge_index, edges], dim=1), torch.cat([total, weight])
+                edge_index, total = coalesce(*joined, num_labels, reduce="sum", sort_by_row=False)
     if not num_samples:
         raise ValueError("Expected 'loader' to hold at least one sample (got none)")
     strength = total / num_samples
@@ -96,7 +96,7 @@ def _label_attention(
 ) -> Iterator[tuple[Tensor, list[Any]]]:
     """Yields the logits of every batch, and the attention among labels of the chosen steps."""
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
-    training = [module for module in model.modules() if module.training]
+    training_modules = [module for module in model.modules() if module.training]
     model.eval()
     try:
         for batch in loader:
@@ -117,5 +117,5 @@ def _label_attention(
                 raise ValueError(f"Expected 'model' to have label attention (got none); {hint}")
             yield output.logits, chosen
     finally:
-        for module in training:
+        for module in training_modules:
             module.training = True

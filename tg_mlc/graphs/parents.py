@@ -30,7 +30,7 @@ Lines = list[tuple[int, str]]  # (number, text)
 Node = str | int
 Parents = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
-#: Beginnings of the first line by which a format is recognised.
+#: Formats that are recognised by the beginning of the first line.
 BEGINNINGS = {
     "rcv1": ("parent:",),
     "obo": ("format-version:", "[Term]"),
@@ -86,10 +86,10 @@ def read_parents(
             either column may hold the parents.
     """
     check_choice("format", format, get_args(Format))
-    name, opened = open_lines(path_or_text)
-    lines = list(opened)
-    first = lines[0][1].lstrip() if lines else ""
-    recognised = [key for key, beginnings in BEGINNINGS.items() if first.startswith(beginnings)]
+    name, numbered = open_lines(path_or_text)
+    lines = list(numbered)
+    start = lines[0][1].lstrip() if lines else ""
+    recognised = [key for key, beginnings in BEGINNINGS.items() if start.startswith(beginnings)]
     match recognised[0] if format == "auto" and recognised else format:
         case "rcv1":
             return _read_rcv1(lines, name)
@@ -97,8 +97,8 @@ def read_parents(
             return _read_obo(lines, name, names)
         case "skos":
             return _read_skos("\n".join(line for _, line in lines), name, names)
-    if first.startswith(("<", "{", "@prefix")):
-        got = f"(got {first[:40]!r})"
+    if start.startswith(("<", "{", "@prefix")):
+        got = f"(got {start[:40]!r})"
         hint = "convert OWL or JSON to OBO, Turtle to RDF/XML, others to a table of pairs"
         raise ValueError(f"Expected {name} to be a table or an OBO file {got}; {hint}")
     table = read_table(name, iter(lines), "pairs of child and parent")
@@ -111,8 +111,8 @@ def read_parents(
     has_pairs = format == "auto" and table.delimiter not in ("", "\t")
     if "child" in roles or format == "pairs" or has_pairs:
         roles = roles if "child" in roles else ["child", "parent"]
-        return _read_pairs(table, roles, is_named, is_given=format != "auto")
-    return _read_taxonomy(table, is_given=format != "auto")
+        return _read_pairs(table, roles, is_named, is_specified=format != "auto")
+    return _read_taxonomy(table, is_specified=format != "auto")
 
 
 def _read_rcv1(lines: Lines, name: str) -> Pairs:
@@ -138,17 +138,17 @@ def _read_obo(lines: Lines, name: str, by_name: bool) -> Pairs:
         is_nameless = isinstance(error, KeyError)
         got = "a '[Term]' without 'id:'" if is_nameless else shorten(error).replace("\n", " ")
         raise ValueError(f"Expected {name} to be an OBO file (got {got}); mend it") from error
-    known = {term: data.get("name", term) for term, data in graph.nodes(data=True) if data}
-    if not known:
+    name_of_term = {term: data.get("name", term) for term, data in graph.nodes(data=True) if data}
+    if not name_of_term:
         raise ValueError(f"Expected {name} to hold '[Term]' and its 'id:' (got none)")
-    current = {old: term for term in known for old in graph.nodes[term].get("alt_id", [])}
-    name_of = known if by_name else {}
+    current_of = {old: term for term in name_of_term for old in graph.nodes[term].get("alt_id", [])}
+    name_of = name_of_term if by_name else {}
     pairs: Pairs = []
-    for term in known:
+    for term in name_of_term:
         parents = []
         for _, target, relation in graph.out_edges(term, keys=True):
-            parent = target if target in known else current.get(target, target)
-            if relation == "is_a" and parent not in known:
+            parent = target if target in name_of_term else current_of.get(target, target)
+            if relation == "is_a" and parent not in name_of_term:
                 got = f"{parent!r} of {term!r}, which is missing or obsolete"
                 raise ValueError(f"Expected {name} to hold each parent (got {got}); add it")
             if relation in ("is_a", "part_of"):
@@ -199,21 +199,21 @@ def _read_skos(text: str, name: str, by_name: bool) -> Pairs:
 
 def _find_roles(table: Table) -> list[str]:
     """Returns the role of each column, or empty strings if the first line is no header."""
-    named = [role_of(cell) for cell in table.header]
-    if len(named) == 2 and "" in named:  # The header may read "term, is_a".
+    maybe_roles = [role_of(cell) for cell in table.header]
+    if len(maybe_roles) == 2 and "" in maybe_roles:  # The header may read "term, is_a".
         ends = {"up": "parent", "down": "child"}
         relations = [ends.get(relation_of(cell) or "") for cell in table.header]
-        named = [end or role for end, role in zip(relations, named, strict=True)]
-    roles = [role or "" for role in named]
+        maybe_roles = [end or role for end, role in zip(relations, maybe_roles, strict=True)]
+    roles = [role or "" for role in maybe_roles]
     header = [cell.lower() for cell in table.header]
     for end in ("child", "parent"):
         if roles.count(end) > 1 and header.count(end) == 1:
             roles = ["" if role == end != header[i] else role for i, role in enumerate(roles)]
-    if len(roles) == 2 and "" in named and ("child" in roles) != ("parent" in roles):
+    if len(roles) == 2 and "" in maybe_roles and ("child" in roles) != ("parent" in roles):
         # If one of two columns has a known role, the other one has the opposite role.
-        roles[named.index("")] = "parent" if "child" in roles else "child"
+        roles[maybe_roles.index("")] = "parent" if "child" in roles else "child"
     counts = roles.count("child"), roles.count("parent")
-    if len(roles) < 2 or (None in named and min(counts) == 0):
+    if len(roles) < 2 or (None in maybe_roles and min(counts) == 0):
         return [""] * len(roles)
     if counts != (1, 1):
         where = f"line {table.number} of {table.name}"
@@ -223,7 +223,7 @@ def _find_roles(table: Table) -> list[str]:
     return roles
 
 
-def _read_taxonomy(table: Table, is_given: bool) -> Pairs:
+def _read_taxonomy(table: Table, is_specified: bool) -> Pairs:
     families: list[Pairs] = []
     expected = f"of {table.name} to hold a parent and its children between tabs"
     for number, (parent, *children) in table.all_rows():
@@ -233,7 +233,7 @@ def _read_taxonomy(table: Table, is_given: bool) -> Pairs:
         if any(map(relation_of, children)):
             raise ValueError(f"Expected line {number} {expected}, without a relation {got}")
         families.append([(child, _parent(parent)) for child in children])
-    if not is_given:
+    if not is_specified:
         _check_families(families, table, expected)
     return list(chain.from_iterable(families))
 
@@ -259,7 +259,7 @@ def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
         raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
 
 
-def _read_pairs(table: Table, roles: list[str], is_named: bool, is_given: bool) -> Pairs:
+def _read_pairs(table: Table, roles: list[str], is_named: bool, is_specified: bool) -> Pairs:
     columns = table.header if is_named else [role or "relation" for role in roles]
     child, parent = roles.index("child"), roles.index("parent")
     relation = roles.index("relation") if "relation" in roles else -1
@@ -283,7 +283,7 @@ def _read_pairs(table: Table, roles: list[str], is_named: bool, is_given: bool) 
             raise ValueError(f"Expected {expected} {got}; {hint}")
         pairs.append((ends[0], _parent(ends[1])))
     check_rows([(child, parent or child) for child, parent in pairs], table, is_named)
-    _check_pairs(pairs, table.name, is_sure=is_given or is_named or relation >= 0)
+    _check_pairs(pairs, table.name, is_sure=is_specified or is_named or relation >= 0)
     return pairs
 
 
@@ -293,8 +293,8 @@ def _check_pairs(pairs: Pairs, name: str, is_sure: bool) -> None:
     children, parents = ({pair[end] for pair in linked} for end in (0, 1))
     for cell in sorted(parents):
         parts = {part.strip() for part in re.split(r"[,;|]", cell)}
-        known = parts & (children | parents)
-        if len(parts) > 1 and (known == parts or (known and re.search(r"[;|]", cell))):
+        known_parts = parts & (children | parents)
+        if len(parts) > 1 and (known_parts == parts or (known_parts and re.search(r"[;|]", cell))):
             got = f"(got {shorten(repr(cell))}, names of others); write one line for each parent"
             raise ValueError(f"Expected one parent in each line of {name} {got}")
     hint = "name the columns 'child' and 'parent', or give the format 'pairs'"
@@ -320,8 +320,8 @@ def label_edges(
     include_root: bool = False,
     ancestors: bool = False,
 ) -> dict[str, Any]:
-    """Returns the label graph from parents to children as the arguments of a :class:`LabelGraph`;
-    the arguments here are those of :func:`tg_mlc.graphs.tree`.
+    """Returns arguments of a :class:`LabelGraph` whose edges lead from parents to children, for
+    arguments of :func:`tg_mlc.graphs.tree`.
     """
     import networkx as nx
 
@@ -359,19 +359,19 @@ def label_edges(
     source = f"hierarchy of {len(edges)} {relation} pairs"
     source += f", without the root {top!r}" if without_root else ""
     source += f", past {len(unknown)} that are no labels" if unknown else ""
-    alone = [label for label in labels if label not in hierarchy]
+    missing = [label for label in labels if label not in hierarchy]
     if without_root and root is None and not edges:
         message = (
             "The hierarchy joins no two labels, as %r is no label and was taken for its root; "
             "if it is one, write it as in 'label_names' (%s)"
         )
         logger.warning(message, top, few([*map(str, labels)]))
-    elif unknown and alone:
+    elif unknown and missing:
         message = (
-            f"{len(alone)} of {len(labels)} labels are not in the hierarchy and stay alone (%s); "
+            f"{len(missing)} of {len(labels)} labels are not in the hierarchy and stay alone (%s); "
             f"{len(unknown)} of its names are no labels (%s)"
         )
-        logger.warning(message, few([*map(str, alone)]), few([*map(str, unknown)]))
+        logger.warning(message, few([*map(str, missing)]), few([*map(str, unknown)]))
 
     specified = label_names or []
     names = [*specified, *map(str, labels[len(specified) :])]
@@ -399,10 +399,10 @@ def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
         if isinstance(item, str) or not isinstance(item, Sequence) or len(item) != 2:
             got = shorten(repr(item))
             raise ValueError(f"Expected 'parents' to hold pairs (child, parent) (got {got})")
-        child, above = item
-        is_list = isinstance(parents, Mapping) and isinstance(above, list | tuple | set | frozenset)
+        child, value = item
+        is_list = isinstance(parents, Mapping) and isinstance(value, list | tuple | set | frozenset)
         hierarchy.add_node(child)
-        pairs = ((parent, child) for parent in (above if is_list else [above]))
+        pairs = ((parent, child) for parent in (value if is_list else [value]))
         hierarchy.add_edges_from(pair for pair in pairs if pair[0] is not None)
     types = {type(node) for node in hierarchy}
     are_nodes = all(issubclass(t, str | int) and t is not bool for t in types)
@@ -421,8 +421,8 @@ def _top(hierarchy: nx.DiGraph[Node], labels: Sequence[Node], root: Node | None)
     """Returns the node above the hierarchy: the root, or the only top node that is no label."""
     if root is not None and root not in hierarchy:
         raise ValueError(f"Expected 'root' to be in 'parents' (got {root!r})")
-    known = {*labels, root}
-    unknown = [node for node in hierarchy if node not in known]
+    labels_and_root = {*labels, root}
+    unknown = [node for node in hierarchy if node not in labels_and_root]
     inner = [node for node in unknown if hierarchy.out_degree(node) > 0]
     tops = [node for node in inner if hierarchy.in_degree(node) == 0]
     top = tops[0] if root is None and len(tops) == 1 else root

@@ -62,29 +62,29 @@ def plot_label_graph(
         The :class:`matplotlib.axes.Axes`, whose :obj:`figure` can be saved, or shown in a notebook.
     """
     check_choice("style", style, get_args(Style))
-    size, between = graph.num_labels, graph.remove_self_loops()
+    size, loopless = graph.num_labels, graph.remove_self_loops()
     if style == "auto":
-        is_small = size <= MAX_LABELS and between.num_edges <= MAX_EDGES
+        is_small = size <= MAX_LABELS and loopless.num_edges <= MAX_EDGES
         style = "graph" if is_small else "matrix"
     if ax is None:
-        side = 8 + 0.08 * size if style == "graph" else 5 + min(0.23 * size, 15)
-        ax = new_figure(side, side).add_subplot()
+        inches = 8 + 0.08 * size if style == "graph" else 5 + min(0.23 * size, 15)
+        ax = new_figure(inches, inches).add_subplot()
     if title is None:
-        kind, weight = graph.kind.replace("_", "-"), between.edge_weight
+        kind, weight = graph.kind.replace("_", "-"), loopless.edge_weight
         title = f"{kind}: {size} labels, {graph.num_edges} edges, density {graph.density:.3f}"
         if weight is not None and weight.numel():
             low, high = float(weight.min()), float(weight.max())
             title += f"\nweight between labels {low:.4g} to {high:.4g}"
     ax.set_title(title, pad=14)
     if style == "graph":
-        _draw_nodes(between, ax, wrap)
+        _draw_nodes(loopless, ax, wrap)
     elif not graph.num_labels:
         ax.set_axis_off()
     else:
         cells = _cells(graph)
         heaviest = float(np.nanmax(np.abs(cells), initial=0.0)) or 1.0
-        colors, least = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
-        image = ax.imshow(cells, cmap=colors, vmin=least, vmax=heaviest, interpolation="nearest")
+        colors, lowest = ("RdBu", -heaviest) if (cells < 0).any() else ("viridis_r", 0.0)
+        image = ax.imshow(cells, cmap=colors, vmin=lowest, vmax=heaviest, interpolation="nearest")
         ax.set(xlabel="source", ylabel="target")
         if graph.edge_weight is not None:
             ax.figure.colorbar(image, ax=ax, label="edge weight", shrink=0.6)
@@ -123,22 +123,22 @@ def plot_comparison(
     if order != "labels" and a.num_labels:
         rows = b.locality_order(order)
         a, b = a.permute(rows), b.permute(rows)
-    joined = [~np.isnan(_cells(graph)) for graph in (a, b)]
-    side = 5 + min(0.12 * a.num_labels, 8)
-    figure = new_figure(2 * side, side + 0.5)
-    how = "" if order == "labels" else ", neighbours side by side"
+    has_edge = [~np.isnan(_cells(graph)) for graph in (a, b)]
+    inches = 5 + min(0.12 * a.num_labels, 8)
+    figure = new_figure(2 * inches, inches + 0.5)
+    suffix = "" if order == "labels" else ", neighbours side by side"
     panels = zip(figure.subplots(1, 2), (a, b), (ONLY_A, ONLY_B), strict=True)
-    for i, (ax, graph, alone) in enumerate(panels):
+    for i, (ax, graph, only_color) in enumerate(panels):
         title = f"{graph.kind.replace('_', '-')}: {graph.num_edges} edges without self-loops"
         ax.set_title(title if titles is None else titles[i])
         if not graph.num_labels:
             ax.set_axis_off()
             continue
-        colors = np.ones((*joined[i].shape, 3))
-        colors[joined[i]], colors[joined[0] & joined[1]] = alone, SHARED
+        colors = np.ones((*has_edge[i].shape, 3))
+        colors[has_edge[i]], colors[has_edge[0] & has_edge[1]] = only_color, SHARED
         ax.imshow(colors, interpolation="nearest")
-        ax.set(xlabel=f"source{how}", ylabel=f"target{how}")
-        if not _name_ticks(ax, graph) and how:  # Row numbers would be taken for label indices.
+        ax.set(xlabel=f"source{suffix}", ylabel=f"target{suffix}")
+        if not _name_ticks(ax, graph) and suffix:  # Row numbers would be taken for label indices.
             ax.set(xticks=[], yticks=[])
     patch = require("matplotlib.patches", extra="plot").Patch
     legend = {"in both": SHARED, "only left": ONLY_A, "only right": ONLY_B}
@@ -189,9 +189,9 @@ def _name_ticks(ax: Any, graph: Data) -> bool:
     extent = ax.get_window_extent()
     inches = float(min(extent.width, extent.height)) / float(ax.figure.dpi)
     size = min(7.5, 0.8 * 72.0 * inches / graph.num_labels)
-    short = [_fill(name, width=40, max_lines=1) for name in graph.label_names]
-    ax.set_xticks(range(len(short)), short, rotation=90, fontsize=size)
-    ax.set_yticks(range(len(short)), short, fontsize=size)
+    names = [_fill(name, width=40, max_lines=1) for name in graph.label_names]
+    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=size)
+    ax.set_yticks(range(len(names)), names, fontsize=size)
     return True
 
 
@@ -219,10 +219,9 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     else:
         distance = dict(nx.all_pairs_shortest_path_length(undirected))
         longest = max((max(row.values()) for row in distance.values()), default=0)
-        # Unconnected labels have no distance. They get one here, because otherwise they would
-        # overlap.
-        full = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
-        positions = nx.kamada_kawai_layout(undirected, dist=full)
+        # Unconnected labels also get a distance here, because otherwise they would overlap.
+        lengths = {j: {i: distance[j].get(i, longest + 1) for i in undirected} for j in undirected}
+        positions = nx.kamada_kawai_layout(undirected, dist=lengths)
     ax.margins(0.25 if on_circle else 0.1)  # leaves room for names of two dozen letters
     degrees = dict(network.out_degree)
     sizes = [25.0 + 120.0 * degree / max(1, *degrees.values()) for degree in degrees.values()]

@@ -20,7 +20,7 @@ from tg_mlc.graphs.tables import Table, find_pair, is_index, read_table, role_of
 
 logger = logging.getLogger(__name__)
 
-MEDIUM_SCORE = 400
+MEDIUM_SCORE = 400  # STRING's "medium confidence"
 PREFERRED = 10**6  # votes for the preferred name; they outweigh any number of aliases
 
 PathLike = str | os.PathLike[str]
@@ -73,44 +73,44 @@ def string_ppi(
             :obj:`min_score` does not fit its scores, or :obj:`proteins` and :obj:`label_names`
             differ in size.
     """
-    least = MEDIUM_SCORE if min_score is None else min_score
-    if not 0 <= least <= MAX_SCORE:
+    minimum = MEDIUM_SCORE if min_score is None else min_score
+    if not 0 <= minimum <= MAX_SCORE:
         raise ValueError(f"Expected 'min_score' to be from 0 to {MAX_SCORE:g} (got {min_score!r})")
     names, label_names = _read_proteins(proteins, label_names)
-    looked_up = list(dict.fromkeys(name for name in names if name))
-    key_of = _resolve_aliases(aliases, looked_up)
+    requested = list(dict.fromkeys(name for name in names if name))
+    key_of = _resolve_aliases(aliases, requested)
     index = {key: i for i, key in enumerate(dict.fromkeys(key_of.values()))}
-    links_read = _read_links(links, index, score, least)
+    links_read = _read_links(links, index, score, minimum)
     if min_score and not links_read.scored:
         got = f"min_score={min_score:g}, and two columns without a score"
         hint = "leave 'min_score' out to take all of its links"
         raise ValueError(f"Expected '{links}' to hold scores for 'min_score' (got {got}); {hint}")
-    protein_of = {name: index[key_of[_protein_key(name)]] for name in looked_up}
-    unmatched = [name for name in looked_up if protein_of[name] not in links_read.linked]
-    if looked_up and len(unmatched) == len(looked_up):
-        got = f"it writes names as {links_read.example!r}, and 'proteins' as {looked_up[0]!r}"
+    protein_of = {name: index[key_of[_protein_key(name)]] for name in requested}
+    unmatched = [name for name in requested if protein_of[name] not in links_read.linked]
+    if requested and len(unmatched) == len(requested):
+        got = f"it writes names as {links_read.example!r}, and 'proteins' as {requested[0]!r}"
         hint = "translate them with 'aliases', STRING's info or alias file"
         raise ValueError(f"Expected '{links}' to hold at least one of the proteins ({got}); {hint}")
-    if unmatched or not looked_up:
+    if unmatched or not requested:
         logger.warning(
             "%d of %d proteins are not in '%s', their labels get no interactions: %s",
-            len(unmatched), len(looked_up), links, ", ".join(unmatched) or "no label has a protein",
+            len(unmatched), len(requested), links, ", ".join(unmatched) or "no label has a protein",
         )  # fmt: skip
     if links_read.highest and not links_read.scores:
         message = "No link among the proteins in '%s' has min_score=%g, the highest score is %g"
-        logger.warning(message, links, least, links_read.highest)
+        logger.warning(message, links, minimum, links_read.highest)
     loops = {(protein, protein): MAX_SCORE for protein in protein_of.values() if same_protein}
     protein_indices = torch.tensor([protein_of.get(name or "", -1) for name in names])
     pairs, weights = [torch.empty(0, 2, dtype=torch.long)], [torch.empty(0)]
-    for ends, value in {**links_read.scores, **loops}.items():
-        labels = [(protein_indices == protein).nonzero().flatten() for protein in ends]
+    for pair, value in {**links_read.scores, **loops}.items():
+        labels = [(protein_indices == protein).nonzero().flatten() for protein in pair]
         label_pairs = torch.cartesian_prod(*labels)
         label_pairs = label_pairs[label_pairs[:, 0] != label_pairs[:, 1]]
         pairs += [label_pairs, label_pairs.flip(1)]
         weights += [torch.full((2 * len(label_pairs),), value / MAX_SCORE)]
-    counts = f"{len(looked_up) - len(unmatched)} proteins of {len(names)} labels"
+    counts = f"{len(requested) - len(unmatched)} proteins of {len(names)} labels"
     counts += f", {len(links_read.scores)} interactions"
-    scored = source_in_words(counts, min_score=least)
+    scored = source_in_words(counts, min_score=minimum)
     graph = LabelGraph(
         torch.cat(pairs).t(),
         num_nodes=len(names),
@@ -150,12 +150,12 @@ def _protein_key(name: str) -> str:
 
 def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str, str]:
     """Maps the key of each name to the protein key with most votes in the alias files."""
-    own = {_protein_key(name): _protein_key(name) for name in names}
+    keys = {_protein_key(name): _protein_key(name) for name in names}
     if aliases is None:
-        return own
+        return keys
     if isinstance(aliases, Mapping):
-        known = {_protein_key(name): _protein_key(protein) for name, protein in aliases.items()}
-        return {key: known.get(key, key) for key in own}
+        key_of = {_protein_key(name): _protein_key(protein) for name, protein in aliases.items()}
+        return {key: key_of.get(key, key) for key in keys}
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for path in [aliases] if isinstance(aliases, str | os.PathLike) else aliases:
         preferred = False
@@ -166,28 +166,28 @@ def _resolve_aliases(aliases: Aliases | None, names: Sequence[str]) -> dict[str,
                 raise ValueError(f"Expected {expected} (got {line[:80]!r})")
             if line.startswith("#"):
                 preferred = name == "preferred_name"
-            elif (key := _protein_key(name)) in own:
+            elif (key := _protein_key(name)) in keys:
                 weight = PREFERRED if preferred else max(len(sources.split()), 1)
                 votes[key][_protein_key(protein)] += weight
-    return own | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
+    return keys | {key: counts.most_common(1)[0][0] for key, counts in votes.items()}
 
 
 class _Links(NamedTuple):
-    """The links of the wanted proteins in a file."""
+    """The links among the proteins of labels in a file."""
 
     scores: dict[tuple[int, int], float]  #: scores from 0 to 1000 of pairs that reach the minimum
     linked: set[int]  #: proteins with links of any score
-    scored: bool
+    scored: bool  #: whether the file has scores
     highest: float  #: highest score of a pair, on the file's scale
     example: str  #: a name as the file writes it
 
 
-def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score: float) -> _Links:
-    """Reads the links among wanted proteins. Only these links are kept in memory."""
+def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score: float) -> _Links:
+    """Reads the links among the proteins in ``index``. Other links are not kept in memory."""
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
-    one, two, column, has_header = _layout(table, score)
-    width = max(one, two, column) + 1
-    find = lru_cache(maxsize=2**18)(lambda name: wanted.get(_protein_key(name)))
+    first, second, column, has_header = _layout(table, score)
+    width = max(first, second, column) + 1
+    lookup = lru_cache(maxsize=2**18)(lambda name: index.get(_protein_key(name)))
     scores: dict[tuple[int, int], float] = {}
     linked: set[int] = set()
     example = None
@@ -195,8 +195,8 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
         if len(cells) < width:
             expected = f"line {number} of '{path}' to hold two proteins and their score"
             raise ValueError(f"Expected {expected} (got {cells[:5]})")
-        example = example or cells[one]
-        proteins = [index for name in (one, two) if (index := find(cells[name])) is not None]
+        example = example or cells[first]
+        proteins = [hit for name in (first, second) if (hit := lookup(cells[name])) is not None]
         if not proteins:  # Nearly all lines of a large file are skipped here.
             continue
         value = MAX_SCORE if column < 0 else parse_number(cells[column])
@@ -219,8 +219,8 @@ def _read_links(path: PathLike, wanted: Mapping[str, int], score: str, min_score
         expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
         hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
-    unit = MAX_SCORE if highest <= 1.0 else 1.0
-    scores = {pair: unit * value for pair, value in scores.items() if value >= min_score}
+    factor = MAX_SCORE if highest <= 1.0 else 1.0
+    scores = {pair: factor * value for pair, value in scores.items() if value >= min_score}
     return _Links(scores, linked, column >= 0, highest, example)
 
 
@@ -234,17 +234,17 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
         pair = find_pair(names)
     used = {i for i, name in enumerate(names) if is_index(name) or name == score} | {*(pair or ())}
     others = [i for i in range(len(names)) if i not in used]
-    named = [names.index(score)] if score in names else []
+    score_columns = [names.index(score)] if score in names else []
     if pair is not None:
         weights = [i for i in others if role_of(names[i]) == "weight"]
-        single = [columns for columns in (named, weights, others) if len(columns) == 1]
+        single = [columns for columns in (score_columns, weights, others) if len(columns) == 1]
         if single or not others:
             return *pair, single[0][0] if single else -1, True
-    elif named and len(others) > 1:
-        return others[0], others[1], named[0], True
+    elif score_columns and len(others) > 1:
+        return others[0], others[1], score_columns[0], True
     elif len(names) == 2:  # A header is read as a link of unknown proteins, and skipped.
         return 0, 1, -1, False
-    elif len(names) == 3 and not named:
+    elif len(names) == 3 and not score_columns:
         return 0, 1, 2, parse_number(names[2]) is None
     expected = f"{table.name} to name a column 'score={score}' in its first line"
     raise ValueError(f"Expected {expected} (got {names[:12]})")

@@ -82,9 +82,9 @@ def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Tab
     for number, line in lines:
         where = f"line {number} of {name}"
         is_comment = line.lstrip().startswith("#")
-        bare = line.lstrip("# ") if is_comment else line
-        delimiter = _find_delimiter(bare, where, spaces) if bare else ""
-        header = _split(bare, delimiter, where)
+        content = line.lstrip("# ") if is_comment else line
+        delimiter = _find_delimiter(content, where, spaces) if content else ""
+        header = _split(content, delimiter, where)
         names_columns = len({*map(role_of, header)} - {None, ""}) > 1
         if not is_comment or names_columns:
             break
@@ -93,9 +93,9 @@ def read_table(name: str, lines: Lines, holds: str, spaces: bool = False) -> Tab
         got = "(got no line of text; lines that begin with '#' are comments, unless quoted)"
         raise ValueError(f"Expected {name} to hold {holds} {got}")
     rows = _rows(name, lines, delimiter)
-    if names_columns and (second := next(rows, None)) is not None:
-        header = ["", *header] if len(second[1]) == len(header) + 1 else header
-        rows = chain([second], rows)
+    if names_columns and (second_row := next(rows, None)) is not None:
+        header = ["", *header] if len(second_row[1]) == len(header) + 1 else header
+        rows = chain([second_row], rows)
     return Table(name, delimiter, header, number, rows)
 
 
@@ -107,10 +107,10 @@ def role_of(cell: str) -> str | None:
     """
     pattern = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+"
     words = [word.lower() for word in re.findall(pattern, cell)]
-    rest = [word for word in words if word not in NEUTRAL.split()]
-    if len(rest) != 1 or (rest[0] in "12ab" and len(words) == 1):
-        return "" if words and not rest else None
-    return next((role for role, known in ROLES.items() if rest[0] in known.split()), None)
+    specific = [word for word in words if word not in NEUTRAL.split()]
+    if len(specific) != 1 or (specific[0] in "12ab" and len(words) == 1):
+        return "" if words and not specific else None
+    return next((role for role, known in ROLES.items() if specific[0] in known.split()), None)
 
 
 def relation_of(cell: str) -> str | None:
@@ -165,7 +165,7 @@ def read_edges(
 def _edge_columns(
     table: Table, columns: tuple[str, str] | None, weight_column: str | None
 ) -> tuple[bool, int, int, int]:
-    """Returns whether there is a header; the indices of source, target and weight (or -1)."""
+    """Returns whether there is a header, and the columns of source, target and weight (or -1)."""
     header, where = table.header, f"line {table.number} of {table.name}"
     roles = [role_of(cell) for cell in header]
     pair = find_pair(header)
@@ -190,7 +190,7 @@ def _edge_columns(
 
 
 def check_rows(pairs: Sequence[tuple[str, str]], table: Table, is_named: bool) -> None:
-    """Raises if a file holds a header alone. Warns if its first line may be an unrecognised header,
+    """Raises if a file only holds a header. Warns if its first line may be an unknown header,
     because no other line has its names.
     """
     if not pairs:

@@ -34,7 +34,7 @@ INDEX, DATA, EXCEPTIONS = "index.noun", "data.noun", "noun.exc"
 VARIABLE = "WNSEARCHDIR"  # The C library reads the same variable.
 USUAL = ("/usr/share/wordnet", "/usr/share/nltk_data/corpora/wordnet")
 HYPERNYMS = ("@", "@i")  # pointer symbols of hypernyms and instance hypernyms
-# The endings of WordNet's own morphy, and "ves" as in NLTK.
+# Plural endings and their singulars, as in WordNet's function morphy, with "ves" as in NLTK.
 PLURALS = {"s": "", "ses": "s", "ves": "f", "xes": "x", "zes": "z", "ches": "ch", "shes": "sh"}
 PLURALS |= {"men": "man", "ies": "y"}
 SEPARATORS = str.maketrans("", "", " _-")
@@ -144,12 +144,12 @@ def _find_synsets(
     def lemmas(form: str) -> list[str]:
         return [lemma for lemma in base_forms(form) if lemma in nouns.senses]
 
-    def of_noun(name: str) -> list[int]:
-        form, together = "_".join(name.split()), name.translate(SEPARATORS)
-        spellings = form, form.replace("-", "_"), form.replace("_", "-"), together
-        known = next(filter(None, map(lemmas, spellings)), [])
-        known = known or [lemma for base in base_forms(together) for lemma in joined.get(base, [])]
-        return list(dict.fromkeys(synset for lemma in known for synset in nouns.senses[lemma]))
+    def synsets_of(name: str) -> list[int]:
+        form, joined_name = "_".join(name.split()), name.translate(SEPARATORS)
+        spellings = form, form.replace("-", "_"), form.replace("_", "-"), joined_name
+        hits = next(filter(None, map(lemmas, spellings)), [])
+        hits = hits or [lemma for base in base_forms(joined_name) for lemma in joined.get(base, [])]
+        return list(dict.fromkeys(synset for lemma in hits for synset in nouns.senses[lemma]))
 
     synsets = []
     for name in names:
@@ -159,14 +159,14 @@ def _find_synsets(
                 f"Expected 'words' to give a string or None for {name!r} (got {shorten(word)!r})"
             )
         folded = (word or "").casefold()
-        parts = folded.replace("_", " ").replace("-", " ").split()
-        endings = ["_".join(parts[first:]) for first in range(1, len(parts))] if heads else []
-        synsets.append(next(filter(None, map(of_noun, [folded, *endings])), []))
+        tokens = folded.replace("_", " ").replace("-", " ").split()
+        endings = ["_".join(tokens[start:]) for start in range(1, len(tokens))] if heads else []
+        synsets.append(next(filter(None, map(synsets_of, [folded, *endings])), []))
     return synsets
 
 
 def find_folder(folder: Folder | None = None) -> Path:
-    """Returns the folder of WordNet's files: the specified one, or the first usual one."""
+    """Returns the folder of WordNet's files: the specified one, or the first existing default."""
     roots = [*os.environ.get("NLTK_DATA", "").split(os.pathsep), str(Path.home() / "nltk_data")]
     nltk = (f"{root}/corpora/wordnet" for root in roots if root)
     default_folders: list[Folder | None] = [os.environ.get(VARIABLE), *nltk, *USUAL]
@@ -190,7 +190,7 @@ def read_nouns(folder: Path) -> Nouns:
         exceptions = _read(folder / EXCEPTIONS, lambda cells: (cells[0], [cells[1], *cells[2:]]))
     nouns = Nouns(_read(folder / INDEX, _senses), _read(folder / DATA, _hypernyms), exceptions)
     referenced = {synset for senses in nouns.senses.values() for synset in senses}
-    referenced.update(synset for above in nouns.hypernyms.values() for synset in above)
+    referenced.update(synset for parents in nouns.hypernyms.values() for synset in parents)
     if missing := referenced - nouns.hypernyms.keys():
         expected = f"'{folder / DATA}' to hold the synset {min(missing):08d}"
         hint = "take both files from one version of WordNet"
@@ -213,7 +213,7 @@ def _read(path: Path, parse: Callable[[list[str]], tuple[Any, Any]]) -> dict[Any
 
 
 def _senses(cells: list[str]) -> tuple[str, list[int]]:
-    """From: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt offset [...]."""
+    """Parses: lemma pos synset_cnt p_cnt [ptr_symbol...] sense_cnt tagsense_cnt offset [...]."""
     count = int(cells[2])
     if cells[1] != "n" or count < 1 or len(cells) != 6 + int(cells[3]) + count:
         raise ValueError
@@ -221,7 +221,7 @@ def _senses(cells: list[str]) -> tuple[str, list[int]]:
 
 
 def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
-    """From: synset_offset lex_filenum ss_type w_cnt word lex_id [...] p_cnt [ptr...] | gloss."""
+    """Parses: synset_offset lex_filenum ss_type w_cnt word lex_id [...] p_cnt [ptr...] | gloss."""
     first = 4 + 2 * int(cells[3], base=16)
     last = first + 1 + 4 * int(cells[first])
     if cells[2] != "n" or len(cells) != last:
@@ -232,26 +232,26 @@ def _hypernyms(cells: list[str]) -> tuple[int, tuple[int, ...]]:
 
 
 def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns the similarity of the most similar synsets of each pair of groups, or zero if these
+    """Returns the similarity of the most similar synsets of each pair of groups, or zero if synsets
     have no common hypernym.
 
     As in NLTK, the lowest common hypernym has the longest shortest path to the top, and its depth
-    is the length of its longest path. Of equally low ones, NLTK takes the first by name, and this
-    function the one with the largest similarity.
+    is the length of its longest path. Among equally low hypernyms, NLTK takes the first by name,
+    and this function takes the one with the largest similarity.
     """
     out = np.zeros((len(groups), len(groups)))
-    owners: dict[int, list[int]] = {}
+    labels_of: dict[int, list[int]] = {}
     for label, group in enumerate(groups):
         for synset in group:
-            owners.setdefault(synset, []).append(label)
-    column_of = {synset: column for column, synset in enumerate(owners)}
-    filled = [label for label, group in enumerate(groups) if group]
-    columns = [column_of[synset] for label in filled for synset in groups[label]]
-    starts = np.cumsum([0, *(len(groups[label]) for label in filled)])[:-1]
-    for labels, row in zip(owners.values(), _rows(hypernyms, list(owners)), strict=True):
+            labels_of.setdefault(synset, []).append(label)
+    column_of = {synset: column for column, synset in enumerate(labels_of)}
+    nonempty = [label for label, group in enumerate(groups) if group]
+    columns = [column_of[synset] for label in nonempty for synset in groups[label]]
+    starts = np.cumsum([0, *(len(groups[label]) for label in nonempty)])[:-1]
+    for labels, row in zip(labels_of.values(), _rows(hypernyms, list(labels_of)), strict=True):
         similarity = np.maximum.reduceat(row[columns], starts)
         for label in labels:
-            out[label, filled] = np.maximum(out[label, filled], similarity)
+            out[label, nonempty] = np.maximum(out[label, nonempty], similarity)
     return out
 
 
@@ -259,8 +259,8 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
     """Yields the similarities of one synset at a time, because all may not fit in memory."""
     import networkx as nx
 
-    above: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
-    steps_up = cache(partial(nx.single_source_shortest_path_length, above))
+    upward: nx.DiGraph[int] = nx.DiGraph(dict[int, Iterable[int]](hypernyms))
+    steps_up = cache(partial(nx.single_source_shortest_path_length, upward))
 
     def to_ancestors(synset: int) -> dict[int, int]:
         # The shortest path to an ancestor may first go up past it, then down.
@@ -268,12 +268,12 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
         return {up: min(own[via] + steps for via, steps in steps_up(up).items()) for up in own}
 
     distances = [to_ancestors(synset) for synset in synsets]
-    depth = _depths(above.subgraph(set().union(*distances)).reverse())
-    below: dict[int, list[tuple[int, int]]] = {}
+    depth = _depths(upward.subgraph(set().union(*distances)).reverse())
+    columns_below: dict[int, list[tuple[int, int]]] = {}
     for column, distance in enumerate(distances):
         for ancestor, steps in distance.items():
-            below.setdefault(ancestor, []).append((column, steps))
-    arrays = {ancestor: np.array(pairs).T for ancestor, pairs in below.items()}
+            columns_below.setdefault(ancestor, []).append((column, steps))
+    arrays = {ancestor: np.array(pairs).T for ancestor, pairs in columns_below.items()}
     for distance in distances:
         row = np.zeros(len(synsets))
         by_depth = sorted(distance, key=lambda ancestor: depth[ancestor][0])
@@ -281,8 +281,8 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
             lowest = np.zeros(len(synsets))
             for ancestor in level:
                 columns, steps = arrays[ancestor]
-                top = 2.0 * (depth[ancestor][1] + 1)
-                similarity = top / (top + steps + distance[ancestor])
+                twice_depth = 2.0 * (depth[ancestor][1] + 1)
+                similarity = twice_depth / (twice_depth + steps + distance[ancestor])
                 lowest[columns] = np.maximum(lowest[columns], similarity)
             # Deeper common hypernyms replace others, whatever their similarity.
             row = np.where(lowest > 0, lowest, row)
@@ -300,6 +300,6 @@ def _depths(below: nx.DiGraph[int]) -> dict[int, tuple[int, int]]:
         circle = " -> ".join(f"{synset:08d}" for synset, _ in nx.find_cycle(below))
         hint = "get WordNet's files once more"
         raise ValueError(f"Expected no synset above itself (got {circle}); {hint}") from None
-    tops = [synset for synset, depth in longest.items() if depth == 0]
-    layers = enumerate(nx.bfs_layers(below, tops))
+    top_synsets = [synset for synset, depth in longest.items() if depth == 0]
+    layers = enumerate(nx.bfs_layers(below, top_synsets))
     return {synset: (depth, longest[synset]) for depth, layer in layers for synset in layer}

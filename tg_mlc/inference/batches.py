@@ -39,11 +39,11 @@ def whole(samples: Any) -> Any:
 def make_loader(samples: Any, **options: Any) -> Any:
     """Returns a loader of PyG's samples, or of whole batches if the data set makes batches."""
     if makes_batches(samples):
-        return TorchDataLoader(samples, collate_fn=_as_it_is, **options)
+        return TorchDataLoader(samples, collate_fn=_unchanged, **options)
     return DataLoader(samples, **options)
 
 
-def _as_it_is(batch: Batch) -> Batch:  # Workers cannot take a lambda.
+def _unchanged(batch: Batch) -> Batch:  # A lambda cannot be sent to workers.
     return batch
 
 

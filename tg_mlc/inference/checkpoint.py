@@ -170,7 +170,7 @@ def check_preprocessor(preprocessor: Any) -> None:
 
 def check_same_preprocessor(stored: Mapping[str, Any], present: Preprocessor) -> None:
     """Raises ValueError if weights were trained with a different preprocessor."""
-    if not _alike(stored, to_state(present)):
+    if not _are_close(stored, to_state(present)):
         raise ValueError(
             f"Expected the preprocessor of the checkpoint (got a {type(present).__name__} of "
             f"another kind, or fitted to other samples); take read_checkpoint(path).preprocessor, "
@@ -197,8 +197,8 @@ def check_plain(value: Any, name: str) -> None:
         )
 
 
-def _alike(stored: Any, present: Any) -> bool:
-    """Whether plain data are equal, up to rounding."""
+def _are_close(stored: Any, present: Any) -> bool:
+    """Returns whether plain data and tensors are equal, up to rounding."""
     if isinstance(stored, float) and isinstance(present, float):
         stored, present = torch.tensor(stored), torch.tensor(present)
     if isinstance(stored, Tensor) and isinstance(present, Tensor):
@@ -207,7 +207,7 @@ def _alike(stored: Any, present: Any) -> bool:
         return stored.shape == present.shape and torch.allclose(*pair, **options)
     if isinstance(stored, Mapping) and isinstance(present, Mapping):
         same_keys = stored.keys() == present.keys()
-        return same_keys and all(_alike(stored[key], present[key]) for key in stored)
+        return same_keys and all(_are_close(stored[key], present[key]) for key in stored)
     if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
-        return len(stored) == len(present) and all(map(_alike, stored, present))
+        return len(stored) == len(present) and all(map(_are_close, stored, present))
     return type(stored) is type(present) and bool(stored == present)

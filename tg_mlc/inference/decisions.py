@@ -96,7 +96,7 @@ class _GivenModule(TensorStage):
 
 
 class Calibration(Stage):
-    """Turns probabilities into calibrated ones.
+    """Calibrates the probabilities of each label.
 
     Args:
         free (tg_mlc.metrics.calibration.Calibration): Calibration for samples without given labels.
@@ -113,7 +113,7 @@ class Calibration(Stage):
     def probabilities(self, scores: Tensor, given: Tensor | None = None) -> Tensor:
         """Returns calibrated probabilities :math:`(N, L)`; 0 and 1 are unchanged."""
         masked = None if self.masked is None else self.masked.probabilities
-        return _calibrated(scores, given, self.free.probabilities, masked)
+        return _calibrate_rows(scores, given, self.free.probabilities, masked)
 
     @property
     def methods(self) -> dict[str, int]:
@@ -132,9 +132,9 @@ class Calibration(Stage):
 
     @classmethod
     def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
-        parts = [_restored(state["free"])]
+        parts = [_restore_calibration(state["free"])]
         if state["masked"] is not None:
-            parts.append(_restored(state["masked"]))
+            parts.append(_restore_calibration(state["masked"]))
         if any(len(part.methods) != len(label_names) for part in parts):
             raise ValueError(
                 f"the calibration has to be of {len(label_names)} labels (got another)"
@@ -145,17 +145,17 @@ class Calibration(Stage):
         return ", ".join(f"{number} by {name}" for name, number in self.methods.items())
 
 
-def _restored(state: Mapping[str, Any]) -> LabelCalibration:
+def _restore_calibration(state: Mapping[str, Any]) -> LabelCalibration:
     entries = dict(state)
-    part = LabelCalibration(entries.pop("methods"), len(entries["knots"]))
-    part.load_state_dict(entries)
-    return part
+    calibration = LabelCalibration(entries.pop("methods"), len(entries["knots"]))
+    calibration.load_state_dict(entries)
+    return calibration
 
 
 Function = Callable[[Tensor], Tensor]
 
 
-def _calibrated(
+def _calibrate_rows(
     values: Tensor, given: Tensor | None, free: Function, masked: Function | None
 ) -> Tensor:
     """Applies ``masked``, if present, to rows with given labels, and ``free`` to all other rows."""
@@ -177,10 +177,10 @@ class _CalibrationModule(TensorStage):
     def forward(self, values: Values) -> Values:
         given = values.get("given")
         if "probability" not in values:
-            logits = _calibrated(values["logits"], given, self.free, self.masked)
+            logits = _calibrate_rows(values["logits"], given, self.free, self.masked)
             return {**values, "logits": logits}
         masked = None if self.masked is None else self.masked.probabilities
-        probability = _calibrated(values["probability"], given, self.free.probabilities, masked)
+        probability = _calibrate_rows(values["probability"], given, self.free.probabilities, masked)
         return {**values, "probability": probability.float()}
 
 

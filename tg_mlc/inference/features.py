@@ -21,7 +21,7 @@ from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
 
-#: The tensor of a program that holds the features of base classifiers, by the name of their view.
+#: Format of the name of a program's input: the features of base classifiers, by their view.
 VIEW = "features_{}"
 
 
@@ -53,7 +53,7 @@ class Features(Stage):
             return raw
         if self.steps:
             samples = self.steps[0].transform(raw)
-            for reason in self._unfit(samples).values():
+            for reason in self._unreadable_samples(samples).values():
                 raise ValueError(reason)
             return samples
         if isinstance(raw, (list, tuple)) and raw and all(isinstance(row, BaseData) for row in raw):
@@ -74,11 +74,11 @@ class Features(Stage):
         reasons, size = self.steps[0].unreadable(raw), num_rows(raw) or 0
         rows = [row for row in range(size) if row not in reasons]
         if rows:
-            unfit = self._unfit(self.steps[0].transform(rows_of(raw, rows)))
+            unfit = self._unreadable_samples(self.steps[0].transform(rows_of(raw, rows)))
             reasons |= {rows[row]: reason for row, reason in unfit.items()}
         return dict(sorted(reasons.items()))
 
-    def _unfit(self, samples: Any) -> dict[int, str]:
+    def _unreadable_samples(self, samples: Any) -> dict[int, str]:
         """Returns the reasons why the second step cannot take samples, by row."""
         return self.steps[1].unreadable(samples) if len(self.steps) > 1 else {}
 
@@ -119,7 +119,7 @@ class Classifiers(Stage):
     def matrices(self, samples: MultiLabelDataset) -> dict[str, Tensor]:
         """Returns the features :math:`(N, F)` that the classifiers take, by view."""
         matrices = {}
-        for view in dict.fromkeys(part.view for part in self.features.classifiers.values()):
+        for view in dict.fromkeys(clf.view for clf in self.features.classifiers.values()):
             matrix: Any = self.features.views[view].matrix(samples)
             dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
             matrices[view] = torch.from_numpy(np.asarray(dense, dtype=np.float32))
@@ -128,7 +128,7 @@ class Classifiers(Stage):
     @property
     def titles(self) -> list[str]:
         """The names of the classifiers in tables of results."""
-        return [part.title for part in self.features.classifiers.values()]
+        return [classifier.title for classifier in self.features.classifiers.values()]
 
     def module(self) -> TensorStage:
         return _ClassifierModules(self.features)
@@ -150,8 +150,8 @@ class _ClassifierModules(TensorStage):
     def __init__(self, features: Any) -> None:
         super().__init__()
         classifiers = features.classifiers.values()
-        self.views = [VIEW.format(part.view) for part in classifiers]
-        self.classifiers = nn.ModuleList(part.module() for part in classifiers)
+        self.views = [VIEW.format(classifier.view) for classifier in classifiers]
+        self.classifiers = nn.ModuleList(classifier.module() for classifier in classifiers)
 
     def forward(self, values: Values) -> Values:
         if "base_scores" in values:
@@ -163,7 +163,7 @@ class _ClassifierModules(TensorStage):
 
 
 def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
-    """Returns the stages of a preprocessor: Features, and Classifiers if its last step has some."""
+    """Returns Features with a preprocessor's steps; a last step with scores becomes Classifiers."""
     if preprocessor is None:
         return [Features()]
     steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]

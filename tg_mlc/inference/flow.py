@@ -74,19 +74,19 @@ class Reading(NamedTuple):
         """Joins readings of several lists of inputs by the same model, without their warnings."""
         if len(readings) == 1:
             return readings[0]
-        rows, reasons, first = list[int](), dict[int, str](), 0
+        rows, reasons, offset = list[int](), dict[int, str](), 0
         for reading in readings:
             readable = range(reading.size) if reading.rows is None else reading.rows
-            rows += [first + row for row in readable]
-            reasons |= {first + row: reason for row, reason in reading.reasons.items()}
-            first += reading.size
+            rows += [offset + row for row in readable]
+            reasons |= {offset + row: reason for row, reason in reading.reasons.items()}
+            offset += reading.size
         parts = [reading.samples for reading in readings if reading.samples is not None]
         samples: Any = None
         if all(isinstance(part, MultiLabelDataset) for part in parts):
             samples = joined(parts) if parts else None
         else:
             samples = [sample for part in parts for sample in part]
-        return cls(samples, rows, first, reasons, [])
+        return cls(samples, rows, offset, reasons, [])
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Flow:
                     "Expected a stage with logits or probabilities (got none before this one)"
                 )
             values = self.logits.sigmoid()
-            if self.logits.dtype == torch.double:  # Fitting uses SciPy's function, too.
+            if self.logits.dtype == torch.double:  # Fitting uses SciPy's sigmoid.
                 values = torch.from_numpy(expit(self.logits.numpy()))
             self._probabilities = self.with_given(values)
         return self._probabilities
@@ -140,11 +140,11 @@ class Flow:
     @classmethod
     def joined(cls, parts: Sequence[Flow]) -> Flow:
         """Joins the flows of parts of the samples, after the last stage."""
-        whole = replace(parts[0], samples=None, size=sum(part.size for part in parts))
+        merged = replace(parts[0], samples=None, size=sum(part.size for part in parts))
         for name in ("given", "logits", "decisions", "_probabilities"):
             values = [getattr(part, name) for part in parts]
-            setattr(whole, name, None if any(v is None for v in values) else torch.cat(values))
-        return whole
+            setattr(merged, name, None if any(v is None for v in values) else torch.cat(values))
+        return merged
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Prediction:
     label_names: list[str]
     #: :math:`(N, L)`, NaN for inputs that are unreadable or give no finite probability
     probabilities: np.ndarray
-    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, :obj:`False` for such inputs
+    decisions: np.ndarray  #: whether labels apply :math:`(N, L)`, False without probabilities
     thresholds: np.ndarray  #: :math:`(L)`, NaN where label sets decide
     reasons: Mapping[int, str]  #: the reasons why inputs have no probabilities, by row
     warnings: tuple[str, ...] = ()

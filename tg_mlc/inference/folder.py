@@ -26,9 +26,9 @@ from tg_mlc._names import shorten
 FORMAT = "tg_mlc.model/1"
 CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: The content names one of these files.
-MAX_BYTES = 2**28  #: The largest size of the plain data.
+MAX_BYTES = 2**28  #: The largest size of the plain data, in bytes.
 MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
-_READS = 10  # Attempts to read a folder that another process is replacing.
+_MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
 # A dictionary with one of these keys alone stands for a tensor, or for NaN or infinity.
 _TENSOR, _FLOAT = "tensor", "float"
@@ -51,21 +51,21 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
     if len(description) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
         most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
         raise ValueError(f"Expected {most} to save (got {len(description):,} and {len(packed):,})")
-    for file, written in ((weights, packed), (folder / CONTENT, description)):
+    for file, data in ((weights, packed), (folder / CONTENT, description)):
         try:
             with replace_when_done(file) as unfinished:
-                unfinished.write_bytes(written)
+                unfinished.write_bytes(data)
         except OSError as error:
             free = "no folder"
             if folder.is_dir():
                 free = f"{shutil.disk_usage(folder).free:,} bytes are free on that disk"
             got = f"(got '{error.strerror or error}', and {free})"
-            raise OSError(f"Expected to write {len(written):,} bytes to '{file}' {got}") from error
-    for other in folder.glob(WEIGHTS):
+            raise OSError(f"Expected to write {len(data):,} bytes to '{file}' {got}") from error
+    for weights_file in folder.glob(WEIGHTS):
         # Only files that this package wrote have the start of their SHA-256 in their name.
-        is_old = other != weights and other.is_file()
-        if is_old and other.name == _weights_name(file_sha256(other)):
-            other.unlink(missing_ok=True)
+        is_old = weights_file != weights and weights_file.is_file()
+        if is_old and weights_file.name == _weights_name(file_sha256(weights_file)):
+            weights_file.unlink(missing_ok=True)
     return folder
 
 
@@ -84,15 +84,15 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads a folder of :func:`write_folder`. Tries again if another process replaces it.
+    """Reads a folder that :func:`write_folder` wrote, again if another process replaces it.
 
     Raises:
         FileNotFoundError: If a file is missing.
         ValueError: If a file is damaged, too large, or a device or a pipe.
     """
     description = Path(path) / CONTENT
-    for attempt in range(_READS):
-        entries = _described(description)
+    for attempt in range(_MAX_READS):
+        entries = _read_description(description)
         weights = description.parent / Path(entries["weights"]["file"]).name
         try:
             packed = _read(weights, MAX_WEIGHTS)
@@ -100,14 +100,14 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         except (FileNotFoundError, IsADirectoryError):
             # Another process may have replaced the description and deleted these weights, or
             # written the same weights again.
-            is_same = _described(description)["sha256"] == entries["sha256"]
-            if attempt == _READS - 1 or (is_same and not weights.exists()):
+            is_same = _read_description(description)["sha256"] == entries["sha256"]
+            if attempt == _MAX_READS - 1 or (is_same and not weights.exists()):
                 hint = "(found none); copy the whole folder"
                 missing = f"Expected the file '{weights}' of a saved model {hint}"
                 raise FileNotFoundError(missing) from None
     if sha256(packed) != entries["weights"]["sha256"]:
         got = f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"
-        raise ValueError(_damaged(weights, got))
+        raise ValueError(_damage_message(weights, got))
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
         if not isinstance(content, dict):
@@ -115,11 +115,11 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
     except Exception as error:  # Unexpected values may raise any error.
         reason = shorten(" ".join(str(error).split()), 300)
         reason = reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
-        raise ValueError(_damaged(description, f"inconsistent entries: {reason}")) from error
+        raise ValueError(_damage_message(description, f"inconsistent entries: {reason}")) from error
     return content
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _read_description(path: Path) -> dict[str, Any]:
     """Returns the entries of a description. Raises ValueError if its hash does not match."""
     try:
         text = _read(path, MAX_BYTES)
@@ -129,8 +129,8 @@ def _described(path: Path) -> dict[str, Any]:
     try:
         entries = dict(json.loads(text))
         # The first entry is the hash of the other entries, as written by _dump.
-        first = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
-        if not text.startswith(first) or entries["sha256"] != sha256(b"{\n" + text[len(first) :]):
+        start = _dump({"sha256": entries["sha256"]})[:-3] + b",\n"
+        if not text.startswith(start) or entries["sha256"] != sha256(b"{\n" + text[len(start) :]):
             raise ValueError("other characters than those of its SHA-256")
         check_format(entries["format"], path)
         if entries.keys() != _KEYS:
@@ -142,7 +142,7 @@ def _described(path: Path) -> dict[str, Any]:
     except UnknownFormatError:
         raise
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        raise ValueError(_damaged(path, str(error)[:200])) from None
+        raise ValueError(_damage_message(path, str(error)[:200])) from None
     return entries
 
 
@@ -175,7 +175,7 @@ def _read(path: Path, max_bytes: int) -> bytes:
         return file.read(size)
 
 
-def _damaged(path: Path, got: str) -> str:
+def _damage_message(path: Path, got: str) -> str:
     hint = "copy the folder again, or save the model once more"
     return f"Expected '{path}' to be as tg_mlc wrote it (got {got}); {hint}"
 

@@ -67,8 +67,8 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
     # Modules are not compared: the training script calls its own module __main__.
     names = entry.get("class"), getattr(network, "__qualname__", "")
-    ends = {str(text).rpartition("<locals>.")[2] for text in names}
-    if not is_class or len(ends) > 1:
+    local_names = {str(text).rpartition("<locals>.")[2] for text in names}
+    if not is_class or len(local_names) > 1:
         raise ValueError(
             f"Expected 'network' to be the class {name}, because the folder holds a network of "
             f"your own and no class is unpickled (got {shorten(repr(network))}); import it and "

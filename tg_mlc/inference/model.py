@@ -91,7 +91,7 @@ class Model(Pipeline):
                 :class:`~tg_mlc.training.MultiLabelModule`, which holds the other arguments.
             label_names (Sequence[str], optional): The labels.
                 (default: :obj:`None`, those of the label graph)
-            objective (Objective, optional): Turns outputs that are no logits into scores.
+            objective (Objective, optional): Turns outputs that are not logits into scores.
             preprocessor (Preprocessor, optional): Turns raw inputs into samples.
             tuners (dict, optional): Thresholds or label sets by metric.
             given (GivenLabelStacking, optional): Changes logits where labels are given, if the
@@ -114,11 +114,11 @@ class Model(Pipeline):
             check_same_names(graph.get("label_names"), names, "the label graph")
         hierarchy = next((graph for graph in graphs if "parent_index" in graph), None)
         reads_given = given is None and takes_given_labels(network)
-        known = [describe_settings(network) if settings is None else settings]
-        networks = Networks([network], names, objective, reads_given=reads_given, settings=known)
+        recorded = [describe_settings(network) if settings is None else settings]
+        networks = Networks([network], names, objective, reads_given=reads_given, settings=recorded)
         given_stages = [] if given is None else [GivenLabelsStage(given)]
-        last = [Coherence(names, hierarchy), Decision(tuners)]
-        return cls([*stages_of(preprocessor), networks, *given_stages, *last], names)
+        final_stages = [Coherence(names, hierarchy), Decision(tuners)]
+        return cls([*stages_of(preprocessor), networks, *given_stages, *final_stages], names)
 
     @property
     def report(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class Model(Pipeline):
     def stream(
         self, raw: Any, *, given: Mapping[str, Any] | None = None, rows: int = 4096, **options: Any
     ) -> Iterator[Any]:
-        """Yields data frames as of :meth:`predict` for any number of inputs, in chunks of rows.
+        """Yields data frames, as :meth:`predict` does, for any number of inputs, in chunks of rows.
 
         Args:
             raw (iterable): The inputs one by one, *e.g.* the lines of a file, or a matrix, column
@@ -276,7 +276,7 @@ class Model(Pipeline):
         self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None
     ) -> Evaluation:
         """Returns the metrics of :meth:`evaluate` for targets and probabilities :math:`(N, L)`."""
-        if given is not None and np.shape(given) == np.shape(y):  # Metrics refuse other shapes.
+        if given is not None and np.shape(given) == np.shape(y):  # Metrics raise for other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
         deciders: dict[str, Any] = {}
         for metric in self.decision.tuners:
@@ -285,7 +285,7 @@ class Model(Pipeline):
         return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
 
     def _targets(self, raw: Any, y: Any) -> np.ndarray:
-        """Returns targets :math:`(N, L)` from :obj:`y`, or from the samples without :obj:`y`."""
+        """Returns targets :math:`(N, L)` from :obj:`y`, or from samples if :obj:`y` is None."""
         if y is not None:
             return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
         if isinstance(raw, MultiLabelDataset):

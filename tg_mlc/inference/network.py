@@ -1,5 +1,5 @@
 """Descriptions of networks as tensors and plain data. They suffice to build a network again, and to
-check that its settings are those of its weights.
+check that its settings match its weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tg_mlc._names import few, shorten
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.models.builders import Blueprint, blueprint_of, recorded_arguments
 
-_PARTS = ("builder", "options", "samples")  # The attributes of a blueprint.
+_FIELDS = ("builder", "options", "samples")  # The attributes of a blueprint.
 
 # Settings that change no output of a model in evaluation, or that follow from shapes.
 _IRRELEVANT = {"training", "inplace", "momentum", "device", "backend", "fuse", "checkpointing"}
@@ -51,10 +51,10 @@ def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
 
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a model's builder, if any, its label graph, and the given settings."""
+    """Returns a model's builder, if any, its label graph, and its settings."""
     blueprint, layer = blueprint_of(model), next(label_graph_users(model), None)
-    description = {} if blueprint is None else {part: getattr(blueprint, part) for part in _PARTS}
-    graph = None if layer is None else _described(layer.label_graph, layer.num_labels)
+    description = {} if blueprint is None else {key: getattr(blueprint, key) for key in _FIELDS}
+    graph = None if layer is None else _describe_graph(layer.label_graph, layer.num_labels)
     return {**description, "settings": settings, "label_graph": graph}
 
 
@@ -72,22 +72,22 @@ def model_state(
 
 
 def _describe_network(
-    model: nn.Module, label_names: Sequence[str], given: Mapping[str, Any]
+    model: nn.Module, label_names: Sequence[str], specified: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns the class of a network and the arguments of its constructor."""
     network = type(model)
     graph = next((layer.label_graph for layer in label_graph_users(model)), None)
     signature, recorded = inspect.signature(network), recorded_arguments(model) or {}
-    known: dict[str, Any] = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
-    known["label_names"] = list(label_names)
+    available: dict[str, Any] = dict.fromkeys(("num_labels", "num_classes"), len(label_names))
+    available["label_names"] = list(label_names)
     if graph is not None:
-        known["label_graph"] = graph
-    known |= {name: value for name, value in vars(model).items() if packed(value) is not None}
-    known |= {**recorded, **given}
-    names = dict.fromkeys([*signature.parameters, *recorded, *given])
-    arguments = {name: packed(known[name]) for name in names if name in known}
-    others = [name for name, value in arguments.items() if value is None]
-    got = [f"a {type(known[name]).__name__} as '{name}'" for name in others]
+        available["label_graph"] = graph
+    available |= {name: value for name, value in vars(model).items() if packed(value) is not None}
+    available |= {**recorded, **specified}
+    names = dict.fromkeys([*signature.parameters, *recorded, *specified])
+    arguments = {name: packed(available[name]) for name in names if name in available}
+    unsupported = [name for name, value in arguments.items() if value is None]
+    got = [f"a {type(available[name]).__name__} as '{name}'" for name in unsupported]
     try:
         signature.bind(**arguments)
     except TypeError as error:
@@ -107,7 +107,7 @@ def packed(value: Any) -> Any:
     if isinstance(value, LabelGraph):
         names = value.get("label_names")
         names = None if names is None else list(names)
-        return {"label_graph": {**_described(value, value.num_labels), "label_names": names}}
+        return {"label_graph": {**_describe_graph(value, value.num_labels), "label_names": names}}
     value = value.item() if isinstance(value, np.generic) else value
     return {"value": value} if _is_plain(value) else None
 
@@ -140,12 +140,12 @@ def restore_model(
     else:
         maker = f"builder '{state['builder']}'"
         graph = restore_graph(state["label_graph"], label_names)
-        model = Blueprint(*(state[part] for part in _PARTS)).build(graph)
+        model = Blueprint(*(state[field] for field in _FIELDS)).build(graph)
     try:
         model.load_state_dict(state["state_dict"])
         # PyTorch ignores stored parameters whose attribute is None.
-        if others := model.state_dict().keys() ^ state["state_dict"].keys():
-            raise RuntimeError(f"other parts: {sorted(others)[:3]}")
+        if different_keys := model.state_dict().keys() ^ state["state_dict"].keys():
+            raise RuntimeError(f"other parts: {sorted(different_keys)[:3]}")
     except RuntimeError as error:
         got = f"(got another one: {shorten(' '.join(str(error).split()), 300)})"
         raise ValueError(f"Expected a model as its {maker} makes it {got}; {hint}") from None
@@ -153,7 +153,7 @@ def restore_model(
     return model.eval()
 
 
-def _described(graph: Data, num_labels: int) -> dict[str, Any]:
+def _describe_graph(graph: Data, num_labels: int) -> dict[str, Any]:
     weight = graph.get("edge_weight")
     return {
         "edge_index": graph.edge_index.cpu(),
@@ -192,19 +192,19 @@ def describe_settings(model: nn.Module) -> dict[str, dict[str, str]]:
     attributes that are plain data, as strings, and the types of modules without parts; *e.g.*
     ``{"labels.label_to_label.0": {"heads": "4"}}``.
     """
-    described = {}
-    for name, part in model.named_modules():
-        layer = type(part).__name__
+    descriptions = {}
+    for name, module in model.named_modules():
+        layer = type(module).__name__
         is_idle = layer in ("Identity", "DropPath") or "Dropout" in layer or layer.endswith("Loss")
         if is_idle:  # These modules have no effect in evaluation.
             continue
-        texts = {key: _text(value) for key, value in vars(part).items() if _is_relevant(key)}
+        texts = {key: _as_text(value) for key, value in vars(module).items() if _is_relevant(key)}
         settings = {key: text for key, text in texts.items() if text is not None}
-        if not (part._modules or part._parameters or part._buffers):
+        if not (module._modules or module._parameters or module._buffers):
             settings[_TYPE] = layer
         if settings:
-            described[name] = settings
-    return described
+            descriptions[name] = settings
+    return descriptions
 
 
 def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> None:
@@ -227,22 +227,22 @@ def check_settings(trained: Mapping[str, Any], present: Mapping[str, Any]) -> No
 
 @cache
 def _is_relevant(name: str) -> bool:
-    known = name in _IRRELEVANT or name.endswith(_IRRELEVANT_ENDS) or "drop" in name
-    return not known and not name.startswith("_")
+    is_irrelevant = name in _IRRELEVANT or name.endswith(_IRRELEVANT_ENDS) or "drop" in name
+    return not is_irrelevant and not name.startswith("_")
 
 
-def _text(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     """Returns a string that is equal for values equal up to rounding; None for objects."""
     if value is None or isinstance(value, bool | str):
         return repr(value)
     if isinstance(value, Real):
         return f"{value:.12g}"
-    texts = [_text(item) for item in value] if isinstance(value, tuple) else [None]
+    texts = [_as_text(item) for item in value] if isinstance(value, tuple) else [None]
     return None if None in texts else f"({', '.join(map(str, texts))})"
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of the packages that compute and of packages that may make inputs."""
+    """Returns the versions of packages that compute the model or may prepare its inputs."""
     installed = {distribution.name for distribution in metadata.distributions()}
     others = [name for name in ("scipy", "scikit-learn", "rdkit") if name in installed]
     return {

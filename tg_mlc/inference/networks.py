@@ -1,4 +1,4 @@
-"""The stages Networks (logits of networks) and Combination (weighted logits of all parts)."""
+"""The stages Networks (logits of networks) and Combination (weighted sums of logits)."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ class Networks(Stage):
     @classmethod
     def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
         networks = [restore_model(entry, label_names, network) for entry in state["networks"]]
-        entry = None if state["objective"] is None else dict(state["objective"])
-        objective = None if entry is None else find("objective", entry.pop("class"))(**entry)
+        fields = None if state["objective"] is None else dict(state["objective"])
+        objective = None if fields is None else find("objective", fields.pop("class"))(**fields)
         options = {"reads_given": state["reads_given"]}
         options["settings"] = [entry["settings"] for entry in state["networks"]]
         return cls(networks, label_names, objective, **options)
@@ -214,7 +214,7 @@ class Combination(Stage):
     Args:
         weight (numpy.ndarray): The weights :math:`(L, C)`; the last column is for the networks.
         bias (numpy.ndarray): The biases :math:`(L)`.
-        names (Sequence[str]): The names of the parts.
+        names (Sequence[str]): The names of the columns of weights.
     """
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray, names: Sequence[str]) -> None:
@@ -224,7 +224,7 @@ class Combination(Stage):
             raise ValueError(f"Expected 'weight' of shape {expected} (got {got})")
 
     def columns(self, flow: Flow) -> np.ndarray:
-        """Returns the logits of the parts :math:`(N, L, C)`."""
+        """Returns the logits :math:`(N, L, C)` of all classifiers and of the networks."""
         columns: np.ndarray = flow.samples.rows("base_scores").double().numpy()
         if flow.logits is None:
             return columns

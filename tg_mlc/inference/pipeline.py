@@ -94,10 +94,10 @@ class Pipeline:
 
     def of_samples(self) -> Self:
         """Returns the same model for samples that have already passed :attr:`preparing`."""
-        rest = [stage for stage in self.stages if stage not in self.preparing]
+        others = [stage for stage in self.stages if stage not in self.preparing]
         # The decision stage is copied, so that new thresholds of one model do not change the other.
-        rest = [copy(stage) if isinstance(stage, Decision) else stage for stage in rest]
-        return type(self)([Features(), *rest], self.label_names, self.facts)
+        others = [copy(stage) if isinstance(stage, Decision) else stage for stage in others]
+        return type(self)([Features(), *others], self.label_names, self.facts)
 
     @property
     def kind(self) -> InputKind | None:
@@ -135,7 +135,7 @@ class Pipeline:
         with collected_warnings() as messages:
             if (kind := self.features.kind) is not None:
                 raw = kind.inputs_of(raw, self.facts.get("inputs", {}).get("columns", ()))
-            first = list(messages)
+            before = list(messages)
             try:
                 samples = self.features.read(raw)
                 size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
@@ -148,7 +148,7 @@ class Pipeline:
                 reasons = self.features.unreadable(raw)
                 if not reasons:
                     raise
-            messages[:] = first  # The readable rows are read again, and give their warnings again.
+            messages[:] = before  # The readable rows are read again, and repeat their warnings.
             rows = [row for row in range(len(raw)) if row not in reasons]
             samples = self.features.read(rows_of(raw, rows)) if rows else None
             return Reading(samples, rows, len(raw), reasons, messages)
@@ -259,7 +259,7 @@ class Pipeline:
         return flow if len(parts) == 1 else Flow.joined(parts)
 
     def prepare(self, raw: Any, query: Query | None = None) -> Flow:
-        """Computes what does not depend on given labels, for several calls of :meth:`logits`."""
+        """Computes all that does not depend on given labels, before calls of :meth:`logits`."""
         flow = self.start(raw, query)
         first, stop = self._given_stages
         for stage in self.stages[:first]:
@@ -291,8 +291,8 @@ class Pipeline:
         """The range of stages (start, stop) that use given labels, up to the logits."""
         last = (Calibration, Coherence, Decision)
         stop = next(index for index, stage in enumerate(self.stages) if isinstance(stage, last))
-        takes = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
-        return next(takes, stop), stop
+        starts = (index for index, stage in enumerate(self.stages[:stop]) if stage.takes_given)
+        return next(starts, stop), stop
 
     def to(self, device: torch.device | str) -> Self:
         """Moves the model to a device."""
@@ -301,15 +301,15 @@ class Pipeline:
         return self
 
     def content(self) -> dict[str, Any]:
-        """Returns the content of a folder, after a test that it restores the same model."""
+        """Returns the content of a folder. Raises if it does not restore the same model."""
         stages = [
             {"stage": type(stage).__name__, "state": stage.state_dict()} for stage in self.stages
         ]
         facts = {"versions": versions(), **self.facts}
         content = {"label_names": self.label_names, "facts": facts, "stages": stages}
         networks = self.stage(Networks)
-        own = None if networks is None else networks.own
-        model = self.from_content(content, None if own is None else type(own))
+        own_network = None if networks is None else networks.own
+        model = self.from_content(content, None if own_network is None else type(own_network))
         for stage, restored in zip(self.stages, model.stages, strict=True):
             stage.check_remade(restored)
         return content

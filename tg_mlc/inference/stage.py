@@ -23,11 +23,11 @@ class TensorStage(nn.Module):
     """A stage that computes with tensors only, for exported programs. The base changes nothing."""
 
     def begin(self, values: Values) -> Values:
-        """Returns the inputs of the first stage. All stages begin before the first one runs."""
+        """Returns the inputs for the first stage. All stages begin before the first one runs."""
         return values
 
     def forward(self, values: Values) -> Values:
-        """Returns the inputs of the next stage, which may add ``logits`` or ``probability``."""
+        """Returns the inputs of the next stage, with ``logits`` or ``probability`` if computed."""
         return values
 
 
@@ -51,7 +51,7 @@ class Stage(ABC):
         """Checks and prepares a flow of samples and given labels, before any stage computes."""
 
     def prepare(self, flow: Flow) -> None:  # noqa: B027 - by default, nothing
-        """Computes what does not depend on given labels, once before calls of :meth:`apply`."""
+        """Computes all that does not depend on given labels, once before calls of :meth:`apply`."""
 
     def terms(self, flow: Flow) -> dict[str, Tensor] | None:
         """Returns terms by name whose sum is the logits; :obj:`None` if the stage has no terms.

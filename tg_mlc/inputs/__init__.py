@@ -1,4 +1,4 @@
-"""Kinds of input, one file each: classes that recognise, read, fit, encode and name samples."""
+"""Kinds of input, one file per kind: classes that read raw inputs and encode samples."""
 
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings

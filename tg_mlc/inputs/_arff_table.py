@@ -55,7 +55,7 @@ _WEIGHT = re.compile(rf"\{{[ \t]*{NUMBER}[ \t]*\}}")
 _NUMERIC = frozenset({"numeric", "real", "integer"})
 _ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
 _ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
-_NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)
+_NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)  # Texts of cells without a path.
 #: The roots of hierarchies, including three of the Gene Ontology. Roots apply to all samples, and
 #: publications do not evaluate them.
 ROOTS = frozenset(
@@ -84,17 +84,17 @@ class Attribute:
 
     name: str
     line: int = 0
-    #: The number of each nominal value, in order, or of each text in the rows.
+    #: Numbers that encode the nominal values, in order, or the texts in the rows.
     values: dict[str, float] | None = None
-    text: str = ""  #: The type, for attributes whose cells are no numbers.
-    date: str = ""  #: The format of dates.
-    #: Each path of a hierarchical attribute with its parent paths.
+    text: str = ""  #: A description of the type if cells are not numbers; else empty.
+    date: str = ""  #: The format of dates; empty for other attributes.
+    #: The paths of a hierarchical attribute, with their parent paths.
     paths: dict[str, list[str]] | None = None
-    is_renamed: bool = False  #: Whether it was renamed, as others share its name.
+    is_renamed: bool = False  #: Whether it was renamed because others share its name.
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its values, of unknown meaning, are encoded by their order."""
+        """Whether its one or two values have no known meaning, so that their order encodes them."""
         if self.text or self.paths is not None or len(self.values or ()) not in (1, 2):
             return False
         values = [value.lower() for value in self.values or ()]
@@ -108,7 +108,7 @@ class Attribute:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its values are written as numbers."""
+        """Whether its cells are parsed as plain numbers."""
         return not (self.text or self.date) and self.values in (None, {"0": 0.0, "1": 1.0})
 
     @property
@@ -123,10 +123,10 @@ class Attribute:
 
     @property
     def parents(self) -> dict[str, list[str]]:
-        """Each path except roots, with its parent paths."""
+        """The paths except roots, with their parent paths."""
         return {
-            path: [parent for parent in above if parent not in ROOTS]
-            for path, above in (self.paths or {}).items()
+            path: [parent for parent in parents if parent not in ROOTS]
+            for path, parents in (self.paths or {}).items()
             if path not in ROOTS
         }
 
@@ -134,19 +134,19 @@ class Attribute:
         """Returns names and columns of 0 and 1 for its values or paths, NaN where unknown."""
         values, codes = self.values or {}, np.nan_to_num(numbers).astype(np.int64)
         if self.paths is None:
-            names, rows = [f"{self.name}={value}" for value in values], np.eye(len(values))
+            names, encodings = [f"{self.name}={value}" for value in values], np.eye(len(values))
         else:
             parents = self.parents
             names, column = list(parents), {path: index for index, path in enumerate(parents)}
-            rows = np.zeros((len(values) + 1, len(column)))
+            encodings = np.zeros((len(values) + 1, len(column)))
             for text, number in values.items():
-                above = [] if text in _NO_PATH and text not in column else text.split("@")
-                while above:
-                    path = above.pop().strip()
-                    if path in column and rows[int(number), column[path]] == 0:
-                        rows[int(number), column[path]] = 1
-                        above += parents[path]
-        columns = rows[codes]
+                pending = [] if text in _NO_PATH and text not in column else text.split("@")
+                while pending:
+                    path = pending.pop().strip()
+                    if path in column and encodings[int(number), column[path]] == 0:
+                        encodings[int(number), column[path]] = 1
+                        pending += parents[path]
+        columns = encodings[codes]
         columns[np.isnan(numbers)] = np.nan
         return names, columns
 
@@ -180,13 +180,13 @@ class Attribute:
         if self.values is not None and (self.text or self.paths is not None):
             return self.values.setdefault(text, len(self.values) + 1.0)
         number = Date(self.date).parse(text) if self.date else parse_number(text)
-        fits = number in self.values.values() if self.values and self.is_plain else not self.values
-        if number is not None and fits and abs(number) <= _LARGEST:
+        valid = number in self.values.values() if self.values and self.is_plain else not self.values
+        if number is not None and valid and abs(number) <= _LARGEST:
             return number
         expected = f"a date as {self.date}" if self.date else "a number"
         expected = expected if self.values is None else f"one of {few(list(self.values), 8)}"
-        looks = looks_like(text)
-        got = f"{shorten(text)!r}{'' if looks == 'text' else f', {looks}'}"
+        description = looks_like(text)
+        got = f"{shorten(text)!r}{'' if description == 'text' else f', {description}'}"
         hint = "" if text else "; write ? for what is unknown"
         raise ValueError(f"Expected {expected} for attribute '{self.name}' (got {got}){hint}")
 
@@ -206,40 +206,40 @@ class Arff(NamedTuple):
         return [attribute.name for attribute in self.attributes]
 
     def rows(self, start: int, stop: int) -> Arff:
-        """Returns the table of some rows."""
+        """Returns the table of the rows from :obj:`start` up to :obj:`stop`."""
         return self._replace(matrix=self.matrix[start:stop])
 
     def cells(self) -> list[np.ndarray]:
         """Returns the cells of each attribute as a column of a table."""
         matrix: Any = self.matrix
         matrix = matrix.toarray() if sp.issparse(matrix) else matrix
-        return [one.cells(matrix[:, index]) for index, one in enumerate(self.attributes)]
+        return [attr.cells(matrix[:, index]) for index, attr in enumerate(self.attributes)]
 
     def spread(self, names: Iterable[str], unknown: float = np.nan) -> tuple[list[str], Matrix]:
         """Converts attributes to columns. Hierarchies, and attributes of over two values, become
         a column of 0 and 1 for each path or value, with :obj:`unknown` for unknown cells.
         """
-        index = {name: position for position, name in enumerate(self.names)}
-        is_sparse, columns, parts = sp.issparse(self.matrix), list[str](), list[Any]()
-        chosen = [(index[name], self.attributes[index[name]]) for name in names]
-        for is_spread, run in groupby(chosen, lambda pair: pair[1].is_spread):
-            positions, attributes = zip(*run, strict=True)
-            matrix: Any = self.matrix[:, list(positions)]
+        index_of = {name: position for position, name in enumerate(self.names)}
+        is_sparse, columns, blocks = sp.issparse(self.matrix), list[str](), list[Any]()
+        indexed = [(index_of[name], self.attributes[index_of[name]]) for name in names]
+        for is_spread, group in groupby(indexed, lambda pair: pair[1].is_spread):
+            indices, attributes = zip(*group, strict=True)
+            matrix: Any = self.matrix[:, list(indices)]
             if not is_spread:
                 columns += [attribute.name for attribute in attributes]
-                parts.append(matrix)
+                blocks.append(matrix)
                 continue
             numbers = matrix.toarray() if is_sparse else matrix
             for attribute, codes in zip(attributes, numbers.T, strict=True):
-                names_of_values, spread = attribute.spread(codes)
-                spread[np.isnan(spread)] = unknown
+                names_of_values, one_hot = attribute.spread(codes)
+                one_hot[np.isnan(one_hot)] = unknown
                 columns += names_of_values
-                parts.append(sp.csr_array(spread) if is_sparse else spread)
-        return columns, sp.hstack(parts, format="csr") if is_sparse else np.hstack(parts)
+                blocks.append(sp.csr_array(one_hot) if is_sparse else one_hot)
+        return columns, sp.hstack(blocks, format="csr") if is_sparse else np.hstack(blocks)
 
     def declares(self, labels: Sequence[str] | str, *, lists_names: bool) -> bool:
-        """Tells whether the header defines attributes as labels. It does not if cells list names,
-        unless the names are paths.
+        """Tells whether the header declares all labels, as attributes or as paths. Otherwise, cells
+        list the names of labels.
         """
         names = [labels] if isinstance(labels, str) else labels
         attributes = [attribute for attribute in self.attributes if attribute.name in names]
@@ -247,7 +247,7 @@ class Arff(NamedTuple):
         return has_paths or not (lists_names or any(attribute.text for attribute in attributes))
 
     def targets(self, labels: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-        """Labels :math:`(N, L)`, NaN where unknown, and their names."""
+        """Returns labels :math:`(N, L)`, NaN where unknown, and their names."""
         for attribute in self.attributes:
             if attribute.name in labels and attribute.is_ordered:
                 expected = "labels that mean 0 and 1, such as {0,1} or {no,yes}"
@@ -258,9 +258,9 @@ class Arff(NamedTuple):
         return read_labels(y, names)
 
     def parents(self, labels: Collection[str]) -> dict[str, list[str]]:
-        """Each label of a hierarchy with its parent labels."""
-        attributes = (one for one in self.attributes if one.name in labels)
-        return {path: above for one in attributes for path, above in one.parents.items()}
+        """Returns the labels of a hierarchy with their parent labels."""
+        attributes = (attr for attr in self.attributes if attr.name in labels)
+        return {path: parents for attr in attributes for path, parents in attr.parents.items()}
 
     def schema(
         self,
@@ -270,8 +270,8 @@ class Arff(NamedTuple):
         *,
         strict: bool = True,
     ) -> Schema:
-        """Returns the schema, inferred from the header or, for texts, from cells. Chosen inputs are
-        not left out. Unless :obj:`strict`, unreadable texts get the role "refused".
+        """Infers the schema from the header or, for texts, from cells. Specified :obj:`inputs` are
+        never skipped. Unless :obj:`strict`, unreadable texts get the role "refused".
         """
         hints = hints or Hints(of="arff")
         hints.check(self.names)
@@ -303,10 +303,10 @@ class Arff(NamedTuple):
             elif attribute.text or name in hints.categorical:
                 numbers = matrix[:, [index]].toarray()[:, 0] if is_sparse else cells
                 texts = {name: attribute.cells(numbers)}
-                named = [name] if name in hints.categorical else ()
-                rules = replace(hints, ignore=(), ids=(), schema=None, categorical=named)
+                categorical = [name] if name in hints.categorical else ()
+                text_hints = replace(hints, ignore=(), ids=(), schema=None, categorical=categorical)
                 chosen = bool(inputs)
-                [column] = Schema.infer(texts, {}, rules, chosen=chosen, strict=strict).columns
+                [column] = Schema.infer(texts, {}, text_hints, chosen=chosen, strict=strict).columns
             elif attribute.is_spread:
                 column.role, column.values = "category", list(attribute.values or ())
             else:
@@ -339,9 +339,9 @@ def read_arff(
 ) -> Arff:
     """Reads an ARFF file, or its content. Sparse rows stay sparse.
 
-    Dates are days since 1970, and ``?`` is NaN. Nominal attributes of one or two values are 0 and 1
-    by their meaning for known spellings such as ``{NO,YES}``, ``{-1,1}`` or ``{pos,neg}``; others
-    are numbered in the order of the header. Delimiters of cells are commas, or tabs or spaces in
+    Dates are days since 1970, and ``?`` is NaN. Nominal attributes of one or two values with known
+    meaning, such as ``{NO,YES}``, ``{-1,1}`` or ``{pos,neg}``, become 0 and 1; other values are
+    numbered in the order of the header. Delimiters of cells are commas, or tabs or spaces in
     rows without commas; ``%`` after a space begins a comment. Attributes that share a name are read
     as ``name``, ``name.1``, ..., labels first.
 
@@ -362,17 +362,17 @@ def read_arff(
         if labels is None and meka_count(relation) is None and drop != "text":
             label_names = [label for label in label_names if label not in drop]
         dropped = _dropped(attributes, drop, label_names, keep_text=keep_text)
-        kept = [index for index, one in enumerate(attributes) if one.name not in dropped]
-        if not kept:
+        selected = [index for index, attr in enumerate(attributes) if attr.name not in dropped]
+        if not selected:
             got = f"{len(attributes)} to drop"
             raise ValueError(f"line {line}: Expected an attribute to be left (got {got})")
-        matrix = _read_rows(content, start, line, attributes, kept)
+        matrix = _read_rows(content, start, line, attributes, selected)
     except (UnicodeError, LookupError) as error:
         expected = f"text in the encoding {encoding!r}"
         raise ValueError(f"{title}: Expected {expected} (got {error})") from None
     except ValueError as error:
         raise ValueError(f"{title}, {error}") from None
-    return Arff([attributes[index] for index in kept], matrix, relation, label_names)
+    return Arff([attributes[index] for index in selected], matrix, relation, label_names)
 
 
 def meka_count(relation: str) -> int | None:
@@ -397,8 +397,8 @@ def _read_header(content: bytes) -> tuple[str, list[Attribute], int, int]:
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
     try:
-        for line, raw in enumerate(stream, start=1):
-            text = _decode(raw)
+        for line, content_line in enumerate(stream, start=1):
+            text = _decode(content_line)
             keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
             if keyword == "@data":
                 if not attributes:
@@ -423,19 +423,19 @@ def _read_attribute(text: str, line: int) -> Attribute:
     name, declared = clean(" ".join(_unquote(match[1]).splitlines())), match[2].strip()
     if not name:
         raise ValueError("Expected the attribute to have a name (got an empty one)")
-    word, rest = [*declared.split(maxsplit=1), "", ""][:2]
-    word, attribute = word.lower(), Attribute(name, line)
-    if word == "date":
-        pattern = _unquote(rest) or _DATE
+    type_name, details = [*declared.split(maxsplit=1), "", ""][:2]
+    type_name, attribute = type_name.lower(), Attribute(name, line)
+    if type_name == "date":
+        pattern = _unquote(details) or _DATE
         attribute.date = _read_date_format(pattern) or ""
         attribute.text = "" if attribute.date else f"of type 'date' in the format {pattern!r}"
-    elif word in ("string", "relational"):
-        attribute.text = f"of type '{word}'"
-    elif word == "hierarchical" and rest:
-        attribute.values, attribute.paths = dict(_NO_PATH), _read_paths(rest)
+    elif type_name in ("string", "relational"):
+        attribute.text = f"of type '{type_name}'"
+    elif type_name == "hierarchical" and details:
+        attribute.values, attribute.paths = dict(_NO_PATH), _read_paths(details)
     elif declared.startswith("{") and declared.endswith("}"):
         _read_values(attribute, declared[1:-1])
-    elif word not in _NUMERIC:
+    elif type_name not in _NUMERIC:
         expected = f"a type of attribute '{name}', such as numeric or {{0,1}}"
         raise ValueError(f"Expected {expected} (got {shorten(declared)!r})")
     attribute.values = {} if attribute.text else attribute.values
@@ -446,8 +446,8 @@ def _read_date_format(pattern: str) -> str | None:
     """Converts Java's date format to Python's; :obj:`None` if it has unusual parts."""
     parts = [match[0] for match in re.finditer(r"''|'[^']*'|([a-zA-Z])\1*|[^a-zA-Z']+|'", pattern)]
     literals = [None if part.isalpha() else part.strip("'").replace("%", "%%") for part in parts]
-    read = [_DATE_PARTS.get(part, text) for part, text in zip(parts, literals, strict=True)]
-    return None if None in read else "".join(part for part in read if part)
+    converted = [_DATE_PARTS.get(part, text) for part, text in zip(parts, literals, strict=True)]
+    return None if None in converted else "".join(part for part in converted if part)
 
 
 def _read_values(attribute: Attribute, text: str) -> None:
@@ -464,8 +464,8 @@ def _read_values(attribute: Attribute, text: str) -> None:
 
 
 def _read_paths(text: str) -> dict[str, list[str]]:
-    """Returns each path with its parent paths. If any path begins with ``root/``, all are pairs of
-    a parent and its child.
+    """Returns the paths with their parent paths. If any text begins with ``root/``, all texts are
+    pairs ``parent/child``.
     """
     declared = [_unquote(path.strip()) for path in text.split(",")]
     paths: dict[str, list[str]] = {}
@@ -476,8 +476,8 @@ def _read_paths(text: str) -> dict[str, list[str]]:
         return paths
     for parent, _, child in (path.rpartition("/") for path in declared):
         paths.setdefault(child, []).append(parent)
-    for child, above in paths.items():
-        missing = next((one for one in above if one not in paths and one != "root"), None)
+    for child, parents in paths.items():
+        missing = next((name for name in parents if name not in paths and name != "root"), None)
         if missing is not None:
             got = f"'{missing}' above '{child}', a parent without one"
             expected = "every name of a hierarchy to lie below 'root'"
@@ -488,27 +488,27 @@ def _read_paths(text: str) -> dict[str, list[str]]:
         cycle = " -> ".join(error.args[1])
         raise ValueError(f"Expected a hierarchy without cycles (got {cycle})") from None
     paths.pop("root", None)
-    return {path: list(filter(None, above)) for path, above in paths.items()}
+    return {path: list(filter(None, parents)) for path, parents in paths.items()}
 
 
 def _find_labels(
     attributes: Sequence[Attribute], relation: str, labels: Sequence[str] | int | None
 ) -> list[str]:
-    """Returns the names of labels. Attributes that share a name are renamed."""
+    """Returns the names of labels, after renaming attributes that share a name."""
     number = labels if isinstance(labels, int) else meka_count(relation)
     limit = len(attributes) - 1
     if number is None:
-        counted = [one for one in attributes if one.paths is not None]
+        chosen = [attr for attr in attributes if attr.paths is not None]
     elif 0 < abs(number) <= limit:
-        counted = list(attributes[:number] if number > 0 else attributes[number:])
+        chosen = list(attributes[:number] if number > 0 else attributes[number:])
     elif labels is None or isinstance(labels, int):
         expected = f"the number of labels to be between 1 and {limit}, negative if they come last"
         raise ValueError(f"header: Expected {expected} (got {number})")
     else:
-        counted = []
-    _name_apart(attributes, counted)
+        chosen = []
+    _rename_repeated(attributes, chosen)
     if labels is None or isinstance(labels, int):
-        return [attribute.name for attribute in counted]
+        return [attribute.name for attribute in chosen]
     names = [attribute.name for attribute in attributes]
     if missing := sorted(set(labels) - set(names)):
         expected = f"every label to be an attribute, unlike {len(missing)}, such as {missing[:3]}"
@@ -519,15 +519,15 @@ def _find_labels(
     return list(labels)
 
 
-def _name_apart(attributes: Sequence[Attribute], labels: Sequence[Attribute]) -> None:
+def _rename_repeated(attributes: Sequence[Attribute], labels: Sequence[Attribute]) -> None:
     """Renames attributes that share a name. Labels keep their names if possible."""
-    written, used, renamed = {one.name for one in attributes}, set[str](), list[str]()
-    marked = set(map(id, labels))
-    others = (one for one in attributes if id(one) not in marked)
+    declared, used, renamed = {attr.name for attr in attributes}, set[str](), list[str]()
+    label_ids = set(map(id, labels))
+    others = (attr for attr in attributes if id(attr) not in label_ids)
     for attribute in [*labels, *others]:
         if (name := attribute.name) in used:
-            endings = (f"{name}.{number}" for number in count(1))
-            attribute.name = next(one for one in endings if one not in written | used)
+            candidates = (f"{name}.{number}" for number in count(1))
+            attribute.name = next(new for new in candidates if new not in declared | used)
             attribute.is_renamed = True
             renamed.append(f"'{attribute.name}' (line {attribute.line})")
         used.add(attribute.name)
@@ -543,11 +543,12 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
-    unknown = [] if isinstance(drop, str) else sorted(set(drop) - {one.name for one in attributes})
+    """Returns the names of attributes to drop. Raises for others that cannot be read."""
+    unknown = [] if isinstance(drop, str) else sorted(set(drop) - {a.name for a in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
         raise ValueError(f"header: Expected 'drop' to be {expected} (got {got})")
-    dropped = {one.name for one in attributes if one.text} if drop == "text" else set(drop)
+    dropped = {attr.name for attr in attributes if attr.text} if drop == "text" else set(drop)
     if keep_text:
         return dropped
     for attribute in attributes:
@@ -569,17 +570,17 @@ def _dropped(
 
 
 def _read_rows(
-    content: bytes, start: int, line: int, attributes: list[Attribute], kept: list[int]
+    content: bytes, start: int, line: int, attributes: list[Attribute], selected: list[int]
 ) -> Matrix:
     """Reads all rows: blocks of plain rows with NumPy, all other rows one by one."""
-    is_plain = len(kept) == len(attributes) and all(one.is_plain for one in attributes)
-    is_nominal = np.array([attributes[index].values is not None for index in kept])
+    is_plain = len(selected) == len(attributes) and all(attr.is_plain for attr in attributes)
+    is_nominal = np.array([attributes[index].values is not None for index in selected])
     is_sparse: bool | None = None
     blocks, weights, first_line = list[Any](), list[int](), line
     # Sparse rows omit the first value of an attribute, which may not mean 0.
-    first_values = {i: next(iter((attributes[i].values or {"": 0.0}).items())) for i in kept}
+    first_values = {i: next(iter((attributes[i].values or {"": 0.0}).items())) for i in selected}
     omitted = {i: text for i, (text, number) in first_values.items() if number != 0}
-    while start < len(content):  # Whole lines of about the same size are read together.
+    while start < len(content):  # A block ends with a whole line.
         end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
         lines = content[start:end].split(b"\n")
         numbered = enumerate(map(bytes.strip, lines), line)
@@ -590,11 +591,11 @@ def _read_rows(
         is_sparse = rows[0][1].startswith(b"{") if is_sparse is None else is_sparse
         block = None
         if is_plain and not (is_sparse and omitted):
-            read_plain = _plain_sparse if is_sparse else _plain_dense
+            read_plain = _read_plain_sparse if is_sparse else _read_plain_dense
             block = read_plain([row for _, row in rows], is_nominal)
         if block is None:
             default = omitted if is_sparse else None
-            block = _read_cells(rows, attributes, kept, default, weights)
+            block = _read_cells(rows, attributes, selected, default, weights)
         blocks.append(block)
     if not blocks:
         expected, got = "at least one row after '@data'", "got none; is the file cut off?"
@@ -602,12 +603,12 @@ def _read_rows(
     if weights:
         got = f"{len(weights)} rows have one, the first on line {weights[0]}"
         warn(f"Left out the weights of rows, because samples have none ({got})", stacklevel=4)
-    parts = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    joined = [np.concatenate(arrays) for arrays in zip(*blocks, strict=True)]
     if not is_sparse:
-        return parts[0]
-    counts, indices, values = parts
+        return joined[0]
+    counts, indices, values = joined
     ptr = np.append(0, np.cumsum(counts))
-    shape = (len(counts), len(kept))
+    shape = (len(counts), len(selected))
     matrix = sp.csr_array((values.astype(np.float64), indices.astype(np.int32), ptr), shape=shape)
     matrix.eliminate_zeros()
     return matrix
@@ -616,47 +617,47 @@ def _read_rows(
 def _read_cells(
     rows: list[tuple[int, bytes]],
     attributes: list[Attribute],
-    kept: list[int],
+    selected: list[int],
     omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """Reads rows of any form, with the results of :func:`_plain_dense` or :func:`_plain_sparse`.
+    """Reads rows of any form. Returns arrays as the readers of plain dense or sparse rows do.
 
-    Adds numbers of lines with weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
+    Appends the line numbers of weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
     """
-    column = {index: position for position, index in enumerate(kept)}
-    readers = [attributes[index].number for index in kept]
+    column = {index: position for position, index in enumerate(selected)}
+    readers = [attributes[index].number for index in selected]
     counts, indices, values, number = list[int](), list[int](), list[float](), 0
     try:
         for number, row in rows:
             if not (text := _decode(row)):
                 continue
-            at = text.rfind("{")
-            if at > 0 and text[at - 1] in ", \t" and _WEIGHT.fullmatch(text, at):
-                text = text[:at].rstrip().removesuffix(",").rstrip()
+            brace = text.rfind("{")
+            if brace > 0 and text[brace - 1] in ", \t" and _WEIGHT.fullmatch(text, brace):
+                text = text[:brace].rstrip().removesuffix(",").rstrip()
                 weights.append(number)
             if omitted is None:
                 dense = _split_cells(text, len(attributes))
                 if len(dense) != len(attributes):
                     expected = f"{len(attributes)} values, one for each attribute"
                     raise ValueError(f"Expected {expected} (got {len(dense)}; is it cut off?)")
-                values += [read(dense[i]) for i, read in zip(kept, readers, strict=True)]
-                counts.append(len(kept))
+                values += [parse(dense[i]) for i, parse in zip(selected, readers, strict=True)]
+                counts.append(len(selected))
                 continue
             cells = {**omitted, **_sparse_cells(text, len(attributes))}
             stored = sorted(column[index] for index in cells if index in column)
-            values += [readers[position](cells[kept[position]]) for position in stored]
+            values += [readers[position](cells[selected[position]]) for position in stored]
             indices += stored
             counts.append(len(stored))
     except ValueError as error:
         raise ValueError(f"line {number}: {error}") from None
     if omitted is None:
-        return (np.array(values, dtype=np.float64).reshape(len(counts), len(kept)),)
+        return (np.array(values, dtype=np.float64).reshape(len(counts), len(selected)),)
     return np.array(counts), np.array(indices), np.array(values)
 
 
-def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """Returns dense rows of numbers, or None if any cell is no number."""
+def _read_plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Returns dense rows of numbers, or None if any cell is not a number."""
     width, text = len(is_nominal), b",".join(rows)
     if text.translate(None, _PLAIN_DENSE):
         return None
@@ -667,11 +668,11 @@ def _plain_dense(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray,
     return (values,) if values.ndim == 2 and _fit(values, is_nominal) else None
 
 
-def _plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
-    """Returns the counts, indices and values of sparse rows of numbers, or None if any cell is no
-    number.
+def _read_plain_sparse(rows: list[bytes], is_nominal: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    """Returns the counts, indices and values of sparse rows of numbers, or None if any cell is
+    not a number.
     """
-    dtype = next((dtype for form, dtype in _PLAIN_SPARSE if all(map(form.fullmatch, rows))), None)
+    dtype = next((dtype for row, dtype in _PLAIN_SPARSE if all(map(row.fullmatch, rows))), None)
     if dtype is None:
         return None
     counts = np.array([row.count(b",") + 1 if row.strip(b"{} \t") else 0 for row in rows])
@@ -728,12 +729,12 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     """
     has_quotes = "'" in text or '"' in text
     bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
-    form = _CELL if width == 1 or "," in bare else _SPACED_CELL
+    pattern = _CELL if width == 1 or "," in bare else _SPACED_CELL
     if not has_quotes:
-        return [cell.strip() for cell in text.split(",")] if form is _CELL else text.split()
+        return [cell.strip() for cell in text.split(",")] if pattern is _CELL else text.split()
     cells, position, separator = [], 0, ","
     while separator:
-        match = form.match(text, position)
+        match = pattern.match(text, position)
         if match is None:
             expected = "values between commas, with closed quotes"
             raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")

@@ -1,4 +1,4 @@
-"""Tables of features: matrices and lists of several types, and the base class of their kinds."""
+"""Readers of matrices, data frames and lists, and the base class of words and vectors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Document = Sequence[Any]
 
 
 class TableKind(InputKind):
-    """Base class of kinds of inputs that are words or vectors.
+    """Base class of the kinds of input whose samples are words or vectors.
 
-    It accepts all inputs of :func:`~tg_mlc.data.from_arrays` with :obj:`like`.
+    It accepts the same inputs as :func:`~tg_mlc.data.from_arrays` with :obj:`like`.
 
     Raises:
-        ValueError: If samples to fit or transform are of another kind, or have other words or
-            columns than training samples.
+        ValueError: If :meth:`fit` or :meth:`transform` gets samples of another kind, or samples
+            whose words or columns differ from those of training.
     """
 
     kind: str  #: the kind of :class:`~tg_mlc.data.MultiLabelDataset`
@@ -38,7 +38,7 @@ class TableKind(InputKind):
     num_inputs: int  #: the size of the vocabulary, or the number of columns
     #: dictionary of the training :class:`~tg_mlc.inputs.schema.Schema`
     schema: dict[str, Any] | None = None
-    _read_schema: tuple[dict[str, Any], Schema] | None = None
+    _schema_cache: tuple[dict[str, Any], Schema] | None = None
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         if not self.matches(dataset) or dataset.kind is None or dataset.num_inputs is None:
@@ -51,10 +51,10 @@ class TableKind(InputKind):
         return super().fit(dataset, split)
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Returns samples of raw inputs, or existing samples with the same words or columns."""
+        """Makes samples of raw inputs; existing samples need the training words or columns."""
         samples = super().transform(raw)
-        names = ("kind", "num_inputs", "feature_names")
-        if any(getattr(samples, name) != getattr(self, name) for name in names):
+        attributes = ("kind", "num_inputs", "feature_names")
+        if any(getattr(samples, name) != getattr(self, name) for name in attributes):
             size = f"the {self.num_inputs} words or columns of the training samples"
             got = f"(got {samples} of kind {samples.kind!r})"
             hint = "pass raw inputs, or take 'from_arrays(..., like=...)'"
@@ -63,19 +63,19 @@ class TableKind(InputKind):
 
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
-        return {name: value for name, value in state.items() if name != "_read_schema"}
+        return {name: value for name, value in state.items() if name != "_schema_cache"}
 
-    def _schema(self) -> Schema | None:
-        """Returns the schema of the training table, cached for calls with single rows."""
+    def _training_schema(self) -> Schema | None:
+        """Returns the schema of the training table, cached because a call may have one row."""
         if self.schema is None:
             return None
-        if self._read_schema is None or self._read_schema[0] is not self.schema:
-            self._read_schema = self.schema, Schema.from_dict(self.schema)
-        return self._read_schema[1]
+        if self._schema_cache is None or self._schema_cache[0] is not self.schema:
+            self._schema_cache = self.schema, Schema.from_dict(self.schema)
+        return self._schema_cache[1]
 
-    def _schema_of(self, names: list[str]) -> Schema:
-        """Returns the schema of rows with these columns, in order if training had no names."""
-        if (schema := self._schema()) is not None:
+    def _schema_for(self, names: list[str]) -> Schema:
+        """Returns the schema for rows with these columns; unnamed columns stay in this order."""
+        if (schema := self._training_schema()) is not None:
             return schema
         if self.feature_names is not None:
             return Schema.of_names(self.feature_names, dict.fromkeys(names))
@@ -83,13 +83,13 @@ class TableKind(InputKind):
 
     def _read_rows(self, rows: list[Any]) -> ReadRows:
         ordered = self.schema is None and self.feature_names is None
-        return read_rows(rows, self.num_inputs, self._schema_of, ordered=ordered)
+        return read_rows(rows, self.num_inputs, self._schema_for, ordered=ordered)
 
     def _read_frame(self, frame: Any) -> ReadRows:
-        """Reads the training columns of a data frame, in any order."""
+        """Reads the training columns of a data frame, which may have them in any order."""
         refused = dict[int, str]()
         names = [clean(str(name)) for name in frame.columns]
-        matrix = self._schema_of(names).matrix(frame, refused=refused)
+        matrix = self._schema_for(names).matrix(frame, refused=refused)
         if matrix.shape[1] != self.num_inputs:
             got = f"the columns {names[:20]}"
             raise ValueError(f"Expected rows of {self.num_inputs} columns (got {got})")
@@ -104,12 +104,12 @@ class TableKind(InputKind):
     def _new_samples(self, raw: Any) -> MultiLabelDataset:
         if is_dense_frame(raw):
             return self._of_matrix(*self._read_frame(raw))
-        old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
+        size: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         y = self._unknown(num_rows(raw) or 0)
-        return self.samples(raw, y, self.label_names, self.kind, **old)
+        return self.samples(raw, y, self.label_names, self.kind, **size)
 
     def _column(self, raw: Any) -> Any:
-        """Returns the training columns of a sparse data frame; other inputs unchanged."""
+        """Selects the training columns of a sparse data frame; other inputs stay unchanged."""
         if not hasattr(raw, "columns") or is_dense_frame(raw):
             return raw
         names = {*(self.feature_names or ())}
@@ -118,7 +118,7 @@ class TableKind(InputKind):
 
 
 def as_documents(X: Any) -> list[Document] | None:
-    """Returns lists of strings or whole numbers, or :obj:`None` for other inputs."""
+    """Converts rows to lists of strings or whole numbers; :obj:`None` for other inputs."""
     if not isinstance(X, (list, tuple)) or not X:
         return None
     documents = [row.tolist() if isinstance(row, (np.ndarray, torch.Tensor)) else row for row in X]
@@ -145,27 +145,27 @@ def read_frame(
     is_old: bool,
     schema: Schema | None = None,
 ) -> tuple[Any, Sequence[str] | None, Schema | None]:
-    """Returns a data frame as a matrix, the names of its columns, and its schema, as for files.
-    Other inputs, and data frames of sparse columns, are returned unchanged.
+    """Converts a data frame to a matrix, column names and a schema, by the rules for files. Other
+    inputs, and data frames of sparse columns, are returned unchanged.
 
-    If :obj:`is_old`, the names, and the schema if any, are those of an existing data set.
+    If :obj:`is_old`, the names and the schema are those of an earlier data set.
     """
     if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None
     if is_old and schema is not None:
         return schema.matrix(X), feature_names, schema
     if is_old:
-        old = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
-        frame = in_order(X, [column.name for column in old.columns], "X")
-        return old.matrix(frame), feature_names, None
+        old_schema = Schema.of_names(feature_names or (), dict.fromkeys(map(str, X.columns)))
+        frame = in_order(X, [column.name for column in old_schema.columns], "X")
+        return old_schema.matrix(frame), feature_names, None
     X = take_by_name(X, feature_names, "feature_names")
     cells = cells_of(X)
     if feature_names is not None:
         check_names(names := [str(name) for name in feature_names], len(cells), "feature_names")
         cells = dict(zip(names, cells.values(), strict=True))
     # Columns of bags are words, which the caller has chosen.
-    chosen = feature_names is not None or kind == "bag"
-    schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=chosen)
+    is_chosen = feature_names is not None or kind == "bag"
+    schema = Schema.infer(cells, {}, hints_of(X, cells), chosen=is_chosen)
     if not schema.inputs:
         got = "; ".join(schema.summary())
         raise ValueError(f"Expected a column of inputs in 'X' (got none: {got})")
@@ -176,9 +176,9 @@ def read_frame(
 def read_matrix(
     X: Any, feature_names: Sequence[str] | None, num_inputs: int | None, *, sparse: bool
 ) -> tuple[sp.csr_array | np.ndarray, list[str] | None]:
-    """Returns a sparse or dense matrix of single precision, and the names of its columns.
+    """Converts inputs to a sparse or dense matrix of single precision; also returns column names.
 
-    With :obj:`num_inputs`, columns and their names are those of an earlier data set.
+    If :obj:`num_inputs` is specified, columns and their names must be those of an earlier data set.
     """
     if num_inputs is not None:
         X = in_order(X, feature_names, "X")
@@ -192,13 +192,13 @@ def read_matrix(
         not_finite = np.flatnonzero(~np.isfinite(x.data))
         if not_finite.size:
             row = int(np.searchsorted(x.indptr, not_finite[0], side="right")) - 1
-            _refuse(x.data[not_finite[0]], row, int(x.indices[not_finite[0]]))
+            _raise_not_finite(x.data[not_finite[0]], row, int(x.indices[not_finite[0]]))
     else:
         with np.errstate(over="ignore"):
             x = (dense_matrix(X) if matrix is None else matrix.toarray()).astype(np.float32)
         infinite = np.argwhere(np.isinf(x))  # NaN is allowed, as a missing value.
         if infinite.size:
-            _refuse(x[tuple(infinite[0])], *infinite[0])
+            _raise_not_finite(x[tuple(infinite[0])], *infinite[0])
     if num_inputs not in (None, x.shape[1]):
         raise ValueError(f"Expected 'X' of {num_inputs} columns, as 'like' has (got {x.shape[1]})")
     is_named = feature_names is not None or num_inputs is not None
@@ -211,7 +211,7 @@ def read_matrix(
 
 
 def sparse_matrix(X: Any) -> sp.csr_array | None:
-    """Returns a sparse matrix, or :obj:`None` for inputs that are not sparse."""
+    """Converts sparse inputs to a SciPy array; returns :obj:`None` for other inputs."""
     X = to_scipy(X)
     if hasattr(X, "columns") and hasattr(X, "sparse"):  # a data frame of sparse columns
         X = X.sparse.to_coo()
@@ -222,7 +222,7 @@ def sparse_matrix(X: Any) -> sp.csr_array | None:
 
 
 def dense_matrix(X: Any) -> np.ndarray:
-    """Returns a dense matrix of numbers."""
+    """Converts inputs that are not sparse to a matrix of numbers."""
     try:
         values = as_array(X)
     except ValueError as error:
@@ -235,6 +235,6 @@ def dense_matrix(X: Any) -> np.ndarray:
     return to_numbers(values, getattr(X, "columns", None), "inputs")
 
 
-def _refuse(value: float, row: int, column: int) -> None:
+def _raise_not_finite(value: float, row: int, column: int) -> None:
     got = f"{value} in row {row}, column {column}"
     raise ValueError(f"Expected finite inputs that 32 bits can hold (got {got})")

@@ -1,6 +1,4 @@
-"""Data sets from ARFF files of Mulan, MEKA and mldr: reads labels, and joins training and test
-parts.
-"""
+"""Data sets from ARFF files (Mulan, MEKA, mldr), and labels from Mulan's XML files."""
 
 from __future__ import annotations
 
@@ -64,8 +62,8 @@ def from_arff(
         kind (str, optional): The kind of the other attributes: :obj:`"bag"` (words) or
             :obj:`"vector"`. (default: a bag if no value is unknown and rows are sparse or only have
             values 0 and 1; the choice is printed)
-        drop (list of str or str, optional): Attributes to skip, or :obj:`"text"` for all that are
-            no numbers. Dates are numbers of days since 1970.
+        drop (list of str or str, optional): Attributes to skip, or :obj:`"text"` for all that
+            cannot be read as numbers. Dates become days since 1970.
         transform (callable, optional): Applied to a sample at every access.
         encoding (str, optional): The encoding of text. (default: UTF-8)
 
@@ -75,32 +73,32 @@ def from_arff(
 
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: If a file is malformed, the files do not fit together, or a label is no
-            attribute or has values that do not mean 0 and 1.
+        ValueError: If a file is malformed, the files do not fit together, or a label is not
+            an attribute or has values that do not mean 0 and 1.
     """
     specified = read_label_xml(labels).names if isinstance(labels, str | Path) else labels
-    first = read_arff(train, drop, labels=specified, encoding=encoding)
-    if not first.labels:
-        expected = f"'labels', because the relation {first.relation!r} has no '-C' that counts them"
+    table = read_arff(train, drop, labels=specified, encoding=encoding)
+    if not table.labels:
+        expected = f"'labels', because the relation {table.relation!r} has no '-C' that counts them"
         hint = "pass an XML file, a list of names, or their number, negative if they come last"
         raise ValueError(f"Expected {expected} (got {labels}); {hint}")
-    second = None
+    test_table = None
     if test is not None:
-        count = meka_count(first.relation) if specified is None else specified
-        repeats = isinstance(count, int) and any(one.is_renamed for one in first.attributes)
-        # If labels and inputs share names, only the number of labels is unambiguous.
-        same = count if repeats else first.labels
-        second = read_arff(test, drop, labels=same, encoding=encoding)
-    schema = first.schema()
+        count = meka_count(table.relation) if specified is None else specified
+        repeats = isinstance(count, int) and any(a.is_renamed for a in table.attributes)
+        # If attributes share names, only the number of labels specifies the labels uniquely.
+        test_labels = count if repeats else table.labels
+        test_table = read_arff(test, drop, labels=test_labels, encoding=encoding)
+    schema = table.schema()
     ids = {column.name for column in schema.columns if column.role == "id"}
-    records = make_records(first, second, kind, ids)
+    records = make_records(table, test_table, kind, ids)
     if kind is None:
         announce_kind(records.kind, _REASONS[records.kind])
     dataset = ArrayDataset(records.to_samples(), transform)
     dataset.schema = schema
     schema.announce()
     check_samples(dataset)
-    parents = pairs(first.parents(first.labels))
+    parents = pairs(table.parents(table.labels))
     return with_hierarchy(dataset, parents) if parents else dataset
 
 
@@ -152,8 +150,8 @@ def make_records(
     kind: Literal["bag", "vector"] | None,
     ignored: Collection[str] = (),
 ) -> Records:
-    """Joins a training and a test part, whose attributes may be in different orders, and separates
-    labels from features.
+    """Joins a training and a test table, whose attributes may be in different orders, and
+    separates labels from features.
     """
     features = [name for name in train.names if name not in {*train.labels, *ignored}]
     if not features:
@@ -182,27 +180,25 @@ def make_records(
 
 
 def _check_same(train: Arff, test: Arff) -> None:
-    """Raises if a test file has other attributes, or lists values that are encoded by their order
-    in another order.
-    """
+    """Raises if the test file has other attributes, or numbers their values in another order."""
     expected = "both files to have the same attributes"
     differing = set(train.names) ^ set(test.names) or set(train.labels) ^ set(test.labels)
     if differing:
         raise ValueError(f"Expected {expected} (got {sorted(differing)[:5]} in one alone)")
-    of_test = {attribute.name: attribute for attribute in test.attributes}
-    for first, second in ((one, of_test[one.name]) for one in train.attributes):
-        orders = [list(one.values or ()) if one.is_ordered else None for one in (first, second)]
+    in_test = {attribute.name: attribute for attribute in test.attributes}
+    for first, second in ((attr, in_test[attr.name]) for attr in train.attributes):
+        orders = [list(a.values or ()) if a.is_ordered else None for a in (first, second)]
         if orders[0] != orders[1]:
-            written = [str(one or "values of known meaning") for one in orders]
-            got = f"{written[0]} in the training and {written[1]} in the test file"
+            descriptions = [str(order or "values of known meaning") for order in orders]
+            got = f"{descriptions[0]} in the training and {descriptions[1]} in the test file"
             expected = f"values of attribute '{first.name}' in the same order, which numbers them,"
             raise ValueError(f"Expected {expected} (got {got}); make their headers alike")
 
 
-def _in_order(names: list[str], matrix: Matrix, wanted: list[str]) -> Matrix:
-    """Returns the matrix with columns in the order of :obj:`wanted`."""
-    if differing := sorted(set(names) ^ set(wanted)):
+def _in_order(names: list[str], matrix: Matrix, order: list[str]) -> Matrix:
+    """Returns the matrix with columns in the order of the names in :obj:`order`."""
+    if differing := sorted(set(names) ^ set(order)):
         expected = "both files to have the same values of attributes"
         raise ValueError(f"Expected {expected} (got {differing[:5]} in one alone)")
     index = {name: position for position, name in enumerate(names)}
-    return matrix if names == wanted else matrix[:, [index[name] for name in wanted]]
+    return matrix if names == order else matrix[:, [index[name] for name in order]]

@@ -69,8 +69,8 @@ def from_arrays(
             skipped in a bag.
 
     Returns:
-        A data set whose samples have ``x`` as :class:`~tg_mlc.data.MultiLabelDataset` says, and
-        ``y`` of shape ``[1, num_labels]``.
+        A data set whose samples have ``x`` as in :class:`~tg_mlc.data.MultiLabelDataset`, and ``y``
+        of shape ``[1, num_labels]``.
 
     Raises:
         ValueError: If numbers of rows differ, data frames share only some of their rows or have
@@ -128,7 +128,7 @@ def from_arrays(
 
 
 def _rows(rows: Any, num_samples: int, name: str) -> np.ndarray:
-    """The indices of the rows of a part, which may be specified as a mask."""
+    """Returns the row indices of a training or test part, which may be specified as a mask."""
     indices = np.asarray([] if rows is None else rows)
     if indices.dtype == bool and indices.shape == (num_samples,):
         return np.flatnonzero(indices)

@@ -16,11 +16,11 @@ from tg_mlc._numbers import is_blank, is_missing, parse_number
 from tg_mlc._warnings import warn
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Number, Truth, looks_like, plain_numbers
 
-#: A function that describes the place of a cell, from its row and column.
+#: A function that describes the location of a cell, by row and column, for messages.
 Where: TypeAlias = Callable[[int, str], str]
 WHERE: Where = "row {}, column '{}'".format
 LARGEST = float(np.finfo(np.float32).max)
-_SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)  # types of cells with several values
+_NESTED = (list, tuple, dict, set, frozenset, np.ndarray)  # types of cells with several values
 
 
 def clean(text: str) -> str:
@@ -30,13 +30,13 @@ def clean(text: str) -> str:
 
 
 def texts_of(cells: np.ndarray) -> list[str]:
-    """The texts of cells, blank where missing."""
+    """Returns the cells as texts, blank where missing."""
     values = cells.tolist()
     return [v if type(v) is str else "" if is_missing(v) else str(v) for v in values]
 
 
 def array_of(column: Any) -> np.ndarray:
-    """The cells of one column of a data frame, of pandas or polars; moments are in UTC."""
+    """Returns the cells of a column of a pandas or polars data frame; times are in UTC."""
     kind, options = getattr(column.dtype, "kind", "O"), dict[str, Any]()
     if kind == "M" and getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -58,16 +58,16 @@ def numbers_of(
     """
     numbers, misread = _parse(notation, cells)
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
-    described = dict[str, str]()  # Finding a notation takes a thousand times as long as reading.
+    descriptions = dict[str, str]()  # Describing a cell takes 1,000 times as long.
     for row in sorted({*misread, *large}):
         if row in (refused or ()):
             continue
         expected, got = "numbers that 32 bits can hold", f"{numbers[row]:g}"
         if row in misread:
             expected, text = f"{notation}, or blank (missing),", misread[row]
-            if text not in described:
-                described[text] = f"{text[:80]!r}, {looks_like(text)}"
-            got = described[text]
+            if text not in descriptions:
+                descriptions[text] = f"{text[:80]!r}, {looks_like(text)}"
+            got = descriptions[text]
         if refused is None:
             raise ValueError(f"Expected {expected} in {where(row, name)} (got {got})")
         refused[row] = f"Expected {expected} in column '{name}' (got {got})"
@@ -75,9 +75,9 @@ def numbers_of(
 
 
 def are_numbers(notation: Notation, cells: Sequence[Any]) -> bool:
-    """Whether cells are all numbers of Python that a column takes as they are."""
+    """Returns whether all cells are Python numbers that need no conversion."""
     is_number = isinstance(notation, Number) and {*map(type, cells)} <= {int, float}
-    # NumPy compares no number of hundreds of digits.
+    # NumPy cannot compare integers of hundreds of digits.
     return is_number and all(-LARGEST <= cell <= LARGEST for cell in cells)
 
 
@@ -88,50 +88,50 @@ def single_cells(
     array: np.ndarray = cells
     if not isinstance(cells, np.ndarray):
         array = np.fromiter(cells, dtype=object, count=len(cells))
-    if array.dtype.kind != "O" or not any(issubclass(t, _SEVERAL) for t in {*map(type, array)}):
+    if array.dtype.kind != "O" or not any(issubclass(t, _NESTED) for t in {*map(type, array)}):
         return array
     array = array.copy()
     for row, cell in enumerate(cells):
-        if isinstance(cell, _SEVERAL):
+        if isinstance(cell, _NESTED):
             array[row] = None
             got = f"a {type(cell).__name__}"
             if refused is None:
-                place = where(row, name)
-                raise ValueError(f"Expected one value in every cell (got {got} in {place})")
+                location = where(row, name)
+                raise ValueError(f"Expected one value in every cell (got {got} in {location})")
             refused.setdefault(row, f"Expected one value in column '{name}' (got {got})")
     return array
 
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     """Returns columns of 0 and 1 for the values of a category, all 0 where the cell is unknown. A
-    cell matches a value exactly, else regardless of case, or as a number equal to only one value.
+    cell matches an equal value, else one equal regardless of case, else the only equal number.
     """
     texts = [clean(text) for text in texts_of(cells)]
     numeric = [_is_number(cell) for cell in cells.tolist()]
-    index, spelled = {value: i for i, value in enumerate(values)}, dict[float, list[int]]()
-    folded = {value.casefold(): i for value, i in reversed(index.items())}
+    index, by_number = {value: i for i, value in enumerate(values)}, dict[float, list[int]]()
+    by_casefold = {value.casefold(): i for value, i in reversed(index.items())}
     for value, i in index.items() if any(numeric) else ():
         if (number := parse_number(value)) is not None:
-            spelled.setdefault(number, []).append(i)
-    codes, new, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
+            by_number.setdefault(number, []).append(i)
+    codes, unseen, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
     for text, is_number in {*zip(texts, numeric, strict=True)}:
-        code = index.get(text, -1 if is_blank(text) else folded.get(text.casefold()))
-        matching = spelled.get(float(text), []) if is_number and code is None else []
+        code = index.get(text, -1 if is_blank(text) else by_casefold.get(text.casefold()))
+        matching = by_number.get(float(text), []) if is_number and code is None else []
         if len(matching) == 1:
             code = matching[0]
             guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
         if code is None:
-            new.add(text)
+            unseen.add(text)
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
-    if new:
-        names = ", ".join(shorten(repr(text)) for text in sorted(new)[:5])
+    if unseen:
+        names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
         message = "has values that training did not have, and that say nothing now"
         warn(f"Column '{name}' {message}: {names}")
     if guessed:
         names = ", ".join(sorted(guessed)[:5])
         warn(f"Column '{name}' has numbers where training had texts, taken as {names}; pass texts")
-    places = [codes[key] for key in zip(texts, numeric, strict=True)]
-    return np.eye(len(values) + 1)[places, :-1]
+    codes_of_rows = [codes[key] for key in zip(texts, numeric, strict=True)]
+    return np.eye(len(values) + 1)[codes_of_rows, :-1]
 
 
 def _is_number(cell: Any) -> bool:
@@ -162,8 +162,8 @@ def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict
         text: np.nan for text in unique if text == "-" or is_blank(text)
     }
     known = [text for text in unique if text not in number]
-    plain = plain_numbers(known) if notation == PLAIN else None
-    number |= zip(known, map(notation.parse, known) if plain is None else plain, strict=True)
+    parsed = plain_numbers(known) if notation == PLAIN else None
+    number |= zip(known, map(notation.parse, known) if parsed is None else parsed, strict=True)
     misread = dict[int, str]()
     if None in number.values():
         misread = {row: text for row, text in enumerate(texts) if number[text] is None}
@@ -172,23 +172,23 @@ def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict
 
 
 def _parse_objects(notation: Notation, cells: list[Any]) -> tuple[np.ndarray, dict[int, str]]:
-    """Reads Python objects, grouped by type, as columns of one type."""
+    """Reads a column of Python objects in groups of one dtype."""
     types = np.array([_dtype_of(cell, notation) for cell in cells])
     numbers, misread = np.full(len(cells), np.nan), dict[int, str]()
     for dtype in dict.fromkeys(types.tolist()):
         rows = np.flatnonzero(types == dtype).tolist()
         if dtype == "O":
             texts = [clean(str(cells[row])) for row in rows]
-            numbers[rows], reasons = _parse_texts(notation, texts)
+            numbers[rows], unreadable = _parse_texts(notation, texts)
         else:
             values = np.fromiter((_plain(cells[row], dtype) for row in rows), dtype, len(rows))
-            numbers[rows], reasons = _parse(notation, values)
-        misread |= {rows[row]: text for row, text in reasons.items()}
+            numbers[rows], unreadable = _parse(notation, values)
+        misread |= {rows[row]: text for row, text in unreadable.items()}
     return numbers, misread
 
 
 def _dtype_of(cell: Any, notation: Notation) -> str:
-    """The dtype of a column with only this cell."""
+    """Returns the dtype as which a cell is read."""
     takes_numbers = isinstance(notation, (Number, Truth))
     if is_missing(cell) or (takes_numbers and isinstance(cell, (Real, Decimal, np.bool_))):
         return "f8"
@@ -199,7 +199,7 @@ def _dtype_of(cell: Any, notation: Notation) -> str:
 
 
 def _plain(cell: Any, dtype: str) -> Any:
-    """Converts a cell for NumPy: missing cells become NaN, and times UTC without a zone."""
+    """Converts a cell for NumPy: missing cells to NaN, zoned times to naive UTC."""
     if dtype == "f8":
         try:
             return np.nan if is_missing(cell) else float(cell)

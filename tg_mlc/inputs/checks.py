@@ -20,7 +20,7 @@ from tg_mlc.inputs.schema import by_spelling
 MIN_CLASS = 10
 PERFECT = 0.999  #: minimum ROC-AUC at which a single input counts as a leak of a label
 ALWAYS_LOST = 5  #: number of rows that may always be skipped, even in small files
-#: Maximum number of input cells times labels with unknown rows for the check of leaks.
+#: Maximum of input cells times labels with unknown rows; larger data are not checked for leaks.
 MAX_CELLS = 5 * 10**6
 
 
@@ -32,19 +32,19 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     known = ~np.isnan(y)
     positive = np.where(known, y, 0).sum(axis=0)
     counts = zip(names, positive, known.sum(axis=0), strict=True)
-    constant = [f"'{name}'" for name, ones, total in counts if ones in (0, total)]
+    constant = [f"'{name}'" for name, ones, num_known in counts if ones in (0, num_known)]
     if constant and len(y) > 1:
-        rows = "Labels with one value in all rows, which nothing can be learned of"
-        warn(f"{rows}: {few(constant)}")
+        message = "Labels with one value in all rows, which nothing can be learned of"
+        warn(f"{message}: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
         hint = "If it sums up the others, delete it"
         warn(f"The last row has no label, and all others have some. {hint}")
     if similar := [group for group in by_spelling(names).values() if len(group) > 1]:
-        differ = "Labels whose names differ in case or spaces alone, taken as different"
-        warn(f"{differ}: {similar[:5]}")
+        warning = "Labels whose names differ in case or spaces alone, taken as different"
+        warn(f"{warning}: {similar[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
-    size = 0 if x is None else x.nnz if sp.issparse(x) else x.size
-    if x is not None and size * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
+    num_cells = 0 if x is None else x.nnz if sp.issparse(x) else x.size
+    if x is not None and num_cells * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
         columns = dataset.feature_names or [f"column {i}" for i in range(x.shape[1])]
         _warn_of_leaks(x, y, columns, names)
 
@@ -63,8 +63,8 @@ def check_lost(
     if len(refused) > max(max_lost * num_rows, ALWAYS_LOST):
         expected = f"at most {max_lost:.0%} of the rows to be left out"
         # The fraction is rounded up, so that it allows this number of rows.
-        enough = -(-1000 * len(refused) // num_rows) / 1000
-        hint = f"mend them, or pass {argument('max_lost', enough)}"
+        fraction = -(-1000 * len(refused) // num_rows) / 1000
+        hint = f"mend them, or pass {argument('max_lost', fraction)}"
         raise ValueError(f"Expected {expected} (got more: {lost}); {hint}")
     warn(lost)
 
@@ -79,7 +79,7 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
     if is_bag:
         present = sp.csr_array((x != 0).astype(np.float32).T)
         with_label = sp.csc_array(present @ sp.csc_array((y == 1).astype(np.float32)))
-        total = present.sum(axis=1)
+        totals = present.sum(axis=1)
     else:
         means = np.nanmean(x, axis=0, keepdims=True, where=~np.isnan(x))
         finite = np.nan_to_num(np.where(np.isnan(x), means, x))
@@ -93,12 +93,12 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
         if is_bag:
             counts, entries = np.zeros(x.shape[1]), slice(*with_label.indptr[label : label + 2])
             counts[with_label.indices[entries]] = with_label.data[entries]
-            others = (total if rows.all() else present @ rows.astype(np.float32)) - counts
-            area = (1 + counts / ones - others / zeros) / 2
+            other_counts = (totals if rows.all() else present @ rows.astype(np.float32)) - counts
+            auc = (1 + counts / ones - other_counts / zeros) / 2
         else:
-            within = ranks if rows.all() else np.asarray(rankdata(finite[rows], axis=0))
-            area = (within[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
-        perfect = np.flatnonzero(np.maximum(area, 1 - area) >= PERFECT)
+            row_ranks = ranks if rows.all() else np.asarray(rankdata(finite[rows], axis=0))
+            auc = (row_ranks[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
+        perfect = np.flatnonzero(np.maximum(auc, 1 - auc) >= PERFECT)
         if perfect.size:
             message = f"Input '{inputs[perfect[0]]}' alone tells label '{name}' almost perfectly"
             warn(f"{message}. If it is made of the label, or known only after it, leave it out")

@@ -28,8 +28,8 @@ class Links(NamedTuple):
 class Components(ABC):
     """The components of samples: their names, and copies of samples without some of them.
 
-    An :class:`~tg_mlc.inputs.InputKind` is also the :class:`Components` of its samples. Samples of
-    no input kind have a separate class, such as :class:`Nodes`.
+    An :class:`~tg_mlc.inputs.InputKind` is also the :class:`Components` of its samples. Samples
+    without an input kind have a separate class, such as :class:`Nodes`.
     """
 
     #: The name of the kind in command-line options.
@@ -44,7 +44,7 @@ class Components(ABC):
         """Names the components of a sample for people: words, columns, atoms or k-mers."""
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
-        """Returns the names of components as in the raw input.
+        """Returns the names of components, spelled as in the raw input.
 
         Args:
             sample (Data): The sample.
@@ -59,15 +59,15 @@ class Components(ABC):
             sample (Data): The sample, which is not changed.
             kept (numpy.ndarray): A mask :math:`(C)` of the components to keep.
             steps (Sequence[Preprocessor], optional): The fitted steps between the sample and the
-                model, which may know the value of an unknown number. (default: :obj:`()`)
+                model, whose :obj:`unknown` replaces hidden numbers. (default: :obj:`()`)
         """
-        hidden, rows = copy(sample), torch.from_numpy(kept)
+        hidden, mask = copy(sample), torch.from_numpy(kept)
         if self.are_columns:
-            hidden.x = sample.x * rows
+            hidden.x = sample.x * mask
             return hidden
         for key in ("x", "weight"):
             if key in sample:
-                hidden[key] = sample[key][rows]
+                hidden[key] = sample[key][mask]
         return hidden
 
     def symmetry(self, sample: Data) -> np.ndarray:
@@ -89,7 +89,7 @@ class Components(ABC):
         raise ValueError(f"Expected samples with links (got those of {type(self).__name__})")
 
     def smiles(self, sample: Data) -> str | None:
-        """Returns the SMILES that draws a sample; :obj:`None` if it is no molecule."""
+        """Returns the SMILES of a sample, to draw it; :obj:`None` if it is not a molecule."""
         return None
 
     def max_hidden(self, sample: Data) -> int:
@@ -123,8 +123,8 @@ class Components(ABC):
             network (torch.nn.Module): The network.
             num_rows (int): The number of rows.
         """
-        number = len(self.components(sample))
-        return np.eye(number) if num_rows == number else None
+        num_components = len(self.components(sample))
+        return np.eye(num_components) if num_rows == num_components else None
 
 
 class Nodes(Components):

@@ -83,7 +83,7 @@ def from_csv(
         label_separator (str, optional): The separator of label names.
         label_paths (str, optional): The separator of parts of label names that are paths, such as
             the slash in ``science/physics``. A sample with this label also has ``science``, and the
-            data set has the hierarchy as :obj:`label_graph`. Empty if names are no paths.
+            data set has the hierarchy as :obj:`label_graph`. An empty string means no paths.
         kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default:
             :func:`tg_mlc.inputs.words.tokenize`)
@@ -126,8 +126,8 @@ def from_csv(
     labels = [label_columns] if isinstance(label_columns, str) else label_columns
     if columns:
         separator = label_separator or (";" if isinstance(label_columns, str) else None)
-        reading = FileOptions(separator, label_paths, delimiter, encoding, max_lost=max_lost)
-        samples = _read_cells(table, columns, label_columns, reading, like)
+        file_options = FileOptions(separator, label_paths, delimiter, encoding, max_lost=max_lost)
+        samples = _read_cells(table, columns, label_columns, file_options, like)
         samples.transform = transform
         return samples
     hints = Hints(ignore, categorical, decimal=decimal)
@@ -181,8 +181,8 @@ def _read_columns(
         names = [column.name for column in schema.inputs]
     else:
         schema = like.schema or Schema.of_names(columns or like.feature_names or (), table.header)
-        old = [column.name for column in schema.inputs]
-        names = match_names(old, table.header, f"'{table.path}'")
+        old_names = [column.name for column in schema.inputs]
+        names = match_names(old_names, table.header, f"'{table.path}'")
     return schema.matrix(table.cells(names), table.place), schema
 
 
@@ -193,7 +193,7 @@ def _read_cells(
     options: FileOptions,
     like: MultiLabelDataset | None,
 ) -> MultiLabelDataset:
-    """Reads the column of inputs that is specified by the option of its kind."""
+    """Makes samples of the one column in :obj:`columns`, whose key names its kind of input."""
     [(option, column)] = columns.items()
     if like is None:
         names = [labels] if isinstance(labels, str) else labels
@@ -223,7 +223,7 @@ def from_sdf(
     """Makes a data set of the molecules of an SDF. Its properties can be columns of labels.
 
     Molecules are read from the canonical SMILES of records. Records that RDKit cannot read are
-    skipped, with a warning that has their numbers.
+    skipped, with a warning that lists their numbers.
 
     Args:
         path (str or Path): The file, plain or compressed.

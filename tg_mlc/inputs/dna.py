@@ -21,8 +21,8 @@ from tg_mlc.inputs.kind import EncoderOptions, Form, InputKind, ReadOptions, Vie
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import TfIdf
 
-#: Lengths of k-mers, which distinguish binding sites (Ghandi et al. 2014,
-#: doi:10.1371/journal.pcbi.1003711, use 10 with gaps) in 5,120 columns.
+#: Lengths of k-mers that distinguish binding sites (Ghandi et al. 2014,
+#: doi:10.1371/journal.pcbi.1003711, use 10 with gaps): 4^5 + 4^6 = 5,120 columns.
 SIZES = (5, 6)
 POOL = 4  #: number of letters per component of a network
 MIN_LETTERS = 10  #: minimum length of a text that is recognised as DNA
@@ -64,15 +64,15 @@ def kmer_numbers(letters: np.ndarray) -> np.ndarray:
     """Returns the indices of the k-mers on both strands of a sequence of codes; the complement of a
     code is 3 minus the code.
     """
-    numbers, first = [], 0
+    indices, offset = [], 0
     for size in SIZES:
         for strand in (letters, 3 - letters[::-1]):
             if len(strand) >= size:
                 windows = np.lib.stride_tricks.sliding_window_view(strand, size)
                 known = ((windows >= 0) & (windows < 4)).all(axis=1)
-                numbers.append(first + windows[known].astype(np.int64) @ 4 ** np.arange(size))
-        first += 4**size
-    return np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+                indices.append(offset + windows[known].astype(np.int64) @ 4 ** np.arange(size))
+        offset += 4**size
+    return np.concatenate([np.zeros(0, dtype=np.int64), *indices])
 
 
 class DNA(InputKind):
@@ -87,7 +87,7 @@ class DNA(InputKind):
 
     @classmethod
     def claims(cls, texts: Sequence[Any]) -> bool:
-        """Tells whether strings are at least ten letters of DNA each."""
+        """Tells whether every string has ten letters or more, all of them DNA."""
         return all(len(text) >= MIN_LETTERS and set(text.upper()) <= {*LETTERS} for text in texts)
 
     @classmethod
@@ -114,7 +114,7 @@ class DNA(InputKind):
         return ["".join(rng.choice([*LETTERS], size=60 + 11 * row)) for row in range(number)]
 
     def components(self, sample: Data) -> list[str]:
-        """Returns the components, of four letters each."""
+        """Returns the components, which are groups of four letters."""
         letters = "".join(LETTERS[code] for code in sample.x.tolist())
         return [letters[start : start + POOL] for start in range(0, len(letters), POOL)]
 

@@ -34,11 +34,11 @@ LETTERS = "ACGTN"
 UNKNOWN_LETTER = LETTERS.index("N")
 UNKNOWN_LABEL = 2  # code of unknown labels in bytes
 MAX_LETTERS = 1 << 28  # the longest human chromosome has 248 million
-ROWS_AT_ONCE = 1 << 14
+ROWS_AT_ONCE = 1 << 14  # rows of labels per block
 # IUPAC's letters for several bases (https://doi.org/10.1093/nar/13.9.3021), and X for masked bases.
 _KNOWN = {**dict.fromkeys("NRYSWKMBDHVX", UNKNOWN_LETTER), "A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _LETTERS_IN_WORDS = f"{', '.join(LETTERS)} or another of IUPAC"
-_STRANGE = 255
+_STRANGE = 255  # code of bytes that are not letters of DNA
 _CODES = bytes(
     _KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256)
 )
@@ -86,12 +86,12 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
                 yield record(header)
             header, codes, first_line = decode(line[1:], path, number).strip(), bytearray(), number
         elif header is not None:
-            new = line.translate(_CODES, _SPACES)
-            if _STRANGE in new:
-                strange = bytes([line.translate(None, _SPACES)[new.index(_STRANGE)]])
+            new_codes = line.translate(_CODES, _SPACES)
+            if _STRANGE in new_codes:
+                invalid = bytes([line.translate(None, _SPACES)[new_codes.index(_STRANGE)]])
                 expected = f"letters of DNA ({_LETTERS_IN_WORDS}) in line {number} of '{path}'"
-                raise ValueError(f"Expected {expected} (got {strange!r})")
-            codes += new
+                raise ValueError(f"Expected {expected} (got {invalid!r})")
+            codes += new_codes
         elif line.strip():
             expected = f"a name that begins with '>' in line {number} of '{path}'"
             raise ValueError(f"Expected {expected} (got {line[:40]!r})")
@@ -168,17 +168,17 @@ class LabelTable:
     def labels_of(self, files: FastaFiles) -> Iterator[np.ndarray]:
         """Returns the labels ``[N, L]`` of sequences, in blocks."""
         rows = np.empty(len(files), dtype=np.int64)
-        taken = array("q", [-1]) * len(self._row)
+        used = array("q", [-1]) * len(self._row)
         for number, header in enumerate(files.headers):
             name = (header.split(maxsplit=1) or [""])[0]
             if name not in self._row:
                 got = f"none for '{name}', {files.where(number)}"
                 raise ValueError(f"Expected a row in '{self.path}' for every sequence (got {got})")
             row = rows[number] = self._row[name]
-            if taken[row] >= 0:
-                got = f"'{name}' in {files.where(taken[row])} and in {files.where(number)}"
+            if used[row] >= 0:
+                got = f"'{name}' in {files.where(used[row])} and in {files.where(number)}"
                 raise ValueError(f"Expected every sequence to have a name of its own (got {got})")
-            taken[row] = number
+            used[row] = number
         starts = range(0, len(rows), ROWS_AT_ONCE)
         return (self._values[rows[start : start + ROWS_AT_ONCE]] for start in starts)
 
@@ -199,7 +199,7 @@ def listed_labels(
 
 def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
     """Yields the labels ``[n, L]`` of the sequences of each file. Only the label of the file is
-    known, and headers are its values; files come in the order of labels, for each part.
+    known, and headers are its values. Training files, then test files, are in label order.
     """
     for file, (start, end) in enumerate(pairwise([0, *files.ends])):
         for number, header in enumerate(files.headers[start:end], start):
@@ -212,7 +212,7 @@ def one_known(files: FastaFiles, num_labels: int) -> Iterator[np.ndarray]:
 
 
 def map_temporarily(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """Returns bytes in a memory-mapped temporary file, which is deleted with its last view."""
+    """Stores bytes in a memory-mapped temporary file, which is deleted with its last view."""
     with TemporaryFile() as file:
         for block in blocks:
             file.write(np.ascontiguousarray(block).data)
@@ -312,7 +312,7 @@ class DNADataset(MultiLabelDataset):
         """
         table = LabelTable(labels, id_column, label_columns)
         files = FastaFiles([fasta], [] if test is None else [test])
-        return cls._of(files, table.labels_of(files), table.names, transform)
+        return cls._from_parts(files, table.labels_of(files), table.names, transform)
 
     @classmethod
     def from_headers(
@@ -342,7 +342,7 @@ class DNADataset(MultiLabelDataset):
         column = {name: index for index, name in enumerate(names)}
         files = FastaFiles([fasta], [] if test is None else [test])
         parse = parse or partial(labels_of_header, labels=column)
-        return cls._of(files, listed_labels(files, column, parse), names, transform)
+        return cls._from_parts(files, listed_labels(files, column, parse), names, transform)
 
     @classmethod
     def from_files(
@@ -371,10 +371,10 @@ class DNADataset(MultiLabelDataset):
             expected = f"'test' to have the labels of 'files', {few(names)}"
             raise ValueError(f"Expected {expected} (got {few(list(test))})")
         sequences = FastaFiles(list(files.values()), [test[name] for name in names] if test else [])
-        return cls._of(sequences, one_known(sequences, len(names)), names, transform)
+        return cls._from_parts(sequences, one_known(sequences, len(names)), names, transform)
 
     @classmethod
-    def _of(
+    def _from_parts(
         cls,
         files: FastaFiles,
         labels: Iterable[np.ndarray],
@@ -396,11 +396,11 @@ class DNADataset(MultiLabelDataset):
 
 
 def labels_of_header(header: str, labels: Container[str] = ()) -> list[str]:
-    """Returns the labels in the name of a sequence, separated by commas before ``::``. Each may end
+    """Returns the labels in the name of a sequence, separated by commas before ``::``. They may end
     in a value: ``"A_1,B_1,C_0::9:1024-2048"`` has the labels A and B.
 
     If an entry such as C_0 is itself in :obj:`labels`, it is a label without a value.
     """
     entries = [entry.strip() for entry in header.partition("::")[0].split(",")]
-    listed = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]
-    return [entry if entry in labels else entry.removesuffix("_1") for entry in listed]
+    valid = [entry for entry in entries if entry and (entry in labels or not entry.endswith("_0"))]
+    return [entry if entry in labels else entry.removesuffix("_1") for entry in valid]

@@ -30,7 +30,7 @@ class Pooled(Scaled):
     def _rows(self, dataset: MultiLabelDataset) -> Tensor:
         x, sample = _vectors_of(dataset)
         size = len(dataset)
-        parts = [scatter(x, sample, dim_size=size, reduce=how) for how in ("mean", "max")]
+        parts = [scatter(x, sample, dim_size=size, reduce=mode) for mode in ("mean", "max")]
         return torch.cat(parts, dim=1)
 
 
@@ -126,14 +126,14 @@ def _read(raw: Any, size: int | None) -> np.ndarray:
 
 
 def _num_dims(X: Any) -> int:
-    """The number of dimensions of nested lists and arrays, judged by their first entries."""
+    """Returns the number of dimensions of nested lists and arrays, judged by first entries."""
     if isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
         return 1 + _num_dims(X[0]) if X else 1
     return int(getattr(X, "ndim", 0))
 
 
 def _vectors_of(dataset: MultiLabelDataset) -> tuple[Tensor, Tensor]:
-    """Returns all vectors, and the index of the sample of each."""
+    """Returns all vectors, and for every vector the index of its sample."""
     vectors = [data.x for data in dataset]
     sizes = torch.tensor(list(map(len, vectors)))
     return torch.cat(vectors), torch.arange(len(vectors)).repeat_interleave(sizes)

@@ -21,7 +21,7 @@ from tg_mlc.inputs.notations import AmbiguousError
 from tg_mlc.inputs.schema import read_numbers
 from tg_mlc.inputs.tables import Table, check_columns, read_table
 
-MAX_DAYS = 150_000  # In the year 2380; more are dates such as 202401 or 20240131, or seconds.
+MAX_DAYS = 150_000  # In the year 2380; larger numbers are dates such as 202401, or seconds.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,8 +104,8 @@ class EventSequences:
         rows = torch.cat([torch.zeros(1, dtype=torch.long), (~is_next).cumsum(0)]).numpy()
         shape = len(is_next), self.num_labels
         y, amount = (
-            sp.csr_array((old.data, old.indices, old.indptr[rows]), shape=shape)
-            for old in (self.y, self.amount)
+            sp.csr_array((matrix.data, matrix.indices, matrix.indptr[rows]), shape=shape)
+            for matrix in (self.y, self.amount)
         )
         return EventSequences(self.entities, ptr, time, y, amount, self.label_names)
 
@@ -149,7 +149,7 @@ def from_events(
             number)
         columns (list of str, optional): The names of the columns of a CSV file without header.
             (default: :obj:`None`)
-        delimiter, encoding: As of :func:`from_csv`.
+        delimiter, encoding: As in :func:`from_csv`.
 
     Raises:
         ValueError: If the file cannot be read, a column is missing, or a cell does not fit its
@@ -175,8 +175,8 @@ def from_events(
     is_new[1:] = (np.diff(entity_of[order]) != 0) | (np.diff(days[order]) != 0)
     event_of = np.empty(len(cells), dtype=np.int64)
     event_of[order] = np.cumsum(is_new) - 1
-    first = order[is_new]
-    known, shape = ~np.isnan(amounts), (len(first), len(label_names))
+    first_rows = order[is_new]
+    known, shape = ~np.isnan(amounts), (len(first_rows), len(label_names))
     entries = event_of, label_of
     summed = sp.csr_array((np.nan_to_num(amounts), entries), shape=shape)
     if not known.all():
@@ -185,8 +185,8 @@ def from_events(
     present = (np.ones(summed.nnz, dtype=np.float32), summed.indices.copy(), summed.indptr.copy())
     return EventSequences(
         entities,
-        torch.from_numpy(np.searchsorted(entity_of[first], np.arange(len(entities) + 1))),
-        torch.from_numpy(days[first]),
+        torch.from_numpy(np.searchsorted(entity_of[first_rows], np.arange(len(entities) + 1))),
+        torch.from_numpy(days[first_rows]),
         sp.csr_array(present, shape=summed.shape),
         summed,
         label_names,
@@ -194,7 +194,7 @@ def from_events(
 
 
 class _EventTable:
-    """The used columns of a data frame or file."""
+    """The columns of a data frame or file from which events are made."""
 
     def __init__(
         self,
@@ -238,13 +238,13 @@ class _EventTable:
         return names.tolist(), indices
 
     def amounts(self, column: str) -> np.ndarray:
-        """A column of finite numbers, NaN where cells are blank."""
-        values = self._written(column, "number", self._numbers(column))
-        unknown = ~np.isfinite(values)
-        cells = self.columns[column][unknown]
+        """Reads a column of finite numbers, NaN where cells are blank."""
+        values = self._reread(column, "number", self._numbers(column))
+        is_wrong = ~np.isfinite(values)
+        cells = self.columns[column][is_wrong]
         texts = cells.astype(str).str.strip().str.lower()
-        unknown[unknown] = cells.notna() & ~texts.isin({*MISSING, "-"})
-        self._refuse(unknown, column, "a finite number or a blank cell")
+        is_wrong[is_wrong] = cells.notna() & ~texts.isin({*MISSING, "-"})
+        self._refuse(is_wrong, column, "a finite number or a blank cell")
         return values
 
     def days(self, column: str, time_format: str | None) -> np.ndarray:
@@ -267,14 +267,14 @@ class _EventTable:
         except (ValueError, re.error):  # The format is invalid.
             moments = pandas.Series(pandas.NaT, range(len(self)), dtype="datetime64[ns, UTC]")
         days = np.asarray((moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1))
-        days = self._written(column, "date", days) if time_format is None else days
-        form = "as in ISO 8601" if time_format is None else f"written as '{time_format}'"
+        days = self._reread(column, "date", days) if time_format is None else days
+        expected_format = "as in ISO 8601" if time_format is None else f"written as '{time_format}'"
         hint = "; say with 'time_format' how dates are written"
-        self._refuse(np.isnan(days), column, f"a date {form}", hint)
+        self._refuse(np.isnan(days), column, f"a date {expected_format}", hint)
         return days
 
     def months(self, year: str, month: str) -> np.ndarray:
-        """The days since 1970-01-01 of the first days of months."""
+        """Returns the days since 1970-01-01 of the first day of each month."""
         years, months = self._numbers(year), self._numbers(month)
         is_month = np.isin(months, range(1, 13)) & np.isin(years, range(1, 10_000))
         self._refuse(~is_month, f"{year}' and '{month}", "a year and a month from 1 to 12")
@@ -282,17 +282,17 @@ class _EventTable:
         return np.asarray(months_since_1970.astype("datetime64[D]").astype(np.float64))
 
     def _numbers(self, column: str, stop: int | None = None) -> np.ndarray:
-        """Reads a column as numbers, NaN where a cell is no number."""
+        """Reads a column as numbers, NaN where a cell is not a number."""
         values = self._pandas.to_numeric(self.columns[column][:stop], errors="coerce")
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
 
-    def _written(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
+    def _reread(self, column: str, form: str, values: np.ndarray) -> np.ndarray:
         """Reads the column again in the notation inferred from all cells if some values are NaN."""
         if np.isnan(values).any() and self.columns[column].dtype.kind not in "biufmM":
             cells = np.asarray(self.columns[column].to_numpy())
             try:
                 notation, numbers = read_numbers(
-                    column, cells, lambda row, _: self._place(row, column)
+                    column, cells, lambda row, _: self._location(row, column)
                 )
             except ValueError as error:
                 if isinstance(error.__cause__, AmbiguousError):
@@ -301,7 +301,7 @@ class _EventTable:
                 return numbers if notation == form else values
         return values
 
-    def _place(self, row: int, column: str) -> str:
+    def _location(self, row: int, column: str) -> str:
         where = f"row {row}" if self._csv is None else self._csv.where(row)
         return f"{where}, column '{column}' of {self.source}"
 
@@ -310,5 +310,5 @@ class _EventTable:
             row = int(np.argmax(is_wrong))
             cells = [self.columns[name].iloc[row] for name in column.split("' and '")]
             got = ", ".join(repr(cell) if isinstance(cell, str) else str(cell) for cell in cells)
-            where = self._place(row, column)
+            where = self._location(row, column)
             raise ValueError(f"Expected {expected} in {where} (got {got[:80]}){hint}")

@@ -53,4 +53,4 @@ def with_hierarchy(
 
 def pairs(parents: Mapping[str, Sequence[str]]) -> list[tuple[str, str | None]]:
     """Returns pairs of child and parent, where :obj:`None` stands for no parent."""
-    return [(child, parent) for child, above in parents.items() for parent in above or (None,)]
+    return [(child, parent) for child, names in parents.items() for parent in names or (None,)]

@@ -46,7 +46,7 @@ class View(ABC):
 
     @abstractmethod
     def matrix(self, dataset: MultiLabelDataset) -> Any:
-        """Features :math:`(N, F)` of any samples, whose mean square length is about 1."""
+        """Returns features :math:`(N, F)` of samples; their mean square length is about 1."""
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the learned values, as arrays and plain data."""
@@ -68,9 +68,9 @@ class ReadOptions(TypedDict, total=False):
     """Options of how raw inputs are read."""
 
     feature_names: Sequence[str] | None  #: words or columns; by default, those of the inputs
-    #: rows of training samples, the source of the vocabulary; by default, all
+    #: rows of training samples, from which the vocabulary is built; by default, all rows
     train: np.ndarray | None
-    #: number of words or columns of an earlier data set, kept for the new one
+    #: number of words or columns of an earlier data set, which the new one must have too
     num_inputs: int | None
 
 
@@ -83,7 +83,7 @@ class SampleOptions(ReadOptions, total=False):
 
 @dataclass(frozen=True)
 class FileOptions:
-    """A person's choices about how to read a file; other properties are inferred."""
+    """Options of how a file is read, chosen by the user; other properties are inferred."""
 
     label_separator: str | None = None  #: separator of names in a column of labels
     label_paths: str | None = None  #: separator of the parts of label names that are paths
@@ -122,7 +122,7 @@ class InputKind(Preprocessor, Components):
     role: ClassVar[Role] = "number"
     #: the name of LaMP's settings in :obj:`tg_mlc.stacking.folds.SETTINGS`
     settings: ClassVar[str] = "table"
-    #: Factories of views by name; the last one keeps most of the content of a sample.
+    #: Factories of views by name; the last view keeps most information about a sample.
     views: ClassVar[Mapping[str, Callable[[], View]]]
     #: whether an input is several columns of a table, not one cell
     reads_columns: ClassVar[bool] = False
@@ -152,7 +152,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """The :obj:`kind` of a data set of arrays and the reason; None for other kinds."""
+        """Infers the :obj:`kind` of arrays, with the reason; None if they are not of this class."""
         return None
 
     @classmethod
@@ -170,7 +170,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def listed(cls, X: Any, form: str) -> list[Any]:
-        """The list of raw inputs, for estimators and kinds whose inputs are no matrix rows."""
+        """Converts raw inputs to a list, for estimators whose inputs are not rows of a matrix."""
         texts = as_texts(X)
         if texts is None:
             expected = f"a list or column of strings for inputs '{form}'"
@@ -179,7 +179,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def split(cls, raw: Any) -> Any:
-        """Raw inputs in the form that :meth:`read` takes."""
+        """Converts raw inputs to the form that :meth:`read` takes."""
         return raw
 
     @classmethod
@@ -226,7 +226,7 @@ class InputKind(Preprocessor, Components):
         Args:
             path (Path): The file.
             columns (Sequence[str]): The column of inputs. If the kind :attr:`reads_columns`,
-                several, or none for all columns but the labels.
+                several columns, or none to use all columns except labels.
             labels (Sequence[str]): The columns of labels, or one column with lists of label names.
             options (FileOptions, optional): How to read the file. (default: :obj:`None`)
         """
@@ -259,11 +259,11 @@ class InputKind(Preprocessor, Components):
         return self
 
     def inputs_of(self, raw: Any, columns: Sequence[str] = ()) -> Any:
-        """Raw inputs in the form that :meth:`transform` takes.
+        """Converts raw inputs to the form that :meth:`transform` takes.
 
         Args:
             raw (Any): Raw inputs, also as a table of pyarrow or a dictionary of columns.
-            columns (Sequence[str], optional): The columns of training, if they are known; only one
+            columns (Sequence[str], optional): The training columns, if they are known; only one
                 column for kinds whose inputs are single cells. (default: :obj:`()`)
         """
         raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
@@ -280,7 +280,7 @@ class InputKind(Preprocessor, Components):
         return ["" if text is None else text for text in inputs]
 
     def transform(self, raw: Any) -> MultiLabelDataset:
-        """Returns samples of raw inputs, with unknown labels; existing samples are returned."""
+        """Makes samples of raw inputs, with unknown labels. A data set is returned unchanged."""
         if isinstance(raw, MultiLabelDataset):
             return raw
         if isinstance(raw, (str, bytes)):
@@ -301,7 +301,7 @@ class InputKind(Preprocessor, Components):
         return self._new_samples(self._split(raw))
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of independent inputs, each of which may be a row with one column."""
+        """Makes samples of a list of inputs, which may also be rows with one column."""
         inputs = []
         for row, single in enumerate(raw):
             try:
@@ -311,7 +311,7 @@ class InputKind(Preprocessor, Components):
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by row, why raw inputs are missing or refused by :meth:`check`."""
+        """Returns by row why raw inputs are missing, or refused by :meth:`check`."""
         raw = as_list(self._column(raw))
         is_list = hasattr(raw, "__len__") and not isinstance(raw, (MultiLabelDataset, str, bytes))
         return self._refused(raw) if is_list else {}
@@ -338,7 +338,7 @@ class InputKind(Preprocessor, Components):
         return self.samples(raw, self._unknown(len(raw)), self.label_names)
 
     def _column(self, raw: Any) -> Any:
-        """The only column of a data frame. Other inputs are returned unchanged."""
+        """Returns the only column of a data frame. Other inputs are returned unchanged."""
         columns = list(getattr(raw, "columns", ()))
         if len(columns) > 1:
             got = f"a data frame of the columns {columns[:5]}"
@@ -351,7 +351,7 @@ class InputKind(Preprocessor, Components):
 
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
-        """The preprocessors between raw inputs and models, not fitted yet.
+        """Returns the preprocessors between raw inputs and models, not fitted yet.
 
         Args:
             scaled (bool, optional): If set to :obj:`True`, inputs are scaled for networks;
@@ -367,7 +367,7 @@ class InputKind(Preprocessor, Components):
         """Makes the encoder of samples."""
 
     def examples(self, number: int) -> Any:
-        """Invented raw inputs, the same in every call, to try a model that comes without data."""
+        """Makes up raw inputs, the same in every call, to try a model without data."""
         expected = "a kind of input that makes up examples"
         raise ValueError(f"Expected {expected} (got {type(self).__name__}); pass inputs")
 
@@ -380,7 +380,7 @@ class InputKind(Preprocessor, Components):
         """Loads all attributes of another fitted kind.
 
         Raises:
-            ValueError: If names are no strings, or sizes are no whole numbers.
+            ValueError: If names are not strings, or sizes are not whole numbers.
         """
         for name in ("label_names", "feature_names"):
             names = state.get(name)
@@ -398,7 +398,7 @@ class InputKind(Preprocessor, Components):
 
 
 def as_texts(X: Any) -> list[Any] | None:
-    """Texts or lists of words as a list, also from a frame of one column; else None."""
+    """Returns texts or lists of words, also from a frame of one column, as a list; else None."""
     values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
         values = values.tolist()
@@ -420,7 +420,7 @@ def check_is_list(raw: Any) -> None:
 
 
 def num_rows(X: Any) -> int | None:
-    """The number of raw inputs before they are read; :obj:`None` if it is unknown."""
+    """Returns the number of raw inputs before they are read; :obj:`None` if unknown."""
     if isinstance(X, (list, tuple)):
         return len(X)
     shape = np.shape(X)

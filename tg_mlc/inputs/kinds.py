@@ -24,13 +24,14 @@ from tg_mlc.inputs.schema import Column, Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
-MIN_CLAIMED = 10  #: Fewer values of a category may look like molecules by chance.
+#: Minimum number of values of a category; fewer may look like molecules by chance.
+MIN_CLAIMED = 10
 #: All kinds of input, general kinds first; searches begin at the end, with special kinds.
 KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, Inchi, DNA]
 
 
 def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """The kind of the samples of a data set. Raises :class:`ValueError` if no kind matches."""
+    """Returns the kind of a data set's samples. Raises :class:`ValueError` if no kind matches."""
     for kind in reversed(KINDS):
         if kind.matches(dataset):
             return kind
@@ -39,7 +40,7 @@ def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
-    """The components of samples: those of a newly fitted kind, or the nodes of other graphs."""
+    """Returns the components of samples: a newly fitted kind, or the nodes of other graphs."""
     if dataset.kind is None and "smiles" not in dataset[0]:
         return Nodes()
     rows = torch.arange(len(dataset))
@@ -47,7 +48,7 @@ def components_of(dataset: MultiLabelDataset) -> Components:
 
 
 def kind_named(name: Any) -> type[InputKind]:
-    """The kind of arrays by the :obj:`kind` of their data sets. Raises ValueError if unknown."""
+    """Returns the class for the :obj:`kind` of a data set. Raises ValueError if it is unknown."""
     kinds = {form.kind: kind for kind in reversed(KINDS) for form in kind.forms.values()}
     kinds.pop(None, None)
     check_choice("kind", name, tuple(map(str, kinds)))
@@ -67,28 +68,28 @@ def announce_kind(kind: str, reason: str) -> str:
 
 
 def kind_of_option(option: str) -> type[InputKind]:
-    """The kind by its name in command-line options."""
+    """Returns the kind by its name in command-line options."""
     return next(kind for kind in KINDS if kind.option == option)
 
 
 def kinds_by_form() -> dict[str, type[InputKind]]:
-    """The kinds by the names of the forms of raw inputs that estimators take."""
+    """Returns the kinds by the names of the forms in which estimators take raw inputs."""
     return {form: kind for kind in KINDS for form in kind.forms}
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
-    """The kinds by the command-line options that specify their columns."""
+    """Returns the kinds by the command-line options that specify their columns."""
     return {kind.command_option.name: kind for kind in KINDS if kind.command_option is not None}
 
 
 def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
-    """The feature names, if all data sets of the kind have the same ones, else :obj:`None`."""
+    """Returns the feature names if all data sets of the kind share them, else :obj:`None`."""
     names = dataset.feature_names
     return names if any(names == kind.constant_names for kind in KINDS) else None
 
 
 def infer_form(X: Any) -> str:
-    """The form of raw inputs: a sparse matrix holds bags of words, a dense one vectors, several
+    """Infers the form: a sparse matrix holds bags of words, a dense one vectors, several
     matrices embeddings; strings are SMILES if all are molecules, texts if half or more are not.
     """
     texts = as_texts(X)
@@ -102,26 +103,26 @@ def infer_form(X: Any) -> str:
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
     """Sets role and reason of skipped columns and categories that seem to hold inputs of a kind.
 
-    Of their first 50 cells, most must look like this kind, or all if the column is a category,
-    which must also have :obj:`MIN_CLAIMED` values.
+    Most of the first 50 cells must look like this kind. For a category, all cells must, and it
+    must have at least :obj:`MIN_CLAIMED` values.
     """
     for column, kind in _claimed(schema, cells):
-        column.role, cure = kind.role, argument(f"{kind.option}_column", column.name)
-        column.reason = f"perhaps inputs: pass {cure}"
+        column.role, option = kind.role, argument(f"{kind.option}_column", column.name)
+        column.reason = f"perhaps inputs: pass {option}"
     return schema
 
 
 def warn_of_claimed(
     schema: Schema, cells: Mapping[str, np.ndarray], ignored: Collection[str]
 ) -> None:
-    """Warns of columns that may be inputs of their own, except columns in :obj:`ignored`."""
+    """Warns of columns that may hold texts, molecules or DNA, except those in :obj:`ignored`."""
     for column, kind in _claimed(schema, cells):
         name = column.name
         if name in ignored:
             continue
         use = "is a category" if column.role == "category" else "is left out"
-        cure, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
-        hint = f"To train on them, pass {cure}; if they are none, leave the column out: {ignore}"
+        option, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
+        hint = f"To train on them, pass {option}; if they are none, leave the column out: {ignore}"
         message = f"Column '{name}' {use}, but its cells look like inputs of their own. {hint}"
         warnings.warn(message, stacklevel=2)
 
@@ -148,7 +149,7 @@ def _claimed(
 
 
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
-    """The unfitted views of samples of this kind."""
+    """Returns the unfitted views of the kind of the samples."""
     return {name: make() for name, make in kind_of(dataset).views.items()}
 
 

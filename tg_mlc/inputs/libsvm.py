@@ -77,18 +77,18 @@ def from_libsvm(
         zero_based = sizes[0] is not None or any((part.x.indices == 0).any() for part in parts)
     first = 0 if zero_based else 1
     if sizes[0] is None:
-        end, known = max(part.x.shape[1] for part in parts), set(chain.from_iterable(labels))
+        end, label_set = max(part.x.shape[1] for part in parts), set(chain.from_iterable(labels))
     else:
-        end, known = sizes[0][0] + first, set(range(first, sizes[0][1] + first))
-    names, feature_names = list(map(str, sorted(known))), list(map(str, range(first, end)))
+        end, label_set = sizes[0][0] + first, set(range(first, sizes[0][1] + first))
+    names, feature_names = list(map(str, sorted(label_set))), list(map(str, range(first, end)))
     for part in parts:
         part.x.resize(part.x.shape[0], max(end, first))
     x = sp.csr_array(sp.vstack([part.x for part in parts], format="csr"))[:, first:]
     inputs, _ = read_matrix(x, feature_names, None, sparse=kind == "bag")
     y, _ = read_labels([set(map(str, row)) for row in labels], names)
     rows = np.arange(len(labels))
-    official = (None, None) if test is None else np.split(rows, [len(parts[0].labels)])
-    records = Records(inputs, y, names, feature_names, *official)
+    split_rows = (None, None) if test is None else np.split(rows, [len(parts[0].labels)])
+    records = Records(inputs, y, names, feature_names, *split_rows)
     dataset = ArrayDataset(records.to_samples(), transform)
     is_small = len(feature_names) <= MAX_COLUMNS
     dataset.schema = Schema.of_names(feature_names, ()) if is_small else None
@@ -106,7 +106,7 @@ class _Part(NamedTuple):
 
 def _read(path: str | Path, zero_based: bool | None) -> _Part:
     """Reads a file with scikit-learn, after checks of all that scikit-learn misreads: sizes, blank
-    lines, ``qid:``, labels that are no indices, and numbers out of range.
+    lines, ``qid:``, labels that are not indices, and numbers out of range.
     """
     lines = read_unpacked(path).decode(errors="replace").splitlines()
     sizes = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
@@ -144,11 +144,11 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
     if sizes and len(rows) != int(sizes[1]):
         expected = f"{sizes[1]} samples in '{path}', as its first line says"
         raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")
-    known = (int(sizes[2]), int(sizes[3])) if sizes else None
+    counts = (int(sizes[2]), int(sizes[3])) if sizes else None
     if not rows:
-        return _Part(known, [], sp.csr_array((0, 0)))
+        return _Part(counts, [], sp.csr_array((0, 0)))
     # Blank lines, which scikit-learn skips, are samples after a line of sizes.
     content = "\n".join(line if line.strip() else f"{first}:0" for line in rows).encode()
     load = require("sklearn.datasets", extra="data").load_svmlight_file
     x, y = load(BytesIO(content), multilabel=True, zero_based=True)
-    return _Part(known, [list(map(int, row)) for row in y], sp.csr_array(x))
+    return _Part(counts, [list(map(int, row)) for row in y], sp.csr_array(x))

@@ -68,18 +68,18 @@ class MoleculeReport:
 
     @property
     def kept_rows(self) -> list[int]:
-        """The row of each sample of the whole data set, in order."""
+        """The rows that became samples, in the order of the samples."""
         skipped = {entry.row for entry in self.invalid} | set(self.filtered)
         return [row for row in range(self.num_rows) if row not in skipped]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain lists and numbers."""
+        """Returns the report as plain lists and numbers."""
         invalid, duplicates = list(map(list, self.invalid)), list(map(list, self.duplicates))
         return {**vars(self), "invalid": invalid, "duplicates": duplicates}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MoleculeReport:
-        """The inverse of :meth:`to_dict`."""
+        """Restores a report from the result of :meth:`to_dict`."""
         invalid = [InvalidMolecule(*entry) for entry in values["invalid"]]
         duplicates = [DuplicateMolecule(*entry) for entry in values["duplicates"]]
         return cls(values["num_rows"], invalid, duplicates, values["filtered"])
@@ -88,16 +88,16 @@ class MoleculeReport:
         names = ("invalid", "duplicates", "filtered")
         counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in names)
         invalid = [
-            f"  row {row}: invalid SMILES '{shorten(smiles)}': {why}"
-            for row, smiles, why in self.invalid
+            f"  row {row}: invalid SMILES '{shorten(smiles)}': {reason}"
+            for row, smiles, reason in self.invalid
         ]
-        again = [
+        duplicates = [
             f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates
         ]
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
-        for group in (invalid, again):
-            hidden = len(group) - NUM_SHOWN
-            lines += group[:NUM_SHOWN] + [f"  ... and {hidden} more"] * (hidden > 0)
+        for group in (invalid, duplicates):
+            num_hidden = len(group) - NUM_SHOWN
+            lines += group[:NUM_SHOWN] + [f"  ... and {num_hidden} more"] * (num_hidden > 0)
         return "\n".join(lines)
 
 
@@ -139,8 +139,8 @@ class MoleculeDataset(LabeledMolecules):
         super().__init__(None, transform)
         self._adopt(samples)
         invalid = self.report.invalid
-        lost = {row: f"'{shorten(smiles, 40)}': {reason}" for row, smiles, reason in invalid}
-        check_lost(lost, self.report.num_rows, where, max_lost)
+        reasons = {row: f"'{shorten(smiles, 40)}': {reason}" for row, smiles, reason in invalid}
+        check_lost(reasons, self.report.num_rows, where, max_lost)
 
     @classmethod
     def from_smiles(
@@ -216,15 +216,15 @@ class MoleculeDataset(LabeledMolecules):
                 (default: :obj:`None`)
             force_reload (bool, optional): If set to :obj:`True`, makes the graphs again.
                 (default: :obj:`False`)
-            max_lost (float, optional): The fraction of rows that may be skipped because they are no
+            max_lost (float, optional): Fraction of rows that may be skipped because they are not
                 molecules; five rows may always be skipped. (default: :obj:`1.0`)
             **options (optional): :obj:`on_error`, :obj:`pre_transform` and :obj:`pre_filter` as in
                 :meth:`from_smiles`.
 
         Raises:
             ValueError: If a column is missing, a label is not 0, 1 or blank, no molecule is valid,
-                more rows than :obj:`max_lost` are no molecules, or one is not and :obj:`on_error`
-                is :obj:`"raise"`.
+                more rows than :obj:`max_lost` are not molecules, or any row is not and
+                :obj:`on_error` is :obj:`"raise"`.
             RuntimeError: If the file kept in :obj:`root` is damaged.
         """
 
@@ -234,18 +234,18 @@ class MoleculeDataset(LabeledMolecules):
 
         # The file is read again only to find the lines of lost rows.
         table = cache(lambda: read_table(path, delimiter, encoding))
-        lost: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
+        checks: Any = {"max_lost": max_lost, "where": lambda row: table().where(row)}
         columns = None if label_columns is None else list(label_columns)
-        changes = options.get("pre_transform"), options.get("pre_filter")
+        functions = options.get("pre_transform"), options.get("pre_filter")
         on_error = options.get("on_error", "skip")
-        key = settings_key(smiles_column, columns, delimiter, encoding, on_error, *changes)
+        key = settings_key(smiles_column, columns, delimiter, encoding, on_error, *functions)
         if root is None or key is None:
-            return cls(build(), transform, **lost)
+            return cls(build(), transform, **checks)
         digest = sha256(Path(path).read_bytes() + key.encode())[:16]
-        kept = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
-        if force_reload or not kept.exists():
-            build().save(kept)
-        return cls(Samples.load(kept), transform, **lost)
+        cached = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
+        if force_reload or not cached.exists():
+            build().save(cached)
+        return cls(Samples.load(cached), transform, **checks)
 
 
 def molecule_samples(

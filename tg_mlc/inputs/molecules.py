@@ -61,7 +61,7 @@ EXAMPLES = tuple(_EXAMPLES.split())
 
 
 def molecule_scaler(key: str, size: int) -> LogCounts | QuantileScaler:
-    """The unfitted scaler for a vector of a molecule, by its attribute and number of entries."""
+    """Returns an unfitted scaler for a vector of molecules, by its attribute and size."""
     return QuantileScaler(size) if key == "descriptors" else LogCounts()
 
 
@@ -86,11 +86,11 @@ class MoleculeVectors(View):
         return self
 
     def matrix(self, dataset: MultiLabelDataset) -> np.ndarray:
-        unit = list[Tensor]()
+        vectors = list[Tensor]()
         for key, scaler in self.scalers.items():
-            unit.append(nn.functional.normalize(scaler(dataset.rows(key)), dim=1))
-        together: np.ndarray = (torch.cat(unit, dim=1) / len(unit) ** 0.5).numpy()
-        return together
+            vectors.append(nn.functional.normalize(scaler(dataset.rows(key)), dim=1))
+        matrix: np.ndarray = (torch.cat(vectors, dim=1) / len(vectors) ** 0.5).numpy()
+        return matrix
 
     def state_dict(self) -> dict[str, Any]:
         return {key: scaler.state_dict() for key, scaler in self.scalers.items()}
@@ -113,7 +113,7 @@ class Molecules(InputKind):
     Raises:
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
         ValueError: On use, if a molecule cannot be read, or the installed RDKit has
-            another number of descriptors.
+            another number of descriptors than in training.
     """
 
     forms = {"smiles": Form(None)}
@@ -121,7 +121,7 @@ class Molecules(InputKind):
     command_option = INPUT_OPTIONS["smiles"]
     splits = ("random", "stratified", "scaffold")
     views = {"substructures": partial(MoleculeVectors, ("morgan",)), "vectors": MoleculeVectors}
-    sizes: dict[str, int]  #: size of each vector
+    sizes: dict[str, int]  #: sizes of the vectors of training samples
 
     def __init__(self, describe: bool = False) -> None:
         self.describe = describe
@@ -135,13 +135,13 @@ class Molecules(InputKind):
         """Tells whether strings are molecules. Raises ValueError if most, but not all, are."""
         if not is_installed("rdkit"):
             return False
-        others = [row for row, text in enumerate(texts) if not _is_molecule(text)]
-        if 0 < len(others) < len(texts) / 2:
-            row = others[0]
-            got = f"{len(others)} others, the first {shorten(texts[row])!r} in row {row}"
+        invalid = [row for row, text in enumerate(texts) if not _is_molecule(text)]
+        if 0 < len(invalid) < len(texts) / 2:
+            row = invalid[0]
+            got = f"{len(invalid)} others, the first {shorten(texts[row])!r} in row {row}"
             hint = "drop these rows, or pass inputs='texts'"
             raise ValueError(f"Expected SMILES alone (got {got}); {hint}")
-        return not others
+        return not invalid
 
     @classmethod
     def check(cls, raw: Any) -> None:
@@ -153,7 +153,7 @@ class Molecules(InputKind):
     def read(
         cls, X: Any, kind: str | None, **options: Unpack[ReadOptions]
     ) -> tuple[Rows, list[str] | None]:
-        """Raises ValueError: molecules are no rows of a matrix; see :meth:`samples`."""
+        """Raises ValueError, because molecules are not matrix rows; see :meth:`samples`."""
         hint = "make them with 'MoleculeDataset.from_smiles'"
         raise ValueError(f"Expected molecules as SMILES (got a table); {hint}")
 
@@ -243,17 +243,17 @@ class Molecules(InputKind):
         return str(sample.smiles)
 
     def max_hidden(self, sample: Data) -> int:
-        # The vectors of each sample are computed anew.
+        # RDKit computes the vectors of every hidden sample.
         return 500 if any(key in sample for key in VECTORS) else super().max_hidden(sample)
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns a sample without some atoms and their bonds; its vectors have dummy atoms."""
-        hidden, rows = copy(sample), torch.from_numpy(kept)
-        hidden.x = sample.x[rows]
+        """Returns a sample without some atoms; its vectors are computed with dummies instead."""
+        hidden, mask = copy(sample), torch.from_numpy(kept)
+        hidden.x = sample.x[mask]
         if "num_nodes" in sample:
-            hidden.num_nodes = int(rows.sum())
+            hidden.num_nodes = int(mask.sum())
         hidden.edge_index, hidden.edge_attr = subgraph(
-            rows, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept)
+            mask, sample.edge_index, sample.edge_attr, relabel_nodes=True, num_nodes=len(kept)
         )
         return _described_as(hidden, partial(with_dummies, sample.smiles, ~kept))
 
@@ -280,8 +280,8 @@ class Molecules(InputKind):
             start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
             names.append(f"{atoms[start]}{BONDS.get(bond.GetBondType().name, '~')}{atoms[end]}")
             ends.append((start, end))
-        cut = np.array([without_bond(sample.smiles, bond) for bond in range(len(ends))], str)
-        symmetry = np.unique(cut, return_inverse=True)[1]
+        cut_smiles = np.array([without_bond(sample.smiles, bond) for bond in range(len(ends))], str)
+        symmetry = np.unique(cut_smiles, return_inverse=True)[1]
         return Links(names, np.array(ends, int).reshape(-1, 2), symmetry)
 
     def without_link(self, sample: Data, index: int) -> Data:
@@ -289,13 +289,13 @@ class Molecules(InputKind):
         bond, cut = parse_smiles(sample.smiles).GetBondWithIdx(index), copy(sample)
         start, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         source, target = sample.edge_index
-        kept = ~((source == start) & (target == end) | (source == end) & (target == start))
-        cut.edge_index, cut.edge_attr = sample.edge_index[:, kept], sample.edge_attr[kept]
+        is_other = ~((source == start) & (target == end) | (source == end) & (target == start))
+        cut.edge_index, cut.edge_attr = sample.edge_index[:, is_other], sample.edge_attr[is_other]
         return _described_as(cut, partial(without_bond, sample.smiles, index))
 
 
 class Inchi(Molecules):
-    """InChI inputs; their samples are those of :class:`Molecules`."""
+    """InChI inputs, which become the same samples as :class:`Molecules`."""
 
     forms = {}
     option, noun, command_option = "inchi", "an InChI", INPUT_OPTIONS["inchi"]
@@ -311,7 +311,7 @@ class Inchi(Molecules):
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
-    """Returns molecules with the vectors that they lack."""
+    """Returns the molecules with those vectors of :obj:`sizes` that they lack."""
     present = {*dataset[0].keys()}
     if present.issuperset(sizes):
         return dataset
@@ -327,9 +327,9 @@ def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
     """Returns the sample with its vectors replaced by those of another molecule."""
     if not (sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}):
         return sample
-    own, sample.smiles = sample.smiles, smiles()
+    original, sample.smiles = sample.smiles, smiles()
     described: Data = molecule_features(sizes)(sample)
-    described.smiles = own
+    described.smiles = original
     return described
 
 

@@ -73,7 +73,7 @@ class Notation:
     form: ClassVar[str]
 
     def parse(self, cell: str) -> float | None:
-        """Returns the number in a cell without outer spaces, or None in another notation."""
+        """Returns the number in a stripped cell; None if its notation is another one."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,11 +135,11 @@ class Clock(Notation):
         match = _CLOCK.fullmatch(cell) or _HOUR.fullmatch(cell)
         if match is None:
             return None
-        hour, half = int(match[1]), (match[4] or "").lower()
-        if hour not in (range(1, 13) if half else range(24)):
+        hour, am_pm = int(match[1]), (match[4] or "").lower()
+        if hour not in (range(1, 13) if am_pm else range(24)):
             return None
-        if half:
-            hour = hour % 12 + 12 * (half == "p")
+        if am_pm:
+            hour = hour % 12 + 12 * (am_pm == "p")
         return 60.0 * hour + int(match[2] or 0) + float(match[3] or 0) / 60
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ class Duration(Notation):
             return None
         per_day = (1, 24, 1440, 86_400)
         try:
-            return sum(float(part or 0) / n for part, n in zip(parts, per_day, strict=True))
+            return sum(float(part or 0) / units for part, units in zip(parts, per_day, strict=True))
         except ValueError:  # A part may have several dots.
             return None
 
@@ -174,7 +174,7 @@ class Date(Notation):
 
     form: ClassVar[str] = "date"
     written: str = "ISO 8601"
-    since: float = 0.0  #: subtracted, in days since 1970, if float32 is too coarse
+    since: float = 0.0  #: day since 1970 that counts as 0, if float32 is too coarse
 
     def parse(self, cell: str) -> float | None:
         cell = _WEEKDAY.sub("", cell) if cell[:1].isalpha() else cell
@@ -255,7 +255,7 @@ def plain_numbers(cells: Collection[str]) -> list[float] | None:
 
 
 def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Notation]:
-    """The notations in which some of the cells can be read, the most common first."""
+    """Yields notations in which some of the cells can be read, the most common first."""
     cells = list(cells)
     words = {cell.lower() for cell in cells}
     yield from (Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words)
@@ -267,8 +267,8 @@ def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Not
             has_point = point != "," or "," in characters or thousands == "."
             if decimal in (None, point) and has_point and set(thousands) <= characters:
                 yield Number(point, thousands, unit)
-    others = (Clock(), Duration(), *map(Date, _DATES))
-    yield from (other for other in others if any(other.parse(c) is not None for c in sample))
+    notations = (Clock(), Duration(), *map(Date, _DATES))
+    yield from (form for form in notations if any(form.parse(c) is not None for c in sample))
 
 
 def is_misspelled(cell: str) -> bool:
@@ -308,18 +308,18 @@ def _refuse_ambiguous(
             hint = "write months as 2024-01-01"
             raise AmbiguousError(f"months, or spans from a year to the next; {hint}")
         for other in map(Date, _DATES):
-            fits = all(other.parse(cell) is not None for cell in cells)
-            if fits and any(other.parse(cell) != notation.parse(cell) for cell in cells):
-                ways = f"'{notation.written}' or '{other.written}'"
+            is_possible = all(other.parse(cell) is not None for cell in cells)
+            if is_possible and any(other.parse(cell) != notation.parse(cell) for cell in cells):
+                formats = f"'{notation.written}' or '{other.written}'"
                 hint = "write them as 2024-01-31"
-                raise AmbiguousError(f"dates that may be written as {ways}; {hint}")
+                raise AmbiguousError(f"dates that may be written as {formats}; {hint}")
     has_commas = isinstance(notation, Number) and notation.thousands == ","
     if isinstance(notation, Number) and has_commas and decimal is None and delimiter != ",":
-        decimals = Number(",", "", notation.unit)
-        if all(decimals.parse(cell) is not None for cell in cells):
+        with_commas = Number(",", "", notation.unit)
+        if all(with_commas.parse(cell) is not None for cell in cells):
             hint = f"pass {argument('decimal', ',')} or {argument('decimal', '.')}"
-            reading = "commas that may stand before decimals or between thousands"
-            raise AmbiguousError(f"{reading}; {hint}")
+            readings = "commas that may stand before decimals or between thousands"
+            raise AmbiguousError(f"{readings}; {hint}")
 
 
 @cache

@@ -65,8 +65,8 @@ class Preprocessor(ABC):
         """
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """Returns the reasons, by row, why raw inputs of :meth:`transform` are unreadable; empty if
-        the class does not check inputs.
+        """Returns by row why raw inputs of :meth:`transform` are unreadable; empty if the class
+        does not check inputs.
         """
         return {}
 
@@ -82,7 +82,7 @@ class Preprocessor(ABC):
         return self.fit(dataset, split).transform(dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """The learned and chosen values as arrays and plain data; by default, all attributes."""
+        """Returns fitted values and options as plain data and arrays; by default, attributes."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:

@@ -1,4 +1,4 @@
-"""Readers of rows: from data frames, dictionaries of columns, and lists of rows."""
+"""Readers of raw inputs with rows: data frames, dictionaries of columns, and lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ReadRows = tuple[np.ndarray, dict[int, str]]
 
 
 def as_frame(raw: Any) -> Any:
-    """Converts a pyarrow table or a dictionary of columns to a data frame; else no change."""
+    """Converts pyarrow tables and dictionaries of columns to data frames; others unchanged."""
     if hasattr(raw, "column_names") and hasattr(raw, "to_pandas"):
         return raw.to_pandas()
     if not isinstance(raw, Mapping):
@@ -32,11 +32,11 @@ def as_frame(raw: Any) -> Any:
 
 
 def take_column(raw: Any, columns: Sequence[str]) -> Any:
-    """Returns one cell per row, None if it is missing: from the column of training if it is known,
-    else from the only column. Inputs that are no rows are returned unchanged.
+    """Returns one cell per row (None if missing), from the training column if it is known, else
+    from the only column. Inputs without rows are returned unchanged.
     """
     if hasattr(raw, "columns"):
-        name = _find(columns, list(raw.columns))
+        name = _find_column(columns, list(raw.columns))
         cells = np.empty(0) if name is None else array_of(raw[name])
         return [_text(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
     raw = as_list(raw)
@@ -55,16 +55,16 @@ def take_column(raw: Any, columns: Sequence[str]) -> Any:
 
 
 def _cell_of(row: Mapping[Any, Any], columns: Sequence[str]) -> Any:
-    """Returns a row's cell if it is a text or in the column of training; else the row."""
-    name = _find(columns, list(row))
+    """Returns a row's cell if it is a text or in the training column; else the row."""
+    name = _find_column(columns, list(row))
     is_known = name is not None and clean(str(name)) in columns
     # A number in another column may be the count of a word.
     is_text = name is not None and (is_known or isinstance(row[name], str) or is_missing(row[name]))
     return _text(row[name]) if is_text else row
 
 
-def _find(columns: Sequence[str], names: Sequence[Any]) -> Any:
-    """Returns the name of the column of training, else of the only column, else None."""
+def _find_column(columns: Sequence[str], names: Sequence[Any]) -> Any:
+    """Returns the name of the training column, else of the only column; None if there is none."""
     texts = [clean(str(name)) for name in names]
     if len(columns) == 1:
         with suppress(ValueError):
@@ -80,7 +80,7 @@ def _text(cell: Any) -> Any:
 
 
 def only_cell(row: Any, noun: str) -> Any:
-    """Returns the only cell of a row that is a dictionary; other inputs unchanged."""
+    """Returns the only cell of a row that is a dictionary. Other inputs are unchanged."""
     if not isinstance(row, Mapping):
         return row
     if len(row) != 1:
@@ -96,26 +96,26 @@ def read_rows(
     *,
     ordered: bool = False,
 ) -> ReadRows:
-    """Reads rows that are dictionaries, by a schema for their columns, or lists of cells in the
-    order of columns. If :obj:`ordered`, names only give the order, because training had no names.
+    """Reads rows: dictionaries by the schema for their columns, lists by the order of their cells.
+    If :obj:`ordered`, dictionaries are also read in order, because training columns had no names.
     """
     if (values := _matrix_of(rows, width)) is not None:
         return values, {}
     matrix, refused = np.full((len(rows), width), np.nan), dict[int, str]()
     groups: dict[Any, list[int]] = {}  # Rows with the same columns are read together.
-    lists, columns_of = dict[int, list[Any]](), tuple if ordered else frozenset
+    lists, key_of = dict[int, list[Any]](), tuple if ordered else frozenset
     for index, row in enumerate(rows):
         is_named = isinstance(row, Mapping)
         try:
             if not is_named:
                 lists[index] = _cells_of(row, width)
-            groups.setdefault(columns_of(row) if is_named else None, []).append(index)
+            groups.setdefault(key_of(row) if is_named else None, []).append(index)
         except ValueError as error:
             refused[index] = str(error)
-    for group, indices in groups.items():
+    for key, indices in groups.items():
         reasons = dict[int, str]()
         try:
-            if group is None:
+            if key is None:
                 names = list(map(str, range(width)))
                 schema = Schema([Column(name, "number") for name in names])
                 cells = [lists[index] for index in indices]

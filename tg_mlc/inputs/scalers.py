@@ -1,4 +1,4 @@
-"""Scales of vectors and weights of words that suit linear layers and kernels."""
+"""Scalers of vectors and weights of words, for linear layers and kernels."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class StandardScaler(nn.Module):
     @torch.no_grad()
     def fit(self, x: Tensor) -> StandardScaler:
         """Computes mean and spread of training vectors :math:`(N, F)`."""
-        spread, mean = torch.std_mean(_whole(x).double(), dim=0, correction=0)
+        spread, mean = torch.std_mean(_check_complete(x).double(), dim=0, correction=0)
         self.mean.copy_(mean)
         self.spread.copy_(torch.where(x.amax(dim=0) > x.amin(dim=0), spread, 1.0))
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        return (_whole(x) - self.mean) / (self.spread * math.sqrt(x.size(1)))
+        return (_check_complete(x) - self.mean) / (self.spread * math.sqrt(x.size(1)))
 
 
 class QuantileScaler(nn.Module):
@@ -86,7 +86,7 @@ class QuantileScaler(nn.Module):
 
     quantiles: Tensor
     varies: Tensor
-    scaled: Tensor  # Indexed by the sum of the left and right rank.
+    scaled: Tensor  # Normal quantiles, by the sum of the left and right rank.
 
     def __init__(self, in_channels: int, num_quantiles: int = 200) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class QuantileScaler(nn.Module):
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         levels = torch.linspace(0, 1, num_quantiles, dtype=torch.float64, device=x.device)
         quantiles = x.double().nanquantile(levels, dim=0).t()
-        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False where all are missing.
+        self.varies.copy_(quantiles[:, -1] > quantiles[:, 0])  # False if all entries are missing.
         self.quantiles.copy_(quantiles.nan_to_num())
         return self
 
@@ -120,10 +120,10 @@ class QuantileScaler(nn.Module):
             raise ValueError(f"Expected {expected} (got {list(x.shape)})")
         # contiguous() would specialise compiled graphs on a size of 1.
         columns = x.t().clone(memory_format=torch.contiguous_format)
-        below = torch.searchsorted(self.quantiles, columns, right=False)
-        above = torch.searchsorted(self.quantiles, columns, right=True)
+        left_rank = torch.searchsorted(self.quantiles, columns, right=False)
+        right_rank = torch.searchsorted(self.quantiles, columns, right=True)
         is_zero = ~self.varies.unsqueeze(-1) | columns.isnan()
-        return self.scaled[below + above].masked_fill(is_zero, 0.0).t().to(x.dtype)
+        return self.scaled[left_rank + right_rank].masked_fill(is_zero, 0.0).t().to(x.dtype)
 
 
 def make_scaler(method: str, size: int) -> StandardScaler | QuantileScaler:
@@ -184,7 +184,7 @@ _EXPECTED = "Expected vectors without NaN"
 _FILL = "fill them before, or take Scale('quantile')"
 
 
-def _whole(x: Tensor) -> Tensor:
+def _check_complete(x: Tensor) -> Tensor:
     if missing := int(x.isnan().any(dim=1).sum()):
         raise ValueError(f"{_EXPECTED} (got NaN in {missing} of {len(x)} samples); {_FILL}")
     return x
@@ -209,8 +209,8 @@ class TfIdf(Preprocessor):
     that words outside all training documents are dropped: nothing can be learned about them, and
     as the rarest words they would have the largest weights of a document.
 
-    If training documents have weights of words that are no whole numbers, weights are kept, and
-    documents are only scaled to unit length.
+    If training documents have weights of words that are not whole numbers, the weights are used
+    as they are, and documents are only scaled to unit length.
 
     .. code-block:: python
 
@@ -236,8 +236,8 @@ class TfIdf(Preprocessor):
             return {}
         words = bag_of_words(raw)
         is_count = _are_counts(words)
-        of_entry = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
-        return dict.fromkeys(np.unique(of_entry[~is_count]).tolist(), _NO_COUNTS)
+        row = np.repeat(np.arange(words.shape[0]), np.diff(words.indptr))
+        return dict.fromkeys(np.unique(row[~is_count]).tolist(), _NO_COUNTS)
 
     def learn(self, words: Any) -> Self:
         """Counts the documents that contain each word.
@@ -250,11 +250,11 @@ class TfIdf(Preprocessor):
         if not words.shape[0]:
             raise ValueError("Expected 'words' of at least one document (got none)")
         self.counts = bool(_are_counts(words).all())
-        known, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
+        occurs, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:
             text = require("sklearn.feature_extraction.text", extra="data")
             idf = text.TfidfTransformer(sublinear_tf=True).fit(words).idf_
-        self.idf = np.where(known, idf, 0.0)
+        self.idf = np.where(occurs, idf, 0.0)
         return self
 
     def weigh(self, words: Any) -> sp.csr_array:

@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "ignored", "refused"]
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
-MAX_VALUES = 100  #: maximum of values of a category; columns with more tend to be names
+MAX_VALUES = 100  #: maximum number of values of a category; columns with more tend to be names
 MAX_ALIKE = 30  #: maximum number of similar consecutive columns that are printed one by one
 MIN_ROWS = 10  #: minimum number of rows for rules that chance could meet in fewer rows
 _ID = re.compile(
@@ -90,7 +90,7 @@ class Column:
 
     @property
     def numbers(self) -> Notation:
-        """The notation of its numbers."""
+        """The notation of the column's numbers."""
         return PLAIN if self.notation is None else notation_of(self.notation)
 
     @property
@@ -105,12 +105,12 @@ class Column:
 
 @dataclass
 class Hints:
-    """A person's choices about columns; other properties of columns are inferred."""
+    """Specified properties of columns; other properties are inferred."""
 
-    ignore: Collection[str] = ()  #: columns to leave out
+    ignore: Collection[str] = ()  #: columns to skip
     #: columns whose values are names, even if they look like numbers
     categorical: Collection[str] = ()
-    ids: Collection[str] = ()  #: columns that name the rows
+    ids: Collection[str] = ()  #: columns that hold row names
     decimal: str | None = None  #: the decimal mark, a dot or a comma
     delimiter: str | None = None  #: delimiter of the file
     schema: Schema | None = None  #: a schema for all columns
@@ -131,8 +131,8 @@ class Hints:
 
     def as_names(self, name: str) -> str:
         """Returns a hint on how to have the cells of a column read as names."""
-        made = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
-        return made if self.of == "frame" else f"pass {argument('categorical', [name])}"
+        message = f"make them a category: X[{name!r}] = X[{name!r}].astype(str).astype('category')"
+        return message if self.of == "frame" else f"pass {argument('categorical', [name])}"
 
     def __post_init__(self) -> None:
         for option in ("ignore", "categorical", "ids"):
@@ -140,10 +140,10 @@ class Hints:
                 got = f"the string {value!r}"
                 raise ValueError(f"Expected '{option}' to be a list of columns (got {got})")
         check_choice("decimal", self.decimal, (None, ".", ","))
-        others = [option for option in ("categorical", "decimal") if getattr(self, option)]
-        if self.schema is not None and others:
+        specified = [option for option in ("categorical", "decimal") if getattr(self, option)]
+        if self.schema is not None and specified:
             hint = "change the roles in the schema"
-            raise ValueError(f"Expected 'schema' or {others}, not both (got both); {hint}")
+            raise ValueError(f"Expected 'schema' or {specified}, not both (got both); {hint}")
 
 
 @dataclass
@@ -163,9 +163,9 @@ class Schema:
         chosen: bool = False,
         strict: bool = True,
     ) -> Schema:
-        """Infers the roles of the columns of a table that are not in :obj:`roles`.
+        """Infers the roles of the columns of a table, except columns in :obj:`roles`.
 
-        Inputs that a person has :obj:`chosen` are not left out. Unless :obj:`strict`, a column that
+        Inputs that the user has :obj:`chosen` are not skipped. Unless :obj:`strict`, a column that
         cannot be read gets the role "refused" instead of an error.
         """
         hints = hints or Hints()
@@ -173,7 +173,7 @@ class Schema:
         ids, ignored = dict.fromkeys(hints.ids, "id"), dict.fromkeys(hints.ignore, "ignored")
         roles = {**roles, **ids, **ignored}  # type: ignore[dict-item]
         if hints.schema is not None:
-            return hints.schema._applied(table, roles, chosen=chosen)
+            return hints.schema._apply(table, roles, chosen=chosen)
         columns = []
         for index, (name, cells) in enumerate(table.items()):
             if name in roles:
@@ -189,22 +189,22 @@ class Schema:
 
     @classmethod
     def of_names(cls, names: Iterable[str], columns: Collection[str]) -> Schema:
-        """The schema of a matrix whose columns have names, ``column=value`` for categories."""
-        read: dict[str, Column] = {}
+        """Returns the schema of a matrix by its column names, ``column=value`` for categories."""
+        by_name: dict[str, Column] = {}
         for name in names:
             source = column_of(name, columns)
             if source == name:
-                read[name] = Column(name, "number", notation=PLAIN.to_dict())
+                by_name[name] = Column(name, "number", notation=PLAIN.to_dict())
             else:
-                category = read.setdefault(source, Column(source, "category"))
+                category = by_name.setdefault(source, Column(source, "category"))
                 category.values.append(name.removeprefix(f"{source}="))
-        return cls(list(read.values()))
+        return cls(list(by_name.values()))
 
-    def _applied(self, table: Mapping[str, Any], roles: Mapping[str, Role], chosen: bool) -> Schema:
+    def _apply(self, table: Mapping[str, Any], roles: Mapping[str, Role], chosen: bool) -> Schema:
         """Applies this schema to a table. Roles that the caller passes override its own."""
-        if chosen and (others := [name for name in table if name not in roles]):
+        if chosen and (extra := [name for name in table if name not in roles]):
             expected = "'schema' or the names of columns of inputs"
-            raise ValueError(f"Expected {expected} (got both, and {others[:5]}); leave one out")
+            raise ValueError(f"Expected {expected} (got both, and {extra[:5]}); leave one out")
         names = [] if chosen else [column.name for column in self.inputs]
         new_names = dict(zip(names, match_names(names, list(table)), strict=True))
         columns = []
@@ -245,21 +245,21 @@ class Schema:
         matched = match_names([column.name for column in inputs], names, others=old_names)
         cells = cells_of(table, matched) if is_frame else table
         num_rows = len(table) if is_frame else len(next(iter(table.values()), ()))
-        parts = [np.empty((num_rows, 0))]
+        blocks = [np.empty((num_rows, 0))]
         pairs = [(column, cells[name]) for column, name in zip(inputs, matched, strict=True)]
         # Consecutive lists of Python numbers are read at once.
         for is_plain, group in groupby(pairs, _is_list_of_numbers):
             if is_plain:
-                parts.append(np.array([values for _, values in group], dtype=np.float64).T)
+                blocks.append(np.array([values for _, values in group], dtype=np.float64).T)
                 continue
             for column, values in group:
-                single = single_cells(column.name, values, where, refused)
+                array = single_cells(column.name, values, where, refused)
                 if column.role == "category":
-                    parts.append(one_hot(column.name, column.values, single))
+                    blocks.append(one_hot(column.name, column.values, array))
                 else:
-                    numbers = numbers_of(column.name, column.numbers, single, where, refused)
-                    parts.append(numbers[:, None])
-        return np.concatenate(parts, axis=1)
+                    numbers = numbers_of(column.name, column.numbers, array, where, refused)
+                    blocks.append(numbers[:, None])
+        return np.concatenate(blocks, axis=1)
 
     def announce(self) -> None:
         """Logs which columns are left out, and which are read in a way that is not obvious."""
@@ -267,18 +267,18 @@ class Schema:
             logger.info("%s", line)
 
     def summary(self) -> list[str]:
-        """The columns in a few lines, for people."""
-        left = [f"'{c.name}' ({c.reason})" for c in self.columns if c.role in ("id", "ignored")]
+        """Describes the columns in a few lines, for people."""
+        skipped = [f"'{c.name}' ({c.reason})" for c in self.columns if c.role in ("id", "ignored")]
         plain = [c.name for c in self.inputs if c.role == "number" and c.numbers == PLAIN]
         codes = [f"'{c.name}'" for c in self.inputs if c.reason == _CODES]
-        read = [f"'{c.name}' ({c.notes})" for c in self.inputs if c.name not in plain]
+        other = [f"'{c.name}' ({c.notes})" for c in self.inputs if c.name not in plain]
         lines = [f"Columns of numbers: {few(plain, 8)}."] if plain else []
-        lines += [f"Columns read as categories or otherwise: {few(read, 8)}."] if read else []
-        lines += [f"Left out: {few(left, 8)}."] if left else []
+        lines += [f"Columns read as categories or otherwise: {few(other, 8)}."] if other else []
+        lines += [f"Left out: {few(skipped, 8)}."] if skipped else []
         if codes:
-            example = f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}"
+            message = f"Columns of few whole numbers, taken as numbers: {few(codes, 8)}"
             hint = f"name them as {argument('categorical')}, or write them as texts"
-            lines.append(f"{example}; if they are codes of categories, {hint} that are no numbers.")
+            lines.append(f"{message}; if they are codes of categories, {hint} that are no numbers.")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
-        """Makes a schema from the data of :meth:`to_dict`, which a person may have edited."""
+        """Makes a schema from the data of :meth:`to_dict`, which may have been edited by hand."""
         roles: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
         for column in entry["columns"]:
             unknown = set(column) - set(Column.__dataclass_fields__)
@@ -301,13 +301,13 @@ class Schema:
 
     def __str__(self) -> str:
         rows = [("column", "role", "read as", "example", "missing")]
-        for (role, notes), group in groupby(self.columns, lambda each: (each.role, each.notes)):
+        for (role, notes), group in groupby(self.columns, lambda c: (c.role, c.notes)):
             similar = list(group)
             shown = similar if len(similar) <= MAX_ALIKE else similar[:3]
             rows += [(c.name or "(no name)", role, notes, c.example, str(c.missing)) for c in shown]
-            if rest := similar[len(shown) :]:
-                missing = sum(column.missing for column in rest)
-                rows.append((f"({len(rest):,} more)", role, notes, "", str(missing)))
+            if hidden := similar[len(shown) :]:
+                missing = sum(column.missing for column in hidden)
+                rows.append((f"({len(hidden):,} more)", role, notes, "", str(missing)))
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         refused = [f"Refused: {c.reason}." for c in self.columns if c.role == "refused"]
@@ -321,10 +321,10 @@ def _is_list_of_numbers(pair: tuple[Column, Any]) -> bool:
 
 
 def instead(name: str, names: Sequence[str]) -> str:
-    """Returns the part of a message that lists existing columns, and a hint at the likely one."""
+    """Returns the end of a message that lists existing columns and suggests the likely one."""
     close = get_close_matches(name, names, 1)
-    only = names[0] if len(names) == 1 else ""
-    delimiter = next((mark for mark in ":~^;,|\t " if mark in only), "")
+    only_name = names[0] if len(names) == 1 else ""
+    delimiter = next((symbol for symbol in ":~^;,|\t " if symbol in only_name), "")
     hint = f"; is {close[0]!r} meant?" if close else ""
     if delimiter:
         hint = f"; if {delimiter!r} stands between cells, pass {argument('delimiter', delimiter)}"
@@ -341,8 +341,8 @@ def match_names(
 ) -> list[str]:
     """Returns the columns of a new table that match old names, except for case and spaces.
 
-    The exact spelling wins, unless :obj:`others` are all columns of the old table. Then a second
-    spelling that the old table did not have is an error.
+    An equal name is preferred. If :obj:`others`, all columns of the old table, are specified, a
+    second spelling that the old table did not have is an error instead.
     """
     known = set(names)
     is_exact = known.issuperset(wanted)
@@ -351,27 +351,27 @@ def match_names(
     matches, missing = list[str](), list[str]()
     groups = by_spelling(names) if others is not None or not is_exact else {}
     for name in wanted:
-        same = groups.get(folded(name), [])
+        spellings = groups.get(folded(name), [])
         if others is not None:
-            same = [column for column in same if column == name or column not in others]
+            spellings = [column for column in spellings if column == name or column not in others]
         elif name in known:
-            same = [name]
-        if len(same) > 1:
-            check_unique(same)
-            got = f"{same[:5]}, which differ in case or spaces alone"
+            spellings = [name]
+        if len(spellings) > 1:
+            check_unique(spellings)
+            got = f"{spellings[:5]}, which differ in case or spaces alone"
             raise ValueError(f"Expected one column {name!r} (got {got})")
-        matches += same
-        missing += [] if same else [name]
+        matches += spellings
+        missing += [] if spellings else [name]
     if missing:
         unused = [name for name in names if name not in matches]
-        near = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
-        of = f" in {source}" if source else ""
-        raise ValueError(f"Expected the columns {missing[:20]}{of} {instead(near, names)}")
+        closest = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
+        suffix = f" in {source}" if source else ""
+        raise ValueError(f"Expected the columns {missing[:20]}{suffix} {instead(closest, names)}")
     return matches
 
 
 def by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
-    """Groups names that differ in case and spaces alone."""
+    """Groups names that differ only in case and spaces."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(folded(name), []).append(name)
@@ -391,14 +391,14 @@ def column_of(name: str, columns: Collection[str]) -> str:
 
 
 def is_dense_frame(X: Any) -> bool:
-    """Whether inputs are a data frame whose columns a schema can read."""
+    """Returns whether inputs are a data frame whose columns a schema can read."""
     dtypes = list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else []
     is_other = (type(d).__name__ == "SparseDtype" or getattr(d, "kind", "") == "c" for d in dtypes)
     return bool(dtypes) and not any(is_other)
 
 
 def is_mixed_frame(X: Any) -> bool:
-    """Whether inputs are a data frame with columns that are not of numbers."""
+    """Returns whether inputs are a data frame with columns that are not numbers."""
     return is_dense_frame(X) and any(getattr(d, "kind", "O") not in "biuf" for d in X.dtypes)
 
 
@@ -415,23 +415,23 @@ def hints_of(frame: Any, names: Iterable[str]) -> Hints:
 
 
 def cells_of(frame: Any, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
-    """The cells of all or some columns of a pandas or polars data frame, by cleaned names."""
+    """Returns the cells of all or some columns of a data frame, by cleaned names."""
     names = [clean(str(name)) for name in frame.columns]
     check_unique(names if wanted is None else ())
-    pairs = zip(names, frame.columns, strict=True)
-    chosen = None if wanted is None else {*wanted}
-    return {name: array_of(frame[own]) for name, own in pairs if chosen is None or name in chosen}
+    keys = zip(names, frame.columns, strict=True)
+    used = None if wanted is None else {*wanted}
+    return {name: array_of(frame[key]) for name, key in keys if used is None or name in used}
 
 
 def repeated(names: Sequence[str]) -> list[str]:
-    """The names that occur more than once."""
+    """Returns the names that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def check_unique(names: Sequence[str]) -> None:
     """Raises ValueError if a name occurs more than once."""
-    if several := repeated(names):
-        got = f"{several[:5]} more than once"
+    if duplicates := repeated(names):
+        got = f"{duplicates[:5]} more than once"
         raise ValueError(f"Expected every column to be used once (got {got})")
 
 
@@ -453,8 +453,8 @@ def _infer(
         first = known[:1].astype("m8[us]").tolist() if cells.dtype.kind == "m" else known[:1]
         column.example = "".join(map(str, first))
         is_named = name in hints.categorical
-        written = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
-        texts = _Texts(name, written, hints, where)
+        spellings = [text.removesuffix(".0") for text in texts_of(cells)] if is_named else []
+        texts = _Texts(name, spellings, hints, where)
     else:
         texts = _Texts.of(name, cells, hints, where)
         column = Column(name, "number", **_facts(texts.cells))
@@ -467,7 +467,7 @@ def _infer(
         column = _read_texts(column, texts)
     values = numbers_of(name, column.numbers, cells, where) if column.role == "number" else None
     if _UNNAMED.fullmatch(name) and not chosen:
-        if column.role == "id" or (values is not None and _differ(values)):
+        if column.role == "id" or (values is not None and _all_differ(values)):
             return replace(column, role="id", reason="an index without a name")
         hint = f"name it, or {hints.drop(name)}"
         got = "no name for numbers or texts that repeat"
@@ -476,7 +476,7 @@ def _infer(
         return replace(column, role="category", values=sorted(unique))
     column = column if chosen else judge(column, values, len(cells), hints)
     if column.role == "number" and values is not None:
-        _keep_apart(column, values, hints)
+        _separate(column, values, hints)
     return column
 
 
@@ -494,7 +494,7 @@ def read_numbers(name: str, cells: np.ndarray, where: Where) -> tuple[str, np.nd
 
 @dataclass(frozen=True)
 class _Texts:
-    """The cells of a column as texts, with their name, hints and place."""
+    """The cells of a column as texts, with its name, its hints, and their location in a file."""
 
     name: str
     cells: list[str]
@@ -503,7 +503,7 @@ class _Texts:
 
     @classmethod
     def of(cls, name: str, cells: np.ndarray, hints: Hints, where: Where) -> _Texts:
-        """Makes texts of cells. A minus sign is missing if others hold digits or truth values."""
+        """Converts cells to texts. A cell ``-`` is missing among numbers or truth values."""
         try:
             cells = single_cells(name, cells, where)
         except ValueError as error:
@@ -549,11 +549,11 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
 
 
 def why_id(name: str, values: np.ndarray) -> str | None:
-    """Returns why a column of numbers is an id of the rows, or None if it is no id."""
+    """Returns why a column of numbers is an id of the rows, or None if it is not one."""
     known = values[np.isfinite(values)]
     if not (known % 1 == 0).all() or np.isin(known, (0, 1)).all():
         return None
-    differ, are_many = _differ(values), len(values) >= MIN_ROWS
+    differ, are_many = _all_differ(values), len(values) >= MIN_ROWS
     numbers = "another whole number in each row" if differ else "whole numbers"
     if _KEY.fullmatch(name) and (differ or are_many):
         return f"{numbers}, under the name of an id"
@@ -561,32 +561,32 @@ def why_id(name: str, values: np.ndarray) -> str | None:
     return f"{numbers}, under the name of a number" if is_id else None
 
 
-def _keep_apart(column: Column, values: np.ndarray, hints: Hints) -> None:
-    """If two values are equal in single precision, counts dates from the first one, or warns of
-    large whole numbers.
+def _separate(column: Column, values: np.ndarray, hints: Hints) -> None:
+    """Looks for values that are equal in single precision. Dates are then counted from the first
+    one, and large whole numbers cause a warning.
     """
     is_date = isinstance(column.numbers, Date)
     known = np.unique(values[np.abs(values) < LARGEST])
     is_large = len(known) > 1 and np.abs(known[[0, -1]]).max() > 2**24 and (known % 1 == 0).all()
-    same = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
-    if same.size and is_date:
+    equal = np.flatnonzero(np.diff(known.astype(np.float32)) == 0)
+    if equal.size and is_date:
         column.notation = {**(column.notation or {}), "since": float(np.floor(known[0]))}
-    elif same.size and is_large:
-        pair = " and ".join(f"{value:.15g}" for value in known[same[0] : same[0] + 2])
+    elif equal.size and is_large:
+        pair = " and ".join(f"{value:.15g}" for value in known[equal[0] : equal[0] + 2])
         note = f"Column '{column.name}' has whole numbers that 32-bit floats cannot tell apart"
         hint = f"{hints.as_names(column.name)}; otherwise, subtract the smallest"
         warn(f"{note}, such as {pair}. If they are names, {hint}")
 
 
-def _differ(values: np.ndarray) -> bool:
+def _all_differ(values: np.ndarray) -> bool:
     return len(values) > 1 and not np.isnan(values).any() and len(np.unique(values)) == len(values)
 
 
 def _read_texts(column: Column, texts: _Texts) -> Column:
     """Decides whether texts are numbers, categories, or names of rows."""
     name, hints, unique = texts.name, texts.hints, texts.unique
-    names = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
-    hint = names + hints.drop(name)
+    extra = f"{hints.as_names(name)} if these are names, or " if len(unique) <= MAX_VALUES else ""
+    hint = extra + hints.drop(name)
     has_zeros = any(len(cell) > 1 and cell[0] == "0" for cell in unique)
     if has_zeros and all(cell.isdigit() for cell in unique):
         return _category(column, unique, "digits with leading zeros are names", hints)
@@ -603,15 +603,15 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
     forms = [form for form in candidates(unique, hints.decimal) if not isinstance(form, Truth)]
     misfits = [[cell for cell in unique if form.parse(cell) is None] for form in forms]
     best_fit = min(zip(map(len, misfits), range(len(forms)), strict=True), default=None)
-    others = [] if best_fit is None else misfits[best_fit[1]]
+    outliers = [] if best_fit is None else misfits[best_fit[1]]
     known = len(texts.cells) - column.missing
-    are_few = 2 * len(others) <= len(unique)
-    if others and are_few and all(map(_OPEN.fullmatch, others)) and 2 * len(unique) <= known:
+    are_few = 2 * len(outliers) <= len(unique)
+    if outliers and are_few and all(map(_OPEN.fullmatch, outliers)) and 2 * len(unique) <= known:
         return _category(column, unique, "numbers and open ends that repeat", hints)
-    bad_cell = next(filter(is_misspelled, unique), others[0] if others and are_few else None)
+    bad_cell = next(filter(is_misspelled, unique), outliers[0] if outliers and are_few else None)
     if bad_cell is not None:
         expected = PLAIN if best_fit is None else forms[best_fit[1]]
-        raise ValueError(_expected_number(bad_cell, expected, len(others), texts) + hint)
+        raise ValueError(_expected_number(bad_cell, expected, len(outliers), texts) + hint)
     if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
@@ -624,15 +624,15 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
 
 
 def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
-    """Returns the message about a cell that is no number in a column of mostly numbers."""
-    row, last, form = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
-    is_word = form == "text" and not any(map(str.isdigit, cell))
+    """Returns the message about a cell that is not a number in a column of mostly numbers."""
+    row, last, description = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
+    is_word = description == "text" and not any(map(str.isdigit, cell))
     is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
     reason = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {reason}, " if is_outer else ""
     where = texts.where(row, texts.name)
     expected = f"{notation}, or blank (missing), in {where}, as in most rows"
-    return f"Expected {expected} (got {cell[:80]!r}, {form}); {hint}"
+    return f"Expected {expected} (got {cell[:80]!r}, {description}); {hint}"
 
 
 def _check_numbers(notation: Notation, texts: _Texts) -> None:

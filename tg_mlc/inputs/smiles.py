@@ -41,7 +41,7 @@ _GENERATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "torsion": ("GetTopologicalTorsionGenerator", {}),
 }
 #: Reasons for strings that RDKit refuses, by pattern.
-_OTHERS = {
+_REASONS = {
     r"record [0-9]+: (.*)": r"\1",  # Records of an SDF.
     r".*>.*>.*": "a reaction; pass its reactants or its products as one molecule",
     r"(\[[^\[\]]+\])+": "perhaps SELFIES; turn it into SMILES with 'selfies.decoder'",
@@ -96,7 +96,7 @@ def parse_smiles(smiles: str) -> Mol:
 
 
 def max_atoms() -> int:
-    """The maximum number of atoms of a molecule: 1,000, or the environment variable
+    """Returns the maximum number of atoms of a molecule: 1,000, or the environment variable
     ``TG_MLC_MAX_ATOMS``. RDKit takes seconds for the descriptors of a molecule of 1,000 atoms, and
     its time grows with the cube of the number of atoms.
     """
@@ -109,8 +109,8 @@ def max_atoms() -> int:
 
 @lru_cache(maxsize=1)  # One parse serves the graph and all vectors of a molecule.
 def find_molecule(smiles: str) -> Mol | None:
-    """The molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, if it is
-    SELFIES, or if it is larger than :func:`max_atoms`.
+    """Returns the molecule of a SMILES or InChI string; :obj:`None` if RDKit cannot parse it, or if
+    it is SELFIES or larger than :func:`max_atoms`.
     """
     if _SELFIES.fullmatch(smiles) or _is_too_large(smiles):
         return None
@@ -156,7 +156,7 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
         - **output:** counts or bits :math:`(1, F)`
 
     Raises:
-        ValueError: If :obj:`kind` is unknown or, on use, the molecule's SMILES invalid.
+        ValueError: If :obj:`kind` is unknown or, on use, the molecule's SMILES is invalid.
         ImportError: On use, if RDKit is not installed (extra ``molecules``).
     """
 
@@ -205,7 +205,7 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         for compute in _descriptors():
             try:
                 values.append(float(compute(molecule)))
-            except ZeroDivisionError:  # A mean over heavy atoms, of which there are none.
+            except ZeroDivisionError:  # A mean over the heavy atoms of a molecule without any.
                 values.append(math.nan)
         limit = torch.finfo(torch.float).max
         # Clamping keeps huge values finite; NaN stays.
@@ -214,8 +214,8 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
 
 
 def with_dummies(smiles: str, masked: np.ndarray) -> str:
-    """Returns the SMILES of a molecule with dummies in place of masked atoms, which descriptors and
-    fingerprints do not know.
+    """Returns the SMILES of a molecule with dummies in place of masked atoms; descriptors and
+    fingerprints do not know dummies.
     """
     chem = _require("rdkit.Chem")
     mol = chem.RWMol(parse_smiles(smiles))
@@ -234,13 +234,13 @@ def without_bond(smiles: str, index: int) -> str:
     mol = parse_smiles(smiles)
     if mol.GetBondWithIdx(index).GetIsAromatic():
         # The bond is made single if possible, so that cuts of symmetric bonds are the same.
-        single = chem.RWMol(mol)
-        single.GetBondWithIdx(index).SetIsAromatic(False)
-        single.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
+        edited = chem.RWMol(mol)
+        edited.GetBondWithIdx(index).SetIsAromatic(False)
+        edited.GetBondWithIdx(index).SetBondType(chem.BondType.SINGLE)
         with _require("rdkit.rdBase").BlockLogs():
             try:
-                chem.Kekulize(single, clearAromaticFlags=True)
-                mol = single
+                chem.Kekulize(edited, clearAromaticFlags=True)
+                mol = edited
             except chem.KekulizeException:
                 chem.Kekulize(mol, clearAromaticFlags=True)
     cut = chem.FragmentOnBonds(mol, [index], dummyLabels=[(0, 0)])
@@ -249,7 +249,7 @@ def without_bond(smiles: str, index: int) -> str:
 
 
 def molecule_features(sizes: Mapping[str, int | None] | None = None) -> Compose:
-    """The transform that adds vectors to molecules.
+    """Returns the transform that adds vectors to molecules.
 
     Args:
         sizes (dict, optional): Sizes of vectors by attribute; :obj:`None` is the default size.
@@ -266,7 +266,7 @@ def _why_text_refused(smiles: str) -> str:
     if _is_too_large(smiles):
         limit = f"more than {max_atoms():,} atoms, or {MAX_CHARACTERS} characters per atom"
         return f"{limit}; for larger molecules, set the environment variable TG_MLC_MAX_ATOMS"
-    for pattern, reason in _OTHERS.items():
+    for pattern, reason in _REASONS.items():
         if match := re.fullmatch(pattern, smiles, re.DOTALL):
             return match.expand(reason)
     return why_refused(_unsanitized(smiles), "a valid SMILES")
@@ -279,8 +279,8 @@ def why_refused(mol: Mol | None, expected: str) -> str:
     with _require("rdkit.rdBase").BlockLogs():
         detected = _require("rdkit.Chem").DetectChemistryProblems(mol)
         problems = [problem.Message() for problem in detected]
-    rest = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
-    return "; ".join(problems[:3]) + rest or "RDKit cannot sanitize the molecule"
+    more = f"; and {len(problems) - 3} more problems" if len(problems) > 3 else ""
+    return "; ".join(problems[:3]) + more or "RDKit cannot sanitize the molecule"
 
 
 def _valid_molecule(data: Data) -> Any:
@@ -313,8 +313,8 @@ def read_sdf_cells(path: Path) -> Any:
     """Reads the molecules of an SDF as a data frame with a row for each record.
 
     RDKit removes hydrogens, infers stereo centres from coordinates, and writes canonical SMILES.
-    For an unreadable record, the cell is the number of the record and the reason; as this is no
-    SMILES, the row is refused later.
+    The cell of an unreadable record is its number and the reason. The row is refused later,
+    because this is not SMILES.
     """
     content = read_unpacked(path)
     try:
@@ -322,15 +322,15 @@ def read_sdf_cells(path: Path) -> Any:
     except UnicodeDecodeError:
         text = content.decode("latin1")
     records = re.split(r"^\$\$\$\$.*\n?", text.replace("\r\n", "\n"), flags=re.MULTILINE)
-    rows = [_cells(record, number) for number, record in enumerate(records, 1) if record.strip()]
+    rows = [_record(record, number) for number, record in enumerate(records, 1) if record.strip()]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = list(names) or [STRUCTURE]
     return _require("pandas").DataFrame(rows, columns=columns, dtype=object).fillna("")
 
 
-def _cells(record: str, number: int) -> dict[str, str]:
-    block, _, rest = record.partition(_END)
-    properties = {match[1]: match[2].strip() for match in _PROPERTY.finditer(rest)}
+def _record(record: str, number: int) -> dict[str, str]:
+    block, _, data_items = record.partition(_END)
+    properties = {match[1]: match[2].strip() for match in _PROPERTY.finditer(data_items)}
     if STRUCTURE in properties:
         got = f"one in record {number}"
         raise ValueError(f"Expected no property '{STRUCTURE}' in an SDF (got {got}); rename it")

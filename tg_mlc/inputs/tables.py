@@ -1,4 +1,4 @@
-"""Tables: files of any usual format as cells in columns, and the labels in them."""
+"""Reads files of all common formats as tables of cells, and the labels in them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _SEPARATORS = (*DELIMITERS, "\n", "\uff1b", "\u3001", " #")
 #: Words for unknown labels that may also mean no labels.
 _NO_LABELS = ("none", "n/a", *DASHES)
 _BLOCK = 2**12  # rows that are read at once
-_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # beginning of a written list
-_SIGNS = ({"1", "-1"}, {"+1", "-1"}, {"1", "2"})  # usual codes of labels beside 0 and 1
+_LIST = re.compile(r"\s*(?:array|set|frozenset|list)?[\[({]")  # start of a list in text form
+_LABEL_CODES = ({"1", "-1"}, {"+1", "-1"}, {"1", "2"})  # common codes of labels besides 0 and 1
 #: Unsupported binary files by their first bytes, with a hint for each.
 _FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
@@ -62,7 +62,7 @@ class Table:
     path: Path
     header: list[str]
     frame: Any  #: the cells, with column indices as names
-    first: int = 0  #: index in the file of the first of these rows
+    first: int = 0  #: index of the first row in the file
     lines: Sequence[int] = ()  #: line number in the text file at which each row ends
     delimiter: str | None = None
     arff: Arff | None = None  #: the header, if the file is ARFF
@@ -71,12 +71,12 @@ class Table:
         return len(self.frame)
 
     def where(self, row: int) -> str:
-        """The place of a row in the file."""
+        """Returns the location of a row in the file, for messages."""
         line = f" (line {self.lines[row]})" if self.lines else ""
         return f"row {self.first + row}{line}"
 
     def place(self, row: int, column: str) -> str:
-        """The place of a cell in the file."""
+        """Returns the location of a cell in the file, for messages."""
         return f"{self.where(row)}, column '{column}' of '{self.path}'"
 
     def require(
@@ -90,7 +90,7 @@ class Table:
             raise ValueError(f"Expected {expected} (got {got}) in '{self.path}'")
 
     def cells(self, columns: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-        """The cells of some or all columns, by name. Raises if two columns have the same name."""
+        """Returns the cells of some or all columns by name. Raises if two columns share a name."""
         names = self.header if columns is None else columns
         check_columns(names, self.header, f"'{self.path}'")
         return {name: self._cells(self.header.index(name)) for name in names}
@@ -99,23 +99,23 @@ class Table:
         return array_of(self.frame[index])
 
     def inputs(self, columns: Sequence[str] = (), *, single: bool = False) -> Any:
-        """Returns the raw inputs of a model: the specified columns of training (by default, all
-        columns of the table), or with :obj:`single` the cells of the first one.
+        """Returns raw inputs for a model: the training columns in :obj:`columns` (by default, all
+        columns of the table), or only the cells of the first one if :obj:`single`.
         """
         names = match_names(columns, self.header, f"'{self.path}'")
         if single and names:
             return self.documents(names[0])
         # All spellings of a column are kept, so that the schema can refuse duplicates.
         spellings = set(map(folded, columns or self._named()))
-        wanted = [i for i, name in enumerate(self.header) if folded(name) in spellings]
-        return self.frame[wanted].set_axis([self.header[index] for index in wanted], axis=1)
+        indices = [i for i, name in enumerate(self.header) if folded(name) in spellings]
+        return self.frame[indices].set_axis([self.header[index] for index in indices], axis=1)
 
     def texts(self, column: str) -> list[str]:
-        """The cells of a column as texts, blank where missing."""
+        """Returns the cells of a column as texts, blank where missing."""
         return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
-        """The cells of a column of inputs as texts; blank if missing or a word for missing."""
+        """Returns the cells of a column of inputs as texts; blank also for words such as NA."""
         return ["" if is_blank(text) else text for text in self.texts(column)]
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
@@ -123,20 +123,20 @@ class Table:
         values = np.empty((len(self), len(columns)), dtype=np.float64)
         for target, column in enumerate(columns):
             cells = self.texts(column)
-            value = {cell: label_of(cell) for cell in set(cells)}
-            converted = [value[cell] for cell in cells]
+            label_by_cell = {cell: label_of(cell) for cell in set(cells)}
+            converted = [label_by_cell[cell] for cell in cells]
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"
                 if len(columns) == 1:
-                    marks = (mark for mark in (*_SEPARATORS, " ") if mark in cells[row])
-                    names = argument("label_separator", next(marks, _SEPARATORS[0]))
-                    hint += f", or pass {names} if its cells are names of labels"
+                    symbols = (symbol for symbol in (*_SEPARATORS, " ") if symbol in cells[row])
+                    option = argument("label_separator", next(symbols, _SEPARATORS[0]))
+                    hint += f", or pass {option} if its cells are names of labels"
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):
                     hint = "name a column of lists of names alone, without others"
-                elif {word for word in words if not is_blank(word)} in _SIGNS:
+                elif {word for word in words if not is_blank(word)} in _LABEL_CODES:
                     hint = "write 1 where the label applies, and 0 where it does not"
                 where, got = self.place(row, column), f"'{cells[row][:80]}'"
                 expected = f"a label to be 0, 1 or blank (unknown) in {where}"
@@ -148,7 +148,7 @@ class Table:
         self, columns: Sequence[str], labels: Sequence[str], hints: Hints, text: Role | None = None
     ) -> Schema:
         """Returns the schema of the columns. :obj:`columns` are the chosen inputs, if any, and
-        :obj:`text` is the role of a single input that is no column of a matrix.
+        :obj:`text` is the role of a single column of inputs that are not numbers.
         """
         inputs = columns or [name for name in self._named() if name not in labels]
         self.require(labels, inputs, may_lack_labels=True)
@@ -174,7 +174,7 @@ class Table:
         return schema
 
     def _named(self) -> list[str]:
-        """All columns but blank ones without a name, of which spreadsheets add any number."""
+        """Returns the columns, except blank ones without a name, which spreadsheets add."""
         if self.header.count("") < 2:
             return self.header
         unnamed = [index for index, name in enumerate(self.header) if not name]
@@ -184,12 +184,12 @@ class Table:
     def targets(
         self, labels: Sequence[str] | str, separator: str | None, paths: str | None = None
     ) -> tuple[np.ndarray, list[str]]:
-        """The labels ``[N, L]`` of all rows, and their names.
+        """Returns the labels ``[N, L]`` of all rows, and their names.
 
         Args:
             labels (Sequence[str] or str): The columns of labels, or the one that lists names.
-            separator (str, optional): The separator of names; :obj:`None` for written lists.
-            paths (str, optional): The mark between the parts of names that are paths, whose
+            separator (str, optional): The separator of names; :obj:`None` if cells are lists.
+            paths (str, optional): The separator of the parts of names that are paths, whose
                 ancestors apply as well. (default: :obj:`None`)
         """
         lists_names = isinstance(labels, str) or separator is not None
@@ -208,8 +208,8 @@ class Table:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
             sets = [
-                known and {path for name in known for path in ancestors(name, paths)}
-                for known in sets
+                names and {path for name in names for path in ancestors(name, paths)}
+                for names in sets
             ]
         return read_labels(sets, None)
 
@@ -217,14 +217,14 @@ class Table:
         self, labels: Sequence[str] | str, names: Sequence[str], paths: str | None
     ) -> list[tuple[str, str | None]] | None:
         """Returns the pairs of child and parent of the labels of :meth:`targets`, or None if they
-        form no hierarchy.
+        do not form a hierarchy.
         """
         if self.arff is not None and (parents := self.arff.parents(labels)):
             return pairs(parents)
         return [(name, [None, *ancestors(name, paths)][-2]) for name in names] if paths else None
 
     def label_sets(self, column: str, separator: str | None) -> list[set[str] | None]:
-        """Returns the label names in each cell: None for unknown labels, and none if blank."""
+        """Returns the label names in each cell: None if unknown, and an empty set if blank."""
         cells = self.cells([column])[column].tolist()
         texts = [cell for cell in cells if isinstance(cell, str) and not is_blank(cell)]
         texts = [text for text in texts if not _LIST.match(text)]
@@ -238,13 +238,13 @@ class Table:
             message = f"{example} in {self.where(row)}, say that labels are unknown"
             hint = "If they mean that there is no label, leave them blank"
             warn(f"{message}. {hint}")
-        places = [partial(self.place, row, column) for row in range(len(cells))]
-        return list(map(parse_names, cells, repeat(separator), places))
+        locations = [partial(self.place, row, column) for row in range(len(cells))]
+        return list(map(parse_names, cells, repeat(separator), locations))
 
     def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
         """Raises if no cell has the separator but many have another, or if none is specified."""
-        counts = {mark: sum(mark in text for text in texts) for mark in (*_SEPARATORS, " ")}
-        other = next((mark for mark in _SEPARATORS if counts[mark] * 4 > len(texts)), None)
+        counts = {symbol: sum(symbol in text for text in texts) for symbol in (*_SEPARATORS, " ")}
+        other = next((symbol for symbol in _SEPARATORS if counts[symbol] * 4 > len(texts)), None)
         if other is None and separator is not None:
             return
         example = next((text for text in texts if (other or " ") in text), texts[0])
@@ -270,24 +270,24 @@ def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> s
     """Returns the label names in a cell: separated names, or a list of Python, JSON or NumPy.
 
     Raises:
-        ValueError: If the cell begins like a list but is no valid list.
+        ValueError: If the cell begins like a list but is not a valid list.
     """
     names: Iterable[Any] = cell
     if not isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        names = _written_names("NA" if is_missing(cell) else clean(str(cell)), separator, where)
+        names = _names_in_text("NA" if is_missing(cell) else clean(str(cell)), separator, where)
     return names_in([clean(name) if isinstance(name, str) else name for name in names], where)
 
 
-def _written_names(text: str, separator: str | None, where: Callable[[], str]) -> Iterable[Any]:
-    inner = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
-    text = inner[1].strip() if inner else text
+def _names_in_text(text: str, separator: str | None, where: Callable[[], str]) -> Iterable[Any]:
+    match = re.fullmatch(r"(?:set|frozenset|array|list)\((.*?)(?:, dtype=.*)?\)", text, re.DOTALL)
+    text = match[1].strip() if match else text
     is_list, is_tuple = text[:1] in ("[", "{"), (text[:1], text[-1:]) == ("(", ")")
     names = _literal_names(text) if is_list or is_tuple else None
     if names is None and is_list:
-        between = "" if separator is None else f", or {separator!r} between them"
+        alternative = "" if separator is None else f", or {separator!r} between them"
         got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
         hint = """write it as ["a", "b"]"""
-        raise ValueError(f"Expected a list of names of labels{between} (got {got}); {hint}")
+        raise ValueError(f"Expected a list of names of labels{alternative} (got {got}); {hint}")
     return text.split(separator) if names is None else names
 
 
@@ -307,20 +307,20 @@ def _literal_names(text: str) -> Iterable[Any] | None:
 
 
 def _judge_paths(names: set[str], where: str) -> None:
-    """Raises if a name is a path above another one, because a person has to decide what this means.
+    """Raises if a name is a path above another one, because only the user knows what this means.
     Warns if all names are paths and share ancestors.
     """
     for mark in "/>":
-        above = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
-        below = next((name for name in above if not names.isdisjoint(above[name])), None)
+        parents = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
+        child = next((name for name in parents if not names.isdisjoint(parents[name])), None)
         option = argument("label_paths", mark)
         hint = f"pass {option} to add all ancestors, or '' to take the names as they are"
-        if below is not None:
+        if child is not None:
             expected = f"{argument('label_paths')} for names of labels that are paths"
-            got = f"'{below}', which lies below another name, in {where}"
+            got = f"'{child}', which lies below another name, in {where}"
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
-        shared = Counter(path for paths in above.values() for path in paths).most_common(1)
-        if all(above.values()) and shared and shared[0][1] > 1:
+        shared = Counter(path for paths in parents.values() for path in paths).most_common(1)
+        if all(parents.values()) and shared and shared[0][1] > 1:
             note = (
                 f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
             )
@@ -419,7 +419,7 @@ def read_blocks(
         cells = dict(zip(arff.names, arff.cells(), strict=True))
         frame = require("pandas", extra="data").DataFrame(cells)
     else:
-        frame = read_sdf_cells(path) if is_sdf(path) else _typed(path)
+        frame = read_sdf_cells(path) if is_sdf(path) else _read_binary(path)
     if frame is None:
         file = TextFile(path, delimiter, encoding, header)
         if not file.is_json:
@@ -438,8 +438,8 @@ def read_blocks(
     size = size or max(len(frame), 1)
     for start in range(0, max(len(frame), 1), size):
         rows = frame.iloc[start : start + size].reset_index(drop=True)
-        of_block = None if arff is None else arff.rows(start, start + size)
-        yield Table(path, names, rows, start, arff=of_block)
+        arff_rows = None if arff is None else arff.rows(start, start + size)
+        yield Table(path, names, rows, start, arff=arff_rows)
 
 
 def _check_file(path: Path) -> None:
@@ -456,12 +456,12 @@ def _check_file(path: Path) -> None:
 
 
 def _refuse_foreign(head: bytes, name: Any) -> None:
-    foreign = next((form for mark, form in _FOREIGN.items() if head.startswith(mark)), None)
+    foreign = next((hint for start, hint in _FOREIGN.items() if head.startswith(start)), None)
     if foreign is not None:
         raise ValueError(f"Expected a table in '{name}' (got {foreign})")
 
 
-def _typed(path: Path) -> Any:
+def _read_binary(path: Path) -> Any:
     """Returns the data frame of a Parquet or Excel file, or None for a text file."""
     with path.open("rb") as file:
         head = file.read(2**12)

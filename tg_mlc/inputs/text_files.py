@@ -47,7 +47,7 @@ _READERS = {
 }
 _ENCODINGS = ("cp1252", "cp1251", "gb18030", "shift_jis")  # common encodings besides UTF-8
 _LIBSVM = "rows in the form of LibSVM, svmlight or XMC; read it with tg_mlc.data.from_libsvm"
-#: Patterns of text that is no table, with a hint for each.
+#: Patterns of texts that are not tables, with a hint for each pattern.
 _OTHER_TEXTS = {
     r"\s*<(?:!doctype|html|\?xml)": "a web page or XML; get the file itself",
     r"@relation\b": "ARFF; read it with tg_mlc.data.from_arff, or with --arff of tg-mlc",
@@ -86,37 +86,37 @@ class TextFile:
             hint = f"read it with pandas.read_{reader}, and use 'from_arrays'"
             hint = hint if reader else "export the table as CSV"
             raise ValueError(f"Expected a table in '{path}' (got a binary file); {hint}")
-        with self._named_if_damaged():
+        with self._explain_damage():
             text = codecs.getincrementaldecoder(self.encoding)().decode(head)
         suffixes = path.name.lower().split(".")[1:]
-        is_named = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
-        start = r"\s*[\[{]" if is_named else r"\s*(?:\[\s*)?\{\s*[\"}]"
-        self.is_json = re.match(start, text) is not None
+        has_json_suffix = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
+        json_start = r"\s*[\[{]" if has_json_suffix else r"\s*(?:\[\s*)?\{\s*[\"}]"
+        self.is_json = re.match(json_start, text) is not None
         lines = text.splitlines()
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
 
     def _find_header(self, lines: list[str], delimiter: str | None) -> None:
         """Finds the delimiter, and the number of lines above the header."""
-        begin = next((number for number, line in enumerate(lines) if line), 0)
-        first_line = lines[begin].strip(" \r\n") if lines else ""
+        start = next((number for number, line in enumerate(lines) if line), 0)
+        first_line = lines[start].strip(" \r\n") if lines else ""
         specified = re.fullmatch(r'"?sep=(.)"?', first_line, re.IGNORECASE)
-        begin += specified is not None
-        filled = [number for number in range(begin, len(lines)) if lines[number]]
-        first = next((number for number in filled if lines[number][0] != "#"), begin)
-        header = lines[first] if first < len(lines) else ""
+        start += specified is not None
+        non_blank = [number for number in range(start, len(lines)) if lines[number]]
+        header_index = next((number for number in non_blank if lines[number][0] != "#"), start)
+        header = lines[header_index] if header_index < len(lines) else ""
         width = None if self.header is None else len(self.header)
         inferred = specified[1] if specified else _delimiter_of(header, width)
         self.delimiter = delimiter or inferred
         # Lines with '#' are comments, unless they have as many cells as the first other line.
-        size = header.count(self.delimiter)
-        comments = (number for number in filled if number < first)
-        header_like = (number for number in comments if lines[number].count(self.delimiter) == size)
-        self.skips = next(header_like, first)
+        num_delimiters = header.count(self.delimiter)
+        comments = (number for number in non_blank if number < header_index)
+        header_like = (i for i in comments if lines[i].count(self.delimiter) == num_delimiters)
+        self.skips = next(header_like, header_index)
 
     def records(self) -> Any:
-        """The objects of a JSON file as a data frame."""
-        with self._named_if_damaged(), self._text() as text:
+        """Returns the objects of a JSON file as a data frame."""
+        with self._explain_damage(), self._text() as text:
             content = text.read().removeprefix("\ufeff")
         try:
             records = _records(content)
@@ -126,12 +126,12 @@ class TextFile:
         return require("pandas", extra="data").DataFrame(records, dtype=object)
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[tuple[Any, int, Sequence[int]]]:
-        """Yields one or more blocks of rows, or a single one without :obj:`size`: a data frame of
+        """Yields blocks of :obj:`size` rows, or all rows at once if it is None: a data frame of
         texts, the index of its first row in the file, and the line on which each row ends.
         """
         pandas, num_rows = require("pandas", extra="data"), 0
         frames, lines = list[Any](), array("q")
-        with self._named_if_damaged(), self._text() as text:
+        with self._explain_damage(), self._text() as text:
             reader = csv.reader(text, delimiter=self.delimiter, strict=True)
             if self.header is None:
                 self.header = self._read_header(reader)
@@ -169,20 +169,20 @@ class TextFile:
         return header
 
     def _rows(self, reader: Any, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yields rows with the line on which each ends. In a file of one column, blank lines are
-        rows, except at the end.
+        """Yields the number of the last line of each row, and the row's cells. In a file of one
+        column, blank lines are rows, except at the end.
         """
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips
         for cells in reader:
-            begin, line = line + 1, reader.line_num + self.skips
+            first_line, line = line + 1, reader.line_num + self.skips
             if not cells:
                 blank += [line] if len(header) == 1 else []
                 continue
             if len(cells) != len(header):
                 self._refuse_row(num_rows + len(blank), line, cells, header)
-            if line > begin and len(cells) > 1 and not is_warned:
-                is_warned = self._warn_if_swallowing(cells, begin)
+            if line > first_line and len(cells) > 1 and not is_warned:
+                is_warned = self._warn_of_late_quote(cells, first_line)
             yield from ((number, [""]) for number in blank)
             yield line, cells
             num_rows, blank = num_rows + len(blank) + 1, []
@@ -212,21 +212,21 @@ class TextFile:
             text.readline()
         return text
 
-    def _warn_if_swallowing(self, cells: list[str], line: int) -> bool:
+    def _warn_of_late_quote(self, cells: list[str], line: int) -> bool:
         """Warns of a quoted cell of several lines that holds whole rows."""
-        inner = [row for cell in cells for row in cell.splitlines()[1:-1]]
-        is_swallowing = any(row.count(self.delimiter) == len(cells) - 1 for row in inner)
-        if is_swallowing:
+        inner_lines = [row for cell in cells for row in cell.splitlines()[1:-1]]
+        has_rows = any(row.count(self.delimiter) == len(cells) - 1 for row in inner_lines)
+        if has_rows:
             message = f"A quoted cell that begins in line {line} of '{self.path}' holds what"
             warn(f"{message} look like whole rows, as if its quote were closed too late")
-        return is_swallowing
+        return has_rows
 
     def _refuse_row(self, row: int, line: int, cells: list[str], header: list[str]) -> None:
         """Raises the error for a row whose number of cells differs from the header's."""
-        other = f"pass another {argument('delimiter')}"
-        hint = f"quote cells that contain '{self.delimiter}', or {other}"
+        delimiter_hint = f"pass another {argument('delimiter')}"
+        hint = f"quote cells that contain '{self.delimiter}', or {delimiter_hint}"
         if len(cells) < len(header):
-            hint = f"add the missing cells, or {other}"
+            hint = f"add the missing cells, or {delimiter_hint}"
         if len(cells) == len(header) + 1 and row == 0:
             hint += ", or name the first column, if the file has names of rows"
             hint += " without a name for them, as of R"
@@ -237,15 +237,15 @@ class TextFile:
         raise ValueError(f"Expected {expected} in {where} (got {len(cells)}); {hint}")
 
     def _refuse_foreign(self, lines: list[str]) -> None:
-        """Raises if the text is no table but a web page, ARFF, or the LibSVM format."""
+        """Raises if the text is not a table but a web page, ARFF, or the LibSVM format."""
         first = next((line for line in lines if line.strip()), "")
-        forms = (form for start, form in _OTHER_TEXTS.items() if re.match(start, first, re.I))
-        other = _LIBSVM if looks_like_libsvm(lines) else next(forms, None)
+        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first, re.I))
+        other = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
         if other is not None:
             raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
 
     @contextmanager
-    def _named_if_damaged(self) -> Iterator[None]:
+    def _explain_damage(self) -> Iterator[None]:
         """Adds the file, and the line if known, to errors of damaged files."""
         try:
             yield
@@ -261,7 +261,7 @@ class TextFile:
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
     def _refuse_encoding(self, error: UnicodeDecodeError, encoding: str) -> None:
-        """Raises with the line and its text in likely encodings, for a person to choose from."""
+        """Raises with the text of the line in likely encodings, among which the user can choose."""
         decoder, where, content = codecs.getincrementaldecoder(self.encoding)(), "", b""
         with self._open() as file, suppress(UnicodeDecodeError):
             for number, line in enumerate(file, start=1):
@@ -272,8 +272,8 @@ class TextFile:
             with suppress(UnicodeDecodeError):
                 text = content.decode(name).strip()
                 non_ascii = (index for index, letter in enumerate(text) if not letter.isascii())
-                begin = max(next(non_ascii, 0) - 5, 0)
-                readings.setdefault(text[begin : begin + 20], name)
+                start = max(next(non_ascii, 0) - 5, 0)
+                readings.setdefault(text[start : start + 20], name)
         choices = " or ".join(
             f"{argument('encoding', name)} for {text!r}" for text, name in readings.items()
         )
@@ -284,7 +284,7 @@ class TextFile:
 
 
 def looks_like_libsvm(first_lines: Iterable[str]) -> bool:
-    """Whether lines are in the LibSVM format, perhaps after a line of three sizes."""
+    """Returns whether lines are in the LibSVM format, perhaps after a line of three sizes."""
     lines = [line for line in first_lines if line.strip()]
     rows = lines[1:] if lines and LIBSVM_SIZES.fullmatch(lines[0]) else lines
     matches = [LIBSVM_LINE.fullmatch(line.rstrip()) for line in rows]
@@ -292,20 +292,20 @@ def looks_like_libsvm(first_lines: Iterable[str]) -> bool:
 
 
 def _encoding_of(head: bytes) -> str:
-    by_mark = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
-    even, odd = head[0:200:2].count(0), head[1:200:2].count(0)
-    if by_mark is None and min(even, odd) == 0 and (even + odd) * 3 > len(head[:200]):
+    by_bom = next((name for bom, name in _BOMS.items() if head.startswith(bom)), None)
+    even, odd = head[0:200:2].count(0), head[1:200:2].count(0)  # numbers of zero bytes
+    if by_bom is None and min(even, odd) == 0 and (even + odd) * 3 > len(head[:200]):
         return "utf-16-le" if odd else "utf-16-be"
-    return by_mark or "utf-8-sig"
+    return by_bom or "utf-8-sig"
 
 
 def _delimiter_of(line: str, width: int | None) -> str:
-    """The delimiter that gives the header :obj:`width` cells, or else the most frequent one."""
+    """Returns the delimiter that gives :obj:`width` cells, or else the most frequent one."""
     unquoted = re.sub(r'"[^"]*"', "", line)
-    counts: Mapping[str, int] = {mark: unquoted.count(mark) for mark in DELIMITERS}
+    counts: Mapping[str, int] = {delimiter: unquoted.count(delimiter) for delimiter in DELIMITERS}
     if width is not None and width > 1 and width - 1 in counts.values():
-        return next(mark for mark in DELIMITERS if counts[mark] == width - 1)
-    return max(DELIMITERS, key=lambda mark: counts[mark])
+        return next(delimiter for delimiter in DELIMITERS if counts[delimiter] == width - 1)
+    return max(DELIMITERS, key=lambda delimiter: counts[delimiter])
 
 
 def _records(text: str) -> list[dict[str, Any]]:
@@ -317,8 +317,8 @@ def _records(text: str) -> list[dict[str, Any]]:
         for number, line in enumerate(text.splitlines(), start=1):
             try:
                 records += [json.loads(line)] if line.strip() else []
-            except json.JSONDecodeError as wrong:
-                raise error if number == 1 else ValueError(f"line {number}: {wrong}") from None
+            except json.JSONDecodeError as line_error:
+                raise error if number == 1 else ValueError(f"line {number}: {line_error}") from None
     rows = [records] if isinstance(records, dict) else records
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         expected = "objects with a name for each cell, in an array or one in each line"

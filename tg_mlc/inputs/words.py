@@ -1,4 +1,4 @@
-"""Words: texts, lists of words or of word indices, as sequences or bags; vocabularies."""
+"""Words: reads texts, and lists of words or indices, as sequences or bags; vocabularies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PATTERNS = {
     ),
 }
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
-NO_NUMBER = -1  #: the index of words without an index
+NO_NUMBER = -1  #: stands for the index of a word outside the vocabulary
 
 
 class WordMatrix(View):
@@ -70,7 +70,7 @@ class Words(TableKind):
     model; :func:`~tg_mlc.data.tokenize` splits texts into words.
 
     Raises:
-        ValueError: On use, if texts are given although training words had weights.
+        ValueError: On use, if texts are passed although training words had weights.
     """
 
     forms = {"bags": Form("bag", is_matrix=True), "texts": Form("sequence")}
@@ -89,7 +89,7 @@ class Words(TableKind):
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
-        """Lists of words are sequences; sparse matrices and matrices of 0 and 1 are bags."""
+        """Takes lists of words as sequences, sparse matrices and matrices of 0 and 1 as bags."""
         documents = as_documents(X)
         if documents is not None:
             if may_be_rows(documents):
@@ -157,29 +157,29 @@ class Words(TableKind):
         return super().load_state_dict({"tokenizer": "letters", **state})
 
     def _column(self, raw: Any) -> Any:
-        """The only column, if it holds texts or lists; else the columns of training."""
+        """Returns the only column if it holds texts or lists, else the training columns."""
         if len(getattr(raw, "columns", ())) != 1:
             return super()._column(raw)
         column = as_list(raw[raw.columns[0]])
         return column if isinstance(column, list) else raw
 
     def _of_list(self, raw: list[Any]) -> MultiLabelDataset:
-        """Samples of a mixed list of texts, lists of words, and rows of a matrix."""
+        """Makes samples of a mixed list of texts, lists of words, and rows of a matrix."""
         rows: dict[str, list[int]] = {}
         for row, entry in enumerate(raw):
             rows.setdefault(self._form(entry), []).append(row)
-        parts = [self._of_form(form, [raw[row] for row in of]) for form, of in rows.items()]
+        parts = [self._of_form(form, [raw[i] for i in indices]) for form, indices in rows.items()]
         if len(parts) == 1:
             return parts[0]
         order = np.argsort(np.concatenate([*rows.values()]))
         return joined(parts).copy(order.tolist())
 
-    def _form(self, one: Any) -> str:
-        """The form of one input, independent of the others."""
-        if isinstance(one, Mapping):
-            is_text = len(one) == 1 and isinstance(next(iter(one.values())), (str, list, tuple))
+    def _form(self, entry: Any) -> str:
+        """Returns the form of one input, whatever the forms of other inputs are."""
+        if isinstance(entry, Mapping):
+            is_text = len(entry) == 1 and isinstance(next(iter(entry.values())), (str, list, tuple))
             return "cell" if is_text or self.kind != "bag" else "row"
-        words = one.tolist() if isinstance(one, (np.ndarray, torch.Tensor)) else one
+        words = entry.tolist() if isinstance(entry, (np.ndarray, torch.Tensor)) else entry
         if isinstance(words, str):
             return "words"
         if not isinstance(words, (list, tuple)):
@@ -203,7 +203,7 @@ class Words(TableKind):
         return self._new_samples(self._split(inputs))
 
     def unreadable(self, raw: Any) -> dict[int, str]:
-        """The reasons, by row, why inputs cannot be read on their own."""
+        """Returns by row why inputs cannot be read."""
         raw = as_list(self._column(raw))
         return self._unreadable(list(raw), 0) if isinstance(raw, (list, tuple)) else {}
 
@@ -232,8 +232,8 @@ class Words(TableKind):
             expected = "a matrix with weights of words, as in training samples, which are no counts"
             got = "texts or lists of words"
             raise ValueError(f"Expected {expected} (got {got}); weigh words as there")
-        old: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
-        tokens, words, unknown = number_words(documents, False, **old)
+        size: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
+        tokens, words, unknown = number_words(documents, False, **size)
         counts = count_words(tokens, self.num_inputs, unknown)
         records = Records(counts, self._unknown(len(documents)), self.label_names, words)
         return ArrayDataset(records.to_samples())
@@ -252,9 +252,9 @@ class Words(TableKind):
         if train.kind == "sequence":
             return SequenceEncoder(size, channels)
         counts = (bag_of_words(train) != 0).sum(axis=0) if min_df > 1 else None
-        kept = None if counts is None else torch.from_numpy(np.asarray(counts).ravel() >= min_df)
+        is_kept = None if counts is None else torch.from_numpy(np.asarray(counts).ravel() >= min_df)
         normalized, dropout = "weight" in train[0], options.get("input_dropout", 0.2)
-        return BagEncoder(size, channels, dropout=dropout, normalized=normalized, kept=kept)
+        return BagEncoder(size, channels, dropout=dropout, normalized=normalized, kept=is_kept)
 
     def examples(self, number: int) -> Any:
         rng, shape = np.random.default_rng(0), (number, self.num_inputs)
@@ -265,11 +265,11 @@ class Words(TableKind):
         return [[names[index] for index in rng.integers(len(names), size=size)] for size in sizes]
 
     def components(self, sample: Data) -> list[str]:
-        names, numbers = self.feature_names, sample.x.tolist()
-        return [f"word {number}" if names is None else names[number] for number in numbers]
+        names, indices = self.feature_names, sample.x.tolist()
+        return [f"word {number}" if names is None else names[number] for number in indices]
 
     def component_names(self, sample: Data, raw: Any) -> list[str]:
-        """The words of a text, including words outside the vocabulary."""
+        """Returns the words of a text, including words outside the vocabulary."""
         names = self.components(sample)
         if not isinstance(raw, (str, list)):
             return names
@@ -279,18 +279,18 @@ class Words(TableKind):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """The fractions of words per row; there are fewer rows if a bag holds each word once, or an
-        encoder keeps frequent words only.
+        """Returns the fractions of words per row. There are fewer rows if a bag has every word
+        once, or if an encoder keeps only frequent words.
         """
         fractions = super().state_fractions(sample, prepared, network, num_rows)
         if fractions is not None:
             return fractions
-        kept = getattr(getattr(network, "encoder", None), "kept", None)
-        words = prepared.x if kept is None else prepared.x[kept[prepared.x].cpu()]
+        is_kept = getattr(getattr(network, "encoder", None), "kept", None)
+        words = prepared.x if is_kept is None else prepared.x[is_kept[prepared.x].cpu()]
         if len(words) != num_rows:
             return None
-        same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
-        return np.asarray(same / same.sum(dim=0).clamp_min(1))
+        is_same = (sample.x.view(-1, 1) == words.view(1, -1)).double()
+        return np.asarray(is_same / is_same.sum(dim=0).clamp_min(1))
 
 
 def number_words(
@@ -310,10 +310,10 @@ def number_words(
         check_names(words, len(words), "feature_names")
     if not any(isinstance(word, str) for word in chain.from_iterable(documents)):
         size = num_inputs if words is None else len(words)
-        whose = "'like' has" if num_inputs is not None else "'feature_names'"
-        top = "" if size is None else f" to {size - 1}, as many as {whose}"
-        is_number = (lambda word: word >= 0) if size is None else range(size).__contains__
-        _check(documents, is_number, f"the numbers of words from 0{top}")
+        owner = "'like' has" if num_inputs is not None else "'feature_names'"
+        limit = "" if size is None else f" to {size - 1}, as many as {owner}"
+        is_index = (lambda word: word >= 0) if size is None else range(size).__contains__
+        _check(documents, is_index, f"the numbers of words from 0{limit}")
         return Tokens.of(documents), words, NO_NUMBER
     _check(documents, lambda word: isinstance(word, str), "words to be all strings or all numbers")
     if num_inputs is None and words is None:
@@ -321,14 +321,14 @@ def number_words(
     elif num_inputs is None and words is not None:
         words = check_words(words if words[:1] == [UNKNOWN] else [UNKNOWN, *words])
     elif words is None:
-        why = "those of 'like' have no names"
-        raise ValueError(f"Expected the numbers of words, as {why} (got strings)")
-    numbers = {word: number for number, word in enumerate(words or ())}
-    unknown = numbers.get(UNKNOWN, NO_NUMBER)
+        reason = "those of 'like' have no names"
+        raise ValueError(f"Expected the numbers of words, as {reason} (got strings)")
+    index_of = {word: number for number, word in enumerate(words or ())}
+    unknown = index_of.get(UNKNOWN, NO_NUMBER)
     if ordered and unknown == NO_NUMBER:
         expected = f"words that 'like' has, as it has no '{UNKNOWN}' for others"
-        _check(documents, numbers.__contains__, expected)
-    return encode(documents, numbers, unknown), words, unknown
+        _check(documents, index_of.__contains__, expected)
+    return encode(documents, index_of, unknown), words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:

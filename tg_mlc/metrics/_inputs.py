@@ -16,7 +16,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Targets(NamedTuple):
-    """Positive and observed entries, [num_samples, num_labels]. All positive ones are observed."""
+    """Positive and observed entries, [num_samples, num_labels]. Positive entries are observed."""
 
     positive: BoolArray
     observed: BoolArray
@@ -49,7 +49,7 @@ def read_decisions(y_pred: ArrayLike, targets: Targets) -> BoolArray:
 
 
 def read_matrix(values: ArrayLike, name: str, targets: Targets | None = None) -> FloatArray:
-    """Returns a non-empty float64 matrix, after a check that it has the shape of any targets."""
+    """Returns a non-empty float64 matrix. Raises if targets have another shape."""
     matrix, expected = read_array(values), ""
     if matrix.ndim != 2 or matrix.size == 0:
         expected = f"{name!r} of shape [num_samples, num_labels], not empty"
@@ -72,8 +72,8 @@ def check_scale(scores: FloatArray, grid: Sequence[float]) -> FloatArray:
     low, high = scores.min(), scores.max()
     if grid[0] >= 0.0 and grid[-1] <= 1.0 and not (low >= 0.0 and high <= 1.0):
         got = f"scores from {low:.3g} to {high:.3g}"
-        cure = "apply a sigmoid to logits, or give 'thresholds' or a 'grid' on their scale"
-        raise ValueError(f"Expected probabilities, as the thresholds are (got {got}); {cure}")
+        hint = "apply a sigmoid to logits, or give 'thresholds' or a 'grid' on their scale"
+        raise ValueError(f"Expected probabilities, as the thresholds are (got {got}); {hint}")
     return scores
 
 

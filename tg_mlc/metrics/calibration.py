@@ -27,7 +27,7 @@ NUM_BINS = 15  #: number of bins of equal width, a common choice
 #: Labels with fewer known positives or negatives share one calibration function.
 MIN_OWN = 30
 NUM_FOLDS = 5
-_LEAST = 1e-9  # The smallest probability, chosen so that logits are finite.
+_EPS = 1e-9  # Least probability, so that logits are finite; least distance between knots.
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Reliability:
             ece = np.abs(total - positive).sum(axis=1) / count.sum(axis=1)
             brier = squared / count.sum(axis=1)
         pooled = np.stack([total, positive, count]).sum(axis=1).T.tolist()
-        means = [(p / n, y / n, int(n)) for p, y, n in pooled if n]
-        return cls(ece.tolist(), brier.tolist(), means)
+        bin_means = [(p / n, y / n, int(n)) for p, y, n in pooled if n]
+        return cls(ece.tolist(), brier.tolist(), bin_means)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything as plain values for JSON, with None for NaN."""
@@ -68,8 +68,8 @@ class Reliability:
         """Draws frequencies over mean probabilities; areas of dots show entries per bin."""
         largest = max((n for *_, n in self.bins), default=1)
         radii = [1.5 + 6 * (n / largest) ** 0.5 for *_, n in self.bins]
-        means = zip(self.bins, radii, strict=True)
-        points = [(20 + 200 * p, 220 - 200 * y, r) for (p, y, _), r in means]
+        pairs = zip(self.bins, radii, strict=True)
+        points = [(20 + 200 * p, 220 - 200 * y, r) for (p, y, _), r in pairs]
         dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}" stroke="none"/>'
         dots = "".join(dot.format(*point) for point in points)
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
@@ -91,8 +91,8 @@ class Calibration(nn.Module):
     r"""Maps logits by increasing functions, so that probabilities agree with frequencies.
 
     The log loss in five-fold cross-validation chooses temperature scaling (:math:`a z`), Platt's
-    function (:math:`a z + b`), linearly interpolated isotonic regression, or the identity
-    unless another method is better by more than a standard error. Labels with fewer than 30 known
+    function (:math:`a z + b`), or isotonic regression with linear interpolation. The identity stays
+    unless one of them is better by more than a standard error. Labels with fewer than 30 known
     positives or negatives share one function.
 
     Args:
@@ -140,19 +140,19 @@ class Calibration(nn.Module):
         """
         targets = read_targets(y, "y")
         matrix = check_scale(read_scores(scores, targets), (0.5,))
-        z = logit(np.clip(matrix, _LEAST, 1 - _LEAST))
+        z = logit(np.clip(matrix, _EPS, 1 - _EPS))
         positives = targets.positive.sum(axis=0)
         own = np.minimum(positives, targets.observed.sum(axis=0) - positives) >= MIN_OWN
         folds = np.random.default_rng(seed).permutation(len(z)) % NUM_FOLDS
-        chosen: dict[int, tuple[str, FloatArray, FloatArray]] = {}
+        functions: dict[int, tuple[str, FloatArray, FloatArray]] = {}
         for labels in [np.array([label]) for label in np.flatnonzero(own)] + [np.flatnonzero(~own)]:
             row, column = np.nonzero(targets.observed[:, labels])
             positive = targets.positive[row, labels[column]].astype(float)
-            function = _chosen(row, z[row, labels[column]], positive, folds[row])
-            chosen |= dict.fromkeys(labels.tolist(), function)
-        num_knots = max(len(knots) for _, _, knots in chosen.values())
-        calibration = cls([chosen[label][0] for label in range(len(own))], num_knots)
-        for label, (_, weights, knots) in chosen.items():
+            function = _best_function(row, z[row, labels[column]], positive, folds[row])
+            functions |= dict.fromkeys(labels.tolist(), function)
+        num_knots = max(len(knots) for _, _, knots in functions.values())
+        calibration = cls([functions[label][0] for label in range(len(own))], num_knots)
+        for label, (_, weights, knots) in functions.items():
             calibration.shift[label], calibration.scale[label] = weights[:2].tolist()
             calibration.bends[: len(knots), label] = torch.from_numpy(weights[2:])
             calibration.knots[: len(knots), label] = torch.from_numpy(knots)
@@ -174,9 +174,9 @@ def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
     from scipy.optimize import minimize  # This import is slow.
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
-        away, slope = weights - _IDENTITY[0], expit(weights[0] + weights[1] * z) - y
-        value = _losses((weights, _IDENTITY[1]), z, y).sum() + away @ away / 2
-        return float(value), np.array([shifts * (slope.sum() + away[0]), slope @ z + away[1]])
+        delta, error = weights - _IDENTITY[0], expit(weights[0] + weights[1] * z) - y
+        value = _losses((weights, _IDENTITY[1]), z, y).sum() + delta @ delta / 2
+        return float(value), np.array([shifts * (error.sum() + delta[0]), error @ z + delta[1]])
 
     bounds = [(None, None), (0.01, None)]
     return minimize(loss, _IDENTITY[0], jac=True, method="L-BFGS-B", bounds=bounds).x, _IDENTITY[1]
@@ -184,12 +184,12 @@ def _platt(z: FloatArray, y: FloatArray, shifts: bool = True) -> _Fitted:
 
 def _isotonic(z: FloatArray, y: FloatArray) -> _Fitted:
     """Fits isotonic regression, interpolated linearly, with slope 1 outside of its range."""
-    order, edge = np.argsort(z, kind="stable"), 0.5 / len(y)
+    order, margin = np.argsort(z, kind="stable"), 0.5 / len(y)
     means = require("sklearn.isotonic", extra="data").isotonic_regression(y[order])
-    shares, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
+    levels, block, sizes = np.unique(means.round(12), return_inverse=True, return_counts=True)
     knots = np.bincount(block, z[order]) / sizes
-    is_distinct = np.append(True, np.diff(knots) > _LEAST)
-    knots, values = knots[is_distinct], logit(np.clip(shares[is_distinct], edge, 1 - edge))
+    is_distinct = np.append(True, np.diff(knots) > _EPS)
+    knots, values = knots[is_distinct], logit(np.clip(levels[is_distinct], margin, 1 - margin))
     bends = np.diff(np.concatenate([[1.0], np.diff(values) / np.diff(knots), [1.0]]))
     return np.concatenate([[values[0] - knots[0], 1.0], bends]), knots
 
@@ -202,16 +202,16 @@ _FITS: dict[str, Callable[[FloatArray, FloatArray], _Fitted]] = {
 }
 
 
-def _chosen(
+def _best_function(
     row: IntArray, z: FloatArray, y: FloatArray, fold: IntArray
 ) -> tuple[str, FloatArray, FloatArray]:
     """Returns the function with the least loss in cross-validation, fitted to all folds."""
     if len(np.unique(fold)) < NUM_FOLDS:
         return "identity", *_IDENTITY
     losses = {name: np.empty(len(z)) for name in _FITS}
-    for out in (fold == part for part in range(NUM_FOLDS)):
+    for test in (fold == index for index in range(NUM_FOLDS)):
         for name, fit in _FITS.items():
-            losses[name][out] = _losses(fit(z[~out], y[~out]), z[out], y[out])
+            losses[name][test] = _losses(fit(z[~test], y[~test]), z[test], y[test])
     best = min(losses, key=lambda name: float(losses[name].sum()))
     gains = np.bincount(row, losses["identity"] - losses[best])[np.unique(row)]
     if gains.mean() <= gains.std() / np.sqrt(len(gains)):

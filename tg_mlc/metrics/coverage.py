@@ -17,11 +17,11 @@ from tg_mlc.metrics.thresholds import ThresholdTuner
 
 Per = Literal["label", "sample"]
 
-_TINY = 1e-9  # Tolerance of (n + 1)(1 - coverage) in floating point.
+_TINY = 1e-9  # Tolerance for rounding errors of (n + 1)(1 - coverage).
 
 
 class Coverage(NamedTuple):
-    """The coverage that label sets have to reach, and its unit."""
+    """The coverage that label sets have to reach, for each label or over the labels of a sample."""
 
     share: float  #: fraction of the labels that apply
     per: Per = "label"
@@ -39,7 +39,7 @@ class Coverage(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The smallest number of scores with which this share can be promised."""
+        """The smallest number of scores that suffices to guarantee this coverage."""
         return math.ceil(1 / (1 - self.share) - 1 - _TINY)
 
 
@@ -84,19 +84,19 @@ class ConformalThresholds:
         coverage.check()
         per_label = coverage.per == "label"
         counts = np.bincount(self.label, minlength=self.num_labels)
-        most = counts.max() if per_label else len({*self.row.tolist()})
-        if most < coverage.least:
+        num_scores = counts.max() if per_label else len({*self.row.tolist()})
+        if num_scores < coverage.least:
             kind = "samples to which one label applies" if per_label else "samples with labels"
             expected = f"at least {coverage.least} {kind} for coverage={coverage.share:g}"
-            got = f"at most {most}" if per_label else most
-            cure = "pass more to 'conformalize', or ask for less"
-            raise ValueError(f"Expected {expected} (got {got}); {cure}")
+            got = f"at most {num_scores}" if per_label else num_scores
+            hint = "pass more to 'conformalize', or ask for less"
+            raise ValueError(f"Expected {expected} (got {got}); {hint}")
         tuner = ThresholdTuner(per_label=per_label)
         if per_label:
             order = np.lexsort((self.score, self.label))
-            allowed = np.floor((counts + 1) * (1 - coverage.share) + _TINY).astype(int)
-            index = np.maximum(np.cumsum(counts) - counts + allowed - 1, 0)
-            tuner.thresholds = np.where(allowed > 0, self.score[order][index], 0.0)
+            k = np.floor((counts + 1) * (1 - coverage.share) + _TINY).astype(int)
+            index = np.maximum(np.cumsum(counts) - counts + k - 1, 0)
+            tuner.thresholds = np.where(k > 0, self.score[order][index], 0.0)
         else:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
             # The sum over samples of missed fractions, if the lowest scores are missed in order.
@@ -107,8 +107,8 @@ class ConformalThresholds:
         if per_label and (rare := np.flatnonzero(counts < coverage.least).tolist()):
             names = few([shorten(label_names[label], 40) for label in rare])
             reason = f"each known to apply to fewer than {coverage.least} of the samples"
-            held = f"All label sets hold {len(rare)} of {self.num_labels} labels, {reason}"
-            warn(f"{held} for coverage={coverage.share:g}: {names}", stacklevel=3)
+            message = f"All label sets hold {len(rare)} of {self.num_labels} labels, {reason}"
+            warn(f"{message} for coverage={coverage.share:g}: {names}", stacklevel=3)
         return tuner
 
     def state_dict(self) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def count(targets: Targets, decisions: BoolArray, per: int) -> Counts:
 
 class GridCounts:
     """The counts at every threshold of an increasing grid, from one pass over the scores. Labels
-    share a grid [num_thresholds], or each has its own row of [num_labels, num_thresholds].
+    share a grid [num_thresholds], or have one row each in a grid [num_labels, num_thresholds].
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class GridCounts:
     def per(self, per: int) -> Counts:
         """Returns the counts [num_thresholds, num_items] per sample or per label."""
         if per not in self._counts:
-            reaching = [self._count_reaching(where, per) for where in self.targets]
-            self._counts[per] = Counts(*reaching, *(where.sum(1 - per) for where in self.targets))
+            reaching = [self._count_reaching(mask, per) for mask in self.targets]
+            self._counts[per] = Counts(*reaching, *(mask.sum(1 - per) for mask in self.targets))
         return self._counts[per]
 
-    def _count_reaching(self, where: BoolArray, per: int) -> IntArray:
-        num_items, num_bins = where.shape[per], self.grid.shape[-1] + 1
+    def _count_reaching(self, mask: BoolArray, per: int) -> IntArray:
+        num_items, num_bins = mask.shape[per], self.grid.shape[-1] + 1
         items = np.expand_dims(np.arange(num_items), 1 - per)
-        bins = (self.reached + num_bins * items)[where]
+        bins = (self.reached + num_bins * items)[mask]
         histogram = np.bincount(bins, minlength=num_items * num_bins).reshape(num_items, num_bins)
         # Bin g counts scores that reach exactly g thresholds, so scores in bins above g reach
         # threshold g (counted from 0).
@@ -126,17 +126,17 @@ class GridCounts:
 
 
 def resolve_zero_division(zero_division: ZeroDivisions = None) -> dict[str, ZeroDivision]:
-    """Returns the choice of each F1 from one choice for all, or from choices by name."""
-    named = {} if zero_division is None else zero_division
-    if not isinstance(named, Mapping):
-        named = dict.fromkeys(DEFAULT_ZERO_DIVISION, named)
-    if unknown := sorted(set(named) - set(DEFAULT_ZERO_DIVISION)):
+    """Returns ``zero_division`` by metric, from one value for all F1s or from values by name."""
+    by_name = {} if zero_division is None else zero_division
+    if not isinstance(by_name, Mapping):
+        by_name = dict.fromkeys(DEFAULT_ZERO_DIVISION, by_name)
+    if unknown := sorted(set(by_name) - set(DEFAULT_ZERO_DIVISION)):
         expected = f"'zero_division' only for {list(DEFAULT_ZERO_DIVISION)}"
         raise ValueError(f"Expected {expected} (got {unknown})")
-    for value in named.values():
+    for value in by_name.values():
         if value not in (0, 1, "drop"):
             raise ValueError(f"Expected 'zero_division' to be 0, 1 or 'drop' (got {value!r})")
-    return {**DEFAULT_ZERO_DIVISION, **named}
+    return {**DEFAULT_ZERO_DIVISION, **by_name}
 
 
 def f1_per_item(counts: Counts, zero_division: ZeroDivision) -> FloatArray:
@@ -156,10 +156,10 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
         return f1_per_item(pooled, zero_division)
     exact = name == "subset_accuracy"
     values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)
-    counted = (counts.observed > 0) & ~np.isnan(values)
-    number = np.asarray(counted.sum(axis=-1))
-    mean = np.full(number.shape, np.nan)
-    np.divide(np.where(counted, values, 0.0).sum(axis=-1), number, out=mean, where=number > 0)
+    mask = (counts.observed > 0) & ~np.isnan(values)
+    num_items = np.asarray(mask.sum(axis=-1))
+    mean = np.full(num_items.shape, np.nan)
+    np.divide(np.where(mask, values, 0.0).sum(axis=-1), num_items, out=mean, where=num_items > 0)
     return mean
 
 
@@ -174,5 +174,5 @@ def value_of(
 def _measure(
     name: str, y_true: ArrayLike, y_pred: ArrayLike, zero_division: ZeroDivision | None = None
 ) -> float:
-    chosen, targets = resolve_zero_division(zero_division), read_targets(y_true)
-    return value_of(name, targets, read_decisions(y_pred, targets), chosen)
+    divisions, targets = resolve_zero_division(zero_division), read_targets(y_true)
+    return value_of(name, targets, read_decisions(y_pred, targets), divisions)

@@ -27,9 +27,9 @@ from tg_mlc.metrics.decisions import DECISION_METRICS, DEFAULT_ZERO_DIVISION, va
 #: Priors of :meth:`LabelSets.tuned`, from uniform to the frequencies of sets.
 PRIORS: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
 
-_EDGE = 1e-4
+_MIN_PROBABILITY = 1e-4
 _CHUNK = 2**24  # likelihoods per chunk of samples
-_NEVER = -1e9  # log-likelihood
+_NEVER = -1e9  # log-likelihood of sets that no other training sample has
 
 
 class LabelSets:
@@ -76,12 +76,12 @@ class LabelSets:
         rows = positive[known]
         packed, options = np.packbits(rows, axis=1), ("index", "inverse", "counts")
         returned: Any = {f"return_{name}": True for name in options}
-        _, first, own, self.counts = np.unique(packed, axis=0, **returned)
-        self.sets = sp.csr_array(rows[first], dtype=np.float64)
+        _, first_rows, set_of_row, self.counts = np.unique(packed, axis=0, **returned)
+        self.sets = sp.csr_array(rows[first_rows], dtype=np.float64)
         self.prior, self.metric = prior, metric
         self.best_value: float | None = None
-        self._own = np.full(len(known), -1)  # index of each sample's set, or -1
-        self._own[known] = own.ravel()
+        self._set_of_row = np.full(len(known), -1)  # index of each sample's set, or -1
+        self._set_of_row[known] = set_of_row.ravel()
 
     @classmethod
     def tuned(
@@ -104,7 +104,7 @@ class LabelSets:
         """
         targets, sets = read_targets(y, "y"), cls(y_train, metric=metric)
         decisions = sets.decide(read_scores(scores, targets), PRIORS)
-        values = [value_of(metric, targets, made, DEFAULT_ZERO_DIVISION) for made in decisions]
+        values = [value_of(metric, targets, y_pred, DEFAULT_ZERO_DIVISION) for y_pred in decisions]
         return sets.choose(values)
 
     def choose(self, values: Sequence[float]) -> Self:
@@ -127,27 +127,27 @@ class LabelSets:
     def decide(
         self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
     ) -> list[BoolArray]:
-        """Returns decisions :math:`(N, L)` per prior. Training samples skip their own counts."""
+        """Returns decisions :math:`(N, L)` per prior; counts exclude a training sample itself."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
             message = f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
             raise ValueError(message)
-        decided: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
+        all_decisions: list[BoolArray] = [np.zeros(scores.shape, dtype=bool) for _ in priors]
         size = max(1, _CHUNK // max(self.sets.shape))
         for start in range(0, len(scores), size):
             rows = slice(start, start + size)
-            odds = logit(np.clip(scores[rows], _EDGE, 1 - _EDGE))
+            odds = logit(np.clip(scores[rows], _MIN_PROBABILITY, 1 - _MIN_PROBABILITY))
             likelihood = (self.sets @ odds.T).T
-            for decisions, prior in zip(decided, priors, strict=True):
+            for decisions, prior in zip(all_decisions, priors, strict=True):
                 values = likelihood + prior * np.log(self.counts)
                 if of_training:
-                    known = np.flatnonzero(self._own[rows] >= 0)
-                    own = self._own[rows][known]
-                    others = self.counts[own] - 1
-                    value = likelihood[known, own] + prior * np.log(np.maximum(others, 1))
-                    values[known, own] = np.where(others > 0, value, _NEVER)
+                    known = np.flatnonzero(self._set_of_row[rows] >= 0)
+                    own_set = self._set_of_row[rows][known]
+                    count = self.counts[own_set] - 1
+                    value = likelihood[known, own_set] + prior * np.log(np.maximum(count, 1))
+                    values[known, own_set] = np.where(count > 0, value, _NEVER)
                 decisions[rows] = self._best(values)
-        return decided
+        return all_decisions
 
     def _best(self, values: FloatArray) -> BoolArray:
         """Returns the best decisions for log-values ``[num_samples, num_sets]`` of label sets."""
@@ -157,15 +157,15 @@ class LabelSets:
         sizes = self.sets.sum(axis=1)
         decisions = np.zeros((len(values), self.sets.shape[1]), dtype=bool)
         best = probability[:, sizes == 0].sum(axis=1)  # the expected F1 of the empty set
-        groups = np.unique(sizes[sizes > 0])
-        if not len(groups):
+        set_sizes = np.unique(sizes[sizes > 0])
+        if not len(set_sizes):
             return decisions
         # P(label is in the set, size of the set) gives a label's share of the expected F1.
-        masks = [sizes == size for size in groups]
+        masks = [sizes == size for size in set_sizes]
         products = [(self.sets[mask].T @ probability[:, mask].T).T for mask in masks]
         joint = np.stack(products, axis=-1)
-        for k in range(1, int(groups[-1]) + 1):
-            contributions = joint @ (2 / (groups + k))
+        for k in range(1, int(set_sizes[-1]) + 1):
+            contributions = joint @ (2 / (set_sizes + k))
             labels = np.argpartition(-contributions, k - 1, axis=1)[:, :k]
             value = np.take_along_axis(contributions, labels, axis=1).sum(axis=1)
             rows = np.flatnonzero(value > best)

@@ -17,7 +17,7 @@ class Difference(NamedTuple):
     mean: float
     low: float
     high: float
-    p: float | None  #: None for a single split, and if the difference is the same in all splits
+    p: float | None  #: None for one split, or if all splits have the same difference, not 0
 
 
 def corrected_difference(
@@ -45,16 +45,16 @@ def corrected_difference(
     n, mean = len(values), float(values.mean())
     if n < 2 or not np.isfinite(mean):
         return Difference(mean, -np.inf, np.inf, None)
-    width = float(np.sqrt((1 / n + test_share / train_share) * values.var(ddof=1)))
-    if width < ROUNDING:
+    standard_error = float(np.sqrt((1 / n + test_share / train_share) * values.var(ddof=1)))
+    if standard_error < ROUNDING:
         return Difference(mean, mean, mean, 1.0 if abs(mean) < ROUNDING else None)
-    reach = width * float(student_t.ppf((1 + level) / 2, df=n - 1))
-    p = float(2 * student_t.sf(abs(mean) / width, df=n - 1))
-    return Difference(mean, mean - reach, mean + reach, p)
+    margin = standard_error * float(student_t.ppf((1 + level) / 2, df=n - 1))
+    p = float(2 * student_t.sf(abs(mean) / standard_error, df=n - 1))
+    return Difference(mean, mean - margin, mean + margin, p)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """P-values with the correction of `Holm 1979 <https://www.jstor.org/stable/4615733>`_."""
+    """Corrects p-values of several tests by `Holm 1979 <https://www.jstor.org/stable/4615733>`_."""
     order = np.argsort(p)
     stepwise = np.maximum.accumulate(np.array(p)[order] * np.arange(len(p), 0, -1)).clip(max=1.0)
     return [float(value) for value in stepwise[np.argsort(order)]]

@@ -89,7 +89,7 @@ def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
         \mathrm{NDCG@}k = \frac{1}{N} \sum_{n=1}^N \frac{\sum_{r=1}^k [t_{n,r} \in \mathcal{Y}_n] /
         \log_2(r + 1)} {\sum_{r=1}^{\min(k, |\mathcal{Y}_n|)} 1 / \log_2(r + 1)}
 
-    Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
+    Arguments, errors, ties and skipped samples are those of :func:`recall_at_k`.
     """
     hits, num_positive = _hits(y_true, scores, k)
     discounts = 1 / np.log2(np.arange(hits.shape[1]) + 2)
@@ -100,7 +100,7 @@ def ndcg_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
 def hit_rate_at_k(y_true: ArrayLike, scores: ArrayLike, k: int = 10) -> float:
     """The fraction of samples with a true label among the :obj:`k` highest scores.
 
-    Arguments, errors, ties and samples left out are those of :func:`recall_at_k`.
+    Arguments, errors, ties and skipped samples are those of :func:`recall_at_k`.
     """
     return mean_of_defined(np.asarray(_hits(y_true, scores, k)[0].any(axis=1)))
 
@@ -123,7 +123,7 @@ def mean_of_defined(values: npt.NDArray[Any]) -> float:
 
 
 def _areas(positive: BoolArray, scores: FloatArray) -> tuple[float, float]:
-    """Returns both areas of some entries, from one sort; NaN unless both classes occur."""
+    """Returns ROC-AUC and average precision, from one sort; NaN unless both classes occur."""
     order = np.argsort(-scores)
     ordered = scores[order]
     # True and false positives at each distinct score as threshold, in descending order.
@@ -145,7 +145,7 @@ def _read(y_true: ArrayLike, scores: ArrayLike) -> tuple[Targets, FloatArray]:
 
 
 def _hits(y_true: ArrayLike, scores: ArrayLike, k: int) -> tuple[BoolArray, IntArray]:
-    """Returns, for samples with positives, which of the k first labels are positive, and counts."""
+    """Returns hits among the top k labels, and counts of positives, of samples with positives."""
     check_count("k", k)
     (positive, observed), matrix = _read(y_true, scores)
     rows = positive.any(axis=1)

@@ -85,10 +85,9 @@ SCORE_METRICS: dict[str, Callable[[Scored], float]] = {
 class Evaluation:
     """The result of :func:`evaluate`. ``print(evaluation)`` shows it as a table."""
 
-    values: dict[
-        str, float
-    ]  #: the values of DECISION_METRICS and SCORE_METRICS by name; NaN if undefined
-    #: by metric, its threshold, or a list of thresholds per label; metrics of label sets have none
+    #: the values of DECISION_METRICS and SCORE_METRICS by name; NaN if undefined
+    values: dict[str, float]
+    #: by metric, one threshold or a list with one per label; no entry where label sets decide
     thresholds: dict[str, float | list[float]]
     #: names of the labels with one observed class, which macro averages of areas skip
     undefined: list[str]
@@ -115,8 +114,8 @@ class Evaluation:
         for name, value in self.values.items():
             threshold = self.thresholds.get(name, "label sets" if name in DECISION_METRICS else "")
             threshold = "per label" if isinstance(threshold, list) else threshold
-            shown = threshold if isinstance(threshold, str) else f"{threshold:g}"
-            rows.append((name, f"{value:.4f}", shown, str(self.zero_division.get(name, ""))))
+            text = threshold if isinstance(threshold, str) else f"{threshold:g}"
+            rows.append((name, f"{value:.4f}", text, str(self.zero_division.get(name, ""))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         sizes = f"{self.num_samples} samples, {self.num_labels} labels"
@@ -127,19 +126,19 @@ class Evaluation:
         """Returns sentences on labels that macro averages skip or count by convention."""
         notes, of_labels = [], f"of {self.num_labels} labels"
         if self.undefined:
-            means = "roc_auc_macro and average_precision_macro"
+            metrics = "roc_auc_macro and average_precision_macro"
             skipped = f"{len(self.undefined)} {of_labels} (only one class observed)"
-            notes.append(f"{means} leave out {skipped}: {_first(self.undefined)}")
+            notes.append(f"{metrics} leave out {skipped}: {_first_names(self.undefined)}")
         if self.undefined_f1:
             counted = f"{len(self.undefined_f1)} {of_labels} (neither positives nor predictions)"
             value = f"zero_division={self.zero_division['f1_macro']}"
-            notes.append(f"f1_macro counts {counted} by {value}: {_first(self.undefined_f1)}")
+            notes.append(f"f1_macro counts {counted} by {value}: {_first_names(self.undefined_f1)}")
         return notes
 
 
-def _first(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _first_names(names: list[str]) -> str:
+    num_more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {num_more} more" if num_more > 0 else "")
 
 
 def evaluate(
@@ -189,7 +188,7 @@ def evaluate(
     if missing := DECISION_METRICS.keys() - by_metric.keys():
         expected = f"'thresholds' for each of {list(DECISION_METRICS)}"
         raise ValueError(f"Expected {expected} (got none for {sorted(missing)})")
-    values, shown = {}, {}
+    values, reported = {}, {}
     for name in DECISION_METRICS:
         threshold = by_metric[name]
         if isinstance(threshold, Decider):
@@ -202,10 +201,10 @@ def evaluate(
         if not isinstance(threshold, LabelSets):
             is_tuner = isinstance(threshold, ThresholdTuner)
             array = threshold.fitted() if is_tuner else read_array(threshold)
-            shown[name] = array.item() if array.size == 1 else array.tolist()
+            reported[name] = array.item() if array.size == 1 else array.tolist()
     return Evaluation(
         values={**values, **{name: metric(scored) for name, metric in SCORE_METRICS.items()}},
-        thresholds=shown,
+        thresholds=reported,
         undefined=list(compress(names, np.isnan(scored.areas[0]))),
         undefined_f1=list(compress(names, counts.predicted + counts.positive == 0)),
         zero_division=divisions,
@@ -221,8 +220,9 @@ def metrics_per_label(
 ) -> tuple[dict[str, FloatArray], Reliability]:
     """Returns metrics of every label :math:`(L)` by name, and the reliability of all labels.
 
-    Shares are the fractions of samples to which labels apply; calibrated probabilities have these
-    means. Values are NaN for labels that are never known; areas also if only one class is observed.
+    The share is the fraction of samples to which a label applies, which the mean of calibrated
+    probabilities equals. Values are NaN for a label without known targets; ROC-AUC and average
+    precision also for a label with one observed class.
 
     Args:
         y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
@@ -233,13 +233,13 @@ def metrics_per_label(
         ValueError: If shapes differ, a value is not allowed, or no label is observed.
     """
     targets = read_targets(y, "y")
-    scores, decided = read_scores(probabilities, targets), read_decisions(decisions, targets)
-    counts, reliability = count(targets, decided, LABELS), Reliability.of(targets, scores)
-    number = np.where(counts.observed > 0, counts.observed, np.nan)
+    scores, y_pred = read_scores(probabilities, targets), read_decisions(decisions, targets)
+    counts, reliability = count(targets, y_pred, LABELS), Reliability.of(targets, scores)
+    num_observed = np.where(counts.observed > 0, counts.observed, np.nan)
     roc_auc, average_precision = areas_per_label(targets, scores)
     metrics = {
-        "share": counts.positive / number,
-        "mean probability": np.where(targets.observed, scores, 0.0).sum(axis=0) / number,
+        "share": counts.positive / num_observed,
+        "mean probability": np.where(targets.observed, scores, 0.0).sum(axis=0) / num_observed,
         "ROC-AUC": roc_auc,
         "average precision": average_precision,
         "F1": f1_per_item(counts, 0),

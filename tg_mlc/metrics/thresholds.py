@@ -213,8 +213,8 @@ def tune_thresholds(
     - ``"frequency"``: lower for rare labels, by the logit adjustment of Menon et al. 2021 (arXiv
       2007.07314), :math:`\operatorname{logit} \theta_i = \operatorname{logit} \theta + \tau ( \log
       \pi_i - \frac{1}{L} \sum_j \log \pi_j )` with :math:`\pi_i` the frequency of label :math:`i`
-      in training (one positive and one negative added). Validation chooses :math:`\theta` and
-      :math:`\tau`, two numbers, where thresholds per label need :math:`L` and overfit rare labels.
+      in training (one positive and one negative added). Validation chooses only :math:`\theta`
+      and :math:`\tau`; separate thresholds per label would overfit rare labels.
     - ``"rank"``: thresholds that predict each label as often as it occurs, times a rate shared by
       all labels: proportional thresholds (PCut) of the `"A Study of Thresholding Strategies for
       Text Categorization" <https://doi.org/10.1145/383952.383975>`_ paper. Only the order of a
@@ -251,38 +251,38 @@ def tune_thresholds(
     if method == "cross_fitted":
         return _cross_fitted(targets, matrix, metrics, candidates, zero_division, seed)
     if method == "frequency":
-        trained = targets if y_train is None else read_targets(y_train, "y_train")
-        grids = _shifted_grids(candidates, trained, targets.observed.shape[1], strengths)
+        train_targets = targets if y_train is None else read_targets(y_train, "y_train")
+        grids = _shifted_grids(candidates, train_targets, targets.observed.shape[1], strengths)
     elif method == "rank":
         columns = zip(targets.positive.T, targets.observed.T, matrix.T, strict=True)
         grids = [np.stack([_at_rates(y[rows].sum(), column[rows]) for y, rows, column in columns])]
     else:
         grids = [np.asarray(candidates)]
-    best: dict[str, Any] = {}
+    tuners: dict[str, Any] = {}
     options: Any = {"grid": candidates, "zero_division": zero_division}
     options["per_label"] = method == "per_label"
     for thresholds in grids:
         counts = GridCounts(targets, matrix, thresholds)
         for metric in metrics:
             tuner = ThresholdTuner(metric, **options).fit_counts(counts)
-            if metric not in best or cast(float, tuner.best_value) > best[metric].best_value:
+            if metric not in tuners or cast(float, tuner.best_value) > tuners[metric].best_value:
                 tuner.per_label = method != "shared"
-                best[metric] = tuner
-    return best
+                tuners[metric] = tuner
+    return tuners
 
 
 def _shifted_grids(
-    grid: Sequence[float], trained: Targets, num_labels: int, strengths: Sequence[float]
+    grid: Sequence[float], train_targets: Targets, num_labels: int, strengths: Sequence[float]
 ) -> list[FloatArray]:
     """Returns thresholds [num_labels, num_thresholds] per strength, lower for rare labels."""
-    positive, observed = trained
+    positive, observed = train_targets
     if not strengths:
         raise ValueError("Expected 'strengths' to hold at least one number (got none)")
     if observed.shape[1] != num_labels:
         got = observed.shape[1]
         raise ValueError(f"Expected 'y_train' with {num_labels} labels, as 'y' has (got {got})")
-    logs = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
-    shifts = [(strength * (logs - logs.mean()))[:, None] for strength in strengths]
+    log_pi = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
+    shifts = [(strength * (log_pi - log_pi.mean()))[:, None] for strength in strengths]
     # Labels without a shift have exactly the grid's thresholds, without rounding errors.
     odds = logit(np.asarray(grid))
     return [np.where(shift == 0, np.asarray(grid), expit(odds + shift)) for shift in shifts]
@@ -293,12 +293,12 @@ def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
     ordered = np.sort(scores) if len(scores) else np.ones(1)
     num_predicted = num_positives * np.array(RATES)
     last = len(ordered) - 1
-    between = np.interp(last + 0.5 - num_predicted, np.arange(len(ordered)), ordered)
+    midway = np.interp(last + 0.5 - num_predicted, np.arange(len(ordered)), ordered)
     # Ties with the first unpredicted score are not predicted either, so that labels with constant
     # scores are not predicted for all samples.
-    beyond = ordered[np.maximum(last - np.ceil(num_predicted).astype(int), 0)]
-    above = np.where(num_predicted < len(ordered), np.nextafter(beyond, 2.0), between)
-    return np.maximum(between, above)
+    first_unpredicted = ordered[np.maximum(last - np.ceil(num_predicted).astype(int), 0)]
+    lowest = np.where(num_predicted < len(ordered), np.nextafter(first_unpredicted, 2.0), midway)
+    return np.maximum(midway, lowest)
 
 
 def _cross_fitted(
@@ -310,8 +310,8 @@ def _cross_fitted(
     seed: int,
 ) -> dict[str, Decider]:
     """Returns thresholds of the best method in two-fold cross-validation, or label sets."""
-    values = np.where(targets.observed, targets.positive, np.nan)
-    order = np.random.default_rng(seed).permutation(len(values))
+    y = np.where(targets.observed, targets.positive, np.nan)
+    order = np.random.default_rng(seed).permutation(len(y))
     halves = (order[::2], order[1::2])
     tune = partial(tune_thresholds, metrics=metrics, zero_division=zero_division)
     # The first of equally good methods wins, so methods with few thresholds come first. Trying all
@@ -322,34 +322,34 @@ def _cross_fitted(
         {"method": "rank"},
         {"method": "per_label", "grid": grid},
     ]
-    gains = np.zeros((len(methods), len(metrics)))
+    values = np.zeros((len(methods), len(metrics)))
 
     def value_on(half: IntArray, name: str, decisions: BoolArray) -> float:
         part = Targets(targets.positive[half], targets.observed[half])
         return value_of(name, part, decisions, DEFAULT_ZERO_DIVISION)
 
     for (fit, check), (i, options) in product((halves, halves[::-1]), enumerate(methods)):
-        tuners = tune(values[fit], matrix[fit], **options)
+        tuners = tune(y[fit], matrix[fit], **options)
         for j, name in enumerate(metrics):
-            gains[i, j] += value_on(check, name, tuners[name].predict(matrix[check]) == 1) / 2
-    fitted = [tune(values, matrix, **options) for options in methods]
-    chosen = zip(metrics, gains.argmax(axis=0), strict=True)
-    best: dict[str, Any] = {name: fitted[i][name] for name, i in chosen}
+            values[i, j] += value_on(check, name, tuners[name].predict(matrix[check]) == 1) / 2
+    fitted = [tune(y, matrix, **options) for options in methods]
+    best_methods = zip(metrics, values.argmax(axis=0), strict=True)
+    best: dict[str, Any] = {name: fitted[i][name] for name, i in best_methods}
     if targets.observed.all(axis=1).any():
         for j, name in enumerate(metrics):
-            sets = LabelSets(values, metric=name)
+            sets = LabelSets(y, metric=name)
             num_repeated = sets.counts[sets.counts > 1].sum()
             is_frequent = num_repeated >= MIN_REPEATED * sets.counts.sum()
             if DECISION_METRICS[name] == SAMPLES and is_frequent:
                 decisions = sets.decide(matrix, PRIORS, of_training=True)
                 table = [[value_on(half, name, d[half]) for d in decisions] for half in halves]
                 first, second = on_halves = np.array(table)
-                if (first[second.argmax()] + second[first.argmax()]) / 2 > gains[:, j].max():
+                if (first[second.argmax()] + second[first.argmax()]) / 2 > values[:, j].max():
                     best[name] = sets.choose(on_halves.mean(axis=0))
     rare = targets.positive.sum(axis=0) < MIN_POSITIVES
     if "f1_macro" in best and rare.any():
         tuner = best["f1_macro"]
-        by_rank: Any = tune(values, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
+        by_rank: Any = tune(y, matrix, "rank", metrics=["f1_macro"])["f1_macro"]
         tuner.thresholds, tuner.per_label = np.where(rare, by_rank.fitted(), tuner.fitted()), True
         mixed = decide(matrix, tuner.thresholds)
         tuner.best_value = value_of("f1_macro", targets, mixed, DEFAULT_ZERO_DIVISION)

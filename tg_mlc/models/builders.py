@@ -33,15 +33,15 @@ class Blueprint:
 
     def build(self, label_graph: Data | None) -> nn.Module:
         """Builds the model with untrained weights. The random state does not change."""
-        samples = [_stand_in(self.samples)] if self.samples else []
+        train = [_zero_sample(self.samples)] if self.samples else []
         with torch.random.fork_rng(devices=[]):
-            model: nn.Module = find("builder", self.builder)(*samples, label_graph, **self.options)
+            model: nn.Module = find("builder", self.builder)(*train, label_graph, **self.options)
         return model
 
 
 def builder(build: BuildT) -> BuildT:
     """Registers a function that builds models, so that :func:`tg_mlc.load` finds the function.
-    A decorated class of networks records the arguments of its constructor instead.
+    If it decorates a class, networks record the arguments of their constructor instead.
 
     To build a model again, the function gets a sample of zeros without labels. The content of
     training samples may therefore change only entries of the state dict.
@@ -67,7 +67,7 @@ def builder(build: BuildT) -> BuildT:
         @wraps(initialise)
         def initialise_recorded(self: nn.Module, *args: Any, **kwargs: Any) -> None:
             initialise(self, *args, **kwargs)
-            if type(self) is build:  # Subclasses have arguments of their own.
+            if type(self) is build:  # Constructors of subclasses may take other arguments.
                 self.__dict__[_ARGUMENTS] = named_arguments(signature.bind(*args, **kwargs))
 
         build.__init__ = initialise_recorded  # type: ignore[misc]
@@ -77,8 +77,8 @@ def builder(build: BuildT) -> BuildT:
     def recorded(train: MultiLabelDataset, *args: Any, **kwargs: Any) -> nn.Module:
         model = build(train, *args, **kwargs)
         bound = signature.bind(train, *args, **kwargs)
-        description = named_arguments(bound, 2), describe_samples(train)
-        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *description)
+        fields = named_arguments(bound, 2), describe_samples(train)
+        model.__dict__[_BLUEPRINT] = Blueprint(build.__name__, *fields)
         return model
 
     register("builder", recorded)
@@ -124,13 +124,13 @@ def recorded_arguments(model: nn.Module) -> dict[str, Any] | None:
     return cast("dict[str, Any] | None", vars(model).get(_ARGUMENTS))
 
 
-def _stand_in(samples: Mapping[str, Any]) -> MultiLabelDataset:
+def _zero_sample(samples: Mapping[str, Any]) -> MultiLabelDataset:
     """Returns one sample of zeros with unknown labels."""
     data = Data()
     for name, entry in samples["attributes"].items():
         data[name] = torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"]))
     data.y = torch.full_like(data.y, torch.nan)
     label_names = [f"label_{index}" for index in range(data.y.size(1))]
-    single = Samples.collate([data], label_names, report=None)
+    sample = Samples.collate([data], label_names, report=None)
     facts = {"kind": samples["kind"], "num_features": samples["num_inputs"]}
-    return ArrayDataset(single._replace(**facts, feature_names=samples.get("feature_names")))
+    return ArrayDataset(sample._replace(**facts, feature_names=samples.get("feature_names")))

@@ -134,8 +134,8 @@ def molecule_lamp(
     encoder = JointEncoder([*atom_encoders, *encoders]) if encoders else atom_encoders[0]
     kwargs = {"score_skip": has_scores, **kwargs}
     model = compose(encoder, train, label_graph, node_messages and atoms, **kwargs)
-    has_path = encoders and not has_scores
-    model.linear_path = LinearPath(encoders, train.y.size(1)) if has_path else None
+    has_linear_path = encoders and not has_scores
+    model.linear_path = LinearPath(encoders, train.y.size(1)) if has_linear_path else None
     if has_scores and model.score_skip is not None:
         # The fit to base scores is final; training changes only other parameters.
         model.score_skip.requires_grad_(False)
@@ -172,8 +172,8 @@ def dna_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` with a convolution as encoder for DNA.
 
     Args:
-        train, label_graph: As in :func:`table_lamp`.
-        node_messages, channels (optional): As there. (default: :obj:`True` and :obj:`64`)
+        train, label_graph, node_messages, channels: As in :func:`table_lamp`. (default of
+            :obj:`node_messages` and :obj:`channels`: :obj:`True` and :obj:`64`)
         kernel_size (int, optional): The length of the convolution. (default: :obj:`16`)
         pool (int, optional): The number of letters per component. (default: :obj:`4`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
@@ -194,8 +194,8 @@ def node_lamp(
     r"""Builds a :class:`~tg_mlc.models.LaMP` whose components are nodes with features.
 
     Args:
-        train, label_graph: As in :func:`table_lamp`.
-        node_messages, channels (optional): As there. (default: :obj:`False` and :obj:`32`)
+        train, label_graph, node_messages, channels: As in :func:`table_lamp`. (default of
+            :obj:`node_messages` and :obj:`channels`: :obj:`False` and :obj:`32`)
         **kwargs (optional): Additional arguments of :class:`~tg_mlc.models.LaMP`.
     """
     inputs = NodeEncoder(train[0].x.size(1), channels)
@@ -257,12 +257,12 @@ def start_from_documents(model: LaMP, documents: sp.csr_array, y: Tensor) -> Non
         return
     words = encoder.embedding.weight.cpu().numpy()
     positive = y.nan_to_num(0.0).cpu().numpy()
-    present = positive.sum(axis=0) > 0
-    weights = (positive / np.maximum(positive.sum(axis=0), 1)).T[present]
+    has_documents = positive.sum(axis=0) > 0
+    weights = (positive / np.maximum(positive.sum(axis=0), 1)).T[has_documents]
     mean = np.asarray(documents.mean(axis=0)).ravel()
     centres = np.asarray(weights @ documents) @ words - mean @ words
-    states = nn.functional.normalize(torch.from_numpy(centres)) * encoder.channels**0.5
+    embeddings = nn.functional.normalize(torch.from_numpy(centres)) * encoder.channels**0.5
     labels = model.labels.embedding.weight
-    labels[torch.from_numpy(present)] = states.to(labels)
+    labels[torch.from_numpy(has_documents)] = embeddings.to(labels)
     for conv in cast("Iterable[FeatureToLabelConv]", model.labels.feature_to_label):
         conv.lin_key.weight.copy_(conv.lin_query.weight)

@@ -38,7 +38,7 @@ class Encoder(Protocol):
 
 
 class LaMPOutput(NamedTuple):
-    """Output of :class:`LaMP` on request."""
+    """Output of :class:`LaMP` with intermediate readouts or attention weights."""
 
     logits: Tensor  #: ``[B, L]``
     intermediate: list[Tensor]  #: readouts of the states 1.1, 1.2, ..., each ``[B, L]``
@@ -118,12 +118,12 @@ class LaMP(nn.Module):
             raise ValueError(f"{expected} (got {type(encoder).__name__}); {hint}")
         channels, edge_dim = cast(Encoder, encoder).channels, cast(Encoder, encoder).edge_dim
         block = {"dropout": 0.1, **block}
-        among_features: BlockOptions = {**block, **(feature_kwargs or {})}
-        check_options(among_features)
+        feature_block: BlockOptions = {**block, **(feature_kwargs or {})}
+        check_options(feature_block)
         self.encoder = encoder
         self.features: FeatureMessagePassing | None = None
         if num_feature_layers != 0:
-            options: Any = {"edge_dim": edge_dim, **among_features}
+            options: Any = {"edge_dim": edge_dim, **feature_block}
             self.features = FeatureMessagePassing(channels, num_feature_layers, **options)
         messages: Any = {"label_messages": label_messages, "label_kwargs": label_kwargs, **block}
         self.labels = LabelMessagePassing(channels, label_graph, num_steps, **messages)

@@ -41,7 +41,7 @@ def to_ptr(
 
 
 def to_dense(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns rows as :obj:`[B, m, *]`, padded with zeros, and a mask without the padding."""
+    """Returns rows as :obj:`[B, m, *]`, padded with zeros, and a mask that is False for padding."""
     batch, size = ptr2index(ptr, output_size=x.size(0)), max(longest(ptr), 1)
     dense: tuple[Tensor, Tensor]
     dense = to_dense_batch(x, batch, max_num_nodes=size, batch_size=ptr.numel() - 1)

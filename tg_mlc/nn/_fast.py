@@ -68,15 +68,15 @@ class _Projection(torch.autograd.Function):
 def normalised_branch(
     residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, fuses: bool
 ) -> Tensor:
-    """Returns ``norm(residual + dropout(layers(x)))``; rows of the residual repeat if fewer."""
+    """Returns ``norm(residual + dropout(layers(x)))``; fewer residual rows repeat."""
     if not fuses:
         return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
     linears = linears_of(layers)
     first = (None, None) if len(linears) == 1 else (linears[0].weight, linears[0].bias)
     tensors = (residual, x, *first, linears[-1].weight, linears[-1].bias, norm.weight, norm.bias)
     seed = int(torch.randint(2**31, (), device="cpu")) if p > 0.0 else 0
-    differentiated = any(x is not None and x.requires_grad for x in tensors)
-    keep = torch.is_grad_enabled() and differentiated
+    requires_grad = any(x is not None and x.requires_grad for x in tensors)
+    keep = torch.is_grad_enabled() and requires_grad
     return cast(Tensor, cast(Any, _Branch).apply(*tensors, norm.eps, p, seed, keep))
 
 
@@ -108,8 +108,8 @@ class _Branch(torch.autograd.Function):
         ctx.options, ctx.same = (eps, p, seed), residual is x
         kernels = import_module("tg_mlc.ops.kernels.residual_numba")
         branch = kernels.Branch(*parameters, *ctx.options)
-        out, kept = kernels.forward(residual.contiguous(), x.contiguous(), branch, keep)
-        ctx.save_for_backward(residual, x, *parameters, *kept)
+        out, activations = kernels.forward(residual.contiguous(), x.contiguous(), branch, keep)
+        ctx.save_for_backward(residual, x, *parameters, *activations)
         return out  # type: ignore[no-any-return]
 
     @staticmethod
@@ -122,8 +122,8 @@ class _Branch(torch.autograd.Function):
             return *grads, *(None,) * 4
         kernels = import_module("tg_mlc.ops.kernels.residual_numba")
         branch = kernels.Branch(*parameters, *ctx.options)
-        kept = kernels.Activations(hidden, normalised, deviation)
-        inputs = (grad.contiguous(), x.contiguous(), branch, kept, ctx.same)
+        activations = kernels.Activations(hidden, normalised, deviation)
+        inputs = (grad.contiguous(), x.contiguous(), branch, activations, ctx.same)
         grad_sum, grad_x, grads = kernels.backward(*inputs)
         if residual.shape != grad_sum.shape:
             grad_sum = grad_sum.view(-1, *residual.shape).sum(dim=0)
@@ -160,26 +160,26 @@ def folded_attention(
 ) -> Tensor:
     """Returns messages after the projection ``out``, ``[num_queries, d]``, from query states."""
     channels, heads, num_keys = out.weight.size(0), value.size(1), max(pattern.max_keys, 1)
-    key, absent = key * scale, None
+    key, padding = key * scale, None
     if pattern.num_samples * num_keys != pattern.num_keys:
         # The mask of padding keys, [B, 1, S]. A sample without keys attends to one padding key with
         # value zero, and thus gives zeros, not NaN.
-        absent = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
+        padding = torch.arange(num_keys) >= pattern.key_ptr.diff().clamp(min=1).view(-1, 1, 1)
     if num_copies != 1:
         queries = query(states).view(states.size(0), *key.shape[1:])
         score = torch.einsum("lhc,bhsc->blhs", queries, pad(key, pattern.key_ptr, num_keys))
-        score = score if absent is None else score.masked_fill(absent.unsqueeze(1), -math.inf)
+        score = score if padding is None else score.masked_fill(padding.unsqueeze(1), -math.inf)
     else:
         keys = _fold(key, query.weight.view(heads, -1, states.size(1)), pattern)
         states = states.view(pattern.num_samples, pattern.max_queries, states.size(1))
-        if query.bias is None and absent is None:
+        if query.bias is None and padding is None:
             score = torch.bmm(states, keys.mT)
         else:  # The offset contains scores of the bias, and -inf for padding keys.
             offset = key.new_zeros(pattern.num_samples, heads, num_keys)
             if query.bias is not None:
                 scores = (key * query.bias.view(heads, -1)).sum(dim=-1, keepdim=True)
                 offset = pad(scores, pattern.key_ptr, num_keys).squeeze(-1)
-            offset = offset if absent is None else offset.masked_fill(absent, -math.inf)
+            offset = offset if padding is None else offset.masked_fill(padding, -math.inf)
             score = torch.baddbmm(offset.flatten(1).unsqueeze(1), states, keys.mT)
         score = score.view(*states.shape[:2], heads, num_keys)
     weights = dropout(score.softmax(dim=-1), dropout_p)

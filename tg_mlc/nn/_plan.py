@@ -100,18 +100,18 @@ def _signature(conv: Any, edges: Adj | Pattern | None, return_weights: bool) -> 
         return edges.num_samples, edges.num_nodes, edges.graph.num_edges, edges.graph.is_multigraph
     if isinstance(edges, Edges):
         # Repeated pairs are slow to find, and matter only if a backend is forced.
-        chosen = conv.backend != "auto" or registry.forced()
-        return edges.num_queries, edges.num_keys, edges.is_multigraph if chosen else None
+        is_forced = conv.backend != "auto" or registry.forced()
+        return edges.num_queries, edges.num_keys, edges.is_multigraph if is_forced else None
     return () if edges is None else (_is_adjacency(edges), return_weights or conv.needs_messages())
 
 
 def _signature_of(module: nn.Module) -> tuple[Any, ...]:
     """Returns the properties of a module that a plan depends on."""
     types = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
-    plain = next((t for t in types if is_plain(module, t)), None)
+    plain_type = next((t for t in types if is_plain(module, t)), None)
     weights = [module._parameters.get(name) for name in ("weight", "bias")]
     weights = [None if w is None or is_lazy(w) else w for w in weights]
-    return plain, *(None if w is None else (w.shape, w.dtype, w.device) for w in weights)
+    return plain_type, *(None if w is None else (w.shape, w.dtype, w.device) for w in weights)
 
 
 def _decide(
@@ -122,24 +122,24 @@ def _decide(
     num_copies: int,
     return_weights: bool,
 ) -> Plan:
-    unable = no_kernels(states)
+    obstacle = no_kernels(states)
     num_keys = 0 if source is None else source.size(0)
     rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
-    rows = {} if unable else rows
+    rows = {} if obstacle else rows
     onednn = tuple(name for name in rows if takes_onednn(rows[name], getattr(conv, name)))
     way: Any = "none"
     backend: str | None = None
     reasons: list[str] = []
     if source is not None and edges is not None:
         way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
-    none = unable or "none, as PyTorch takes the faster library"
+    none = obstacle or "none, as PyTorch takes the faster library"
     reasons += [f"projections by oneDNN: {', '.join(onednn) or none}"]
 
     num_rows = states.size(0) * num_copies
     branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
     fused = []
     for name, (layers, norm) in branches.items():
-        reason = unable or not_fused(num_rows, layers, norm)
+        reason = obstacle or not_fused(num_rows, layers, norm)
         if conv.norm == "pre":
             reason = "the block normalises first"
         elif name == "attention" and way == "folded":
@@ -223,8 +223,8 @@ def no_kernels(x: Tensor) -> str | None:
     """Returns why fast kernels cannot process a tensor; :obj:`None` if they can."""
     if torch.compiler.is_compiling():
         return "the model is compiled"
-    single = x.device.type == "cpu" and x.dtype == torch.float32
-    if x.dim() != 2 or not single or torch.is_autocast_enabled("cpu"):
+    is_float32 = x.device.type == "cpu" and x.dtype == torch.float32
+    if x.dim() != 2 or not is_float32 or torch.is_autocast_enabled("cpu"):
         return "states are no matrix in single precision on a CPU"
     if in_forward_mode() or in_transform():
         return "other derivatives than those of a backward pass are requested"
@@ -235,7 +235,7 @@ def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
     """Tells whether oneDNN is faster than a layer, and the layer has no hooks."""
     if not is_plain(layer, Linear) or is_lazy(weight := cast(Tensor, layer.weight)):
         return False
-    return prefers_onednn(num_rows, weight) and _is_single(layer)
+    return prefers_onednn(num_rows, weight) and _is_float32(layer)
 
 
 def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
@@ -252,17 +252,17 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
         return "its sizes do not fit"
     if num_rows * weight.numel() < FUSED_NUMBERS and not torch.is_grad_enabled():
         return "its few rows stay in the cache, and need no gradients"
-    single = all(map(_is_single, (*linears, norm)))
-    return None if single else "its weights are not in single precision on a CPU"
+    are_float32 = all(map(_is_float32, (*linears, norm)))
+    return None if are_float32 else "its weights are not in single precision on a CPU"
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:
     """Returns one linear layer, or two around a ReLU; nothing for other modules or with hooks."""
     modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
-    kinds = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
-    fits = len(modules) == len(kinds) and all(map(is_plain, modules, kinds))
+    types = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
+    fits = len(modules) == len(types) and all(map(is_plain, modules, types))
     return cast(list[Linear], modules[::2]) if fits else []
 
 
-def _is_single(module: nn.Module) -> bool:
+def _is_float32(module: nn.Module) -> bool:
     return all(x.device.type == "cpu" and x.dtype == torch.float32 for x in module.parameters())

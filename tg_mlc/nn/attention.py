@@ -61,7 +61,7 @@ class AttentionConv(MessagePassing):
 
     With an :obj:`edge_index`, the block passes PyG messages, with all of PyG's hooks. With a
     :class:`~tg_mlc.ops.Pattern`, it calls :func:`~tg_mlc.ops.graph_attention`, which makes no
-    single messages. With an adjacency (a sparse matrix, or a :class:`~torch_geometric.EdgeIndex`
+    message per edge. With an adjacency (a sparse matrix, or a :class:`~torch_geometric.EdgeIndex`
     sorted by column), it makes messages only for hooks, explainers, edge features, another
     :obj:`flow` or requested weights. :meth:`explain_choice` describes the last call, with reasons.
 
@@ -277,8 +277,8 @@ class AttentionConv(MessagePassing):
 
     def feed_forward(self, x: Tensor) -> Tensor:
         r"""Applies the second half of the block: MLP, residual and normalisation."""
-        unable = no_kernels(x) or not_fused(x.size(0), self.mlp, self.mlp_norm)
-        return self._feed_forward(x, unable is None)
+        obstacle = no_kernels(x) or not_fused(x.size(0), self.mlp, self.mlp_norm)
+        return self._feed_forward(x, obstacle is None)
 
     def _feed_forward(self, x: Tensor, fuses: bool) -> Tensor:
         p = self.dropout if self.training else 0.0
@@ -310,7 +310,7 @@ class AttentionConv(MessagePassing):
         query = self._project(states, "lin_query", planned.onednn)
         if any_number(num_copies):
             query = _fast.repeat_rows(query, num_copies * query.size(0))
-        elif num_copies != 1:  # the gradient of a single copy would be summed over nothing
+        elif num_copies != 1:  # For one copy, the backward pass would sum to no purpose.
             query = query.expand(num_copies, *query.shape).flatten(end_dim=1)
         if isinstance(edge_index, Pattern):
             assert planned.backend is not None
@@ -365,11 +365,11 @@ class AttentionConv(MessagePassing):
     def needs_messages(self) -> bool:
         """Tells whether hooks, an explainer, the flow or a subclass need single messages."""
         adds = self.flow == "source_to_target" and self.aggr in ("add", "sum")
-        own = type(self).message is AttentionConv.message
-        own = own and type(self).aggregate is MessagePassing.aggregate
+        plain = type(self).message is AttentionConv.message
+        plain = plain and type(self).aggregate is MessagePassing.aggregate
         message_hooks = self._message_forward_pre_hooks or self._message_forward_hooks
         hooks = message_hooks or self._aggregate_forward_pre_hooks or self._aggregate_forward_hooks
-        return not (adds and own) or self.lin_edge is not None or bool(self.explain or hooks)
+        return not (adds and plain) or self.lin_edge is not None or bool(self.explain or hooks)
 
     def message_and_aggregate(
         self, edge_index: Adj, query: Tensor, key: Tensor, value: Tensor
@@ -414,10 +414,10 @@ class AttentionConv(MessagePassing):
 
 
 def check_options(
-    given: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__
+    names: Iterable[str], known: Iterable[str] = BlockOptions.__annotations__
 ) -> None:
     """Raises TypeError if options are unknown. The message lists known options."""
-    if unknown := ", ".join(sorted(set(given) - set(known))):
+    if unknown := ", ".join(sorted(set(names) - set(known))):
         expected = f"options of a block among {', '.join(sorted(known))}"
         raise TypeError(f"Expected {expected} (got {unknown})")
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-#: Limits of the fit of :meth:`SharedLogits.start_from_scores`, which then takes seconds.
+#: Limits that let the fit of :meth:`SharedLogits.start_from_scores` take seconds.
 MAX_PAIRS = 2**18
 MAX_ITERATIONS = 60
 #: Number of sigmoid steps per score.
@@ -152,16 +152,16 @@ class SharedLogits(ScoreEncoder):
         if not scores.isfinite().all():
             cure = "leave out samples without scores"
             raise ValueError(f"Expected finite 'scores' (got NaN or infinity); {cure}")
-        known = (~y.isnan()).nonzero()
-        if not known.numel():
+        known_pairs = (~y.isnan()).nonzero()
+        if not known_pairs.numel():
             message = "Expected 'y' with known labels (got NaN only); leave the function as it is"
             raise ValueError(message)
-        if known.size(0) > MAX_PAIRS:
+        if known_pairs.size(0) > MAX_PAIRS:
             generator = torch.Generator().manual_seed(0)
-            drawn = torch.randperm(known.size(0), generator=generator)[:MAX_PAIRS]
-            known = known[drawn.to(known.device)]
+            drawn = torch.randperm(known_pairs.size(0), generator=generator)[:MAX_PAIRS]
+            known_pairs = known_pairs[drawn.to(known_pairs.device)]
         # Each pair of a sample and a known label becomes a sample with a single label.
-        sample, label = known.unbind(dim=1)
+        sample, label = known_pairs.unbind(dim=1)
         x = scores[sample, label].unsqueeze(1).to(self.scale)
         target = y[sample, label].to(self.scale)
         offsets = torch.as_tensor(offset).detach().to(self.scale).expand(y.size(1))[label]

@@ -17,7 +17,7 @@ FeatureAttention = tuple[Adj | Pattern, Tensor]
 
 
 class FeatureStates(NamedTuple):
-    """Output of :class:`FeatureMessagePassing` on request."""
+    """Output of :class:`FeatureMessagePassing` with :obj:`return_attention_weights`."""
 
     states: Tensor  #: ``[N, d]``, the final states
     #: edges of each block, and weights in the layout of these edges
@@ -101,8 +101,8 @@ class FeatureMessagePassing(nn.Module):
         if edges is None:
             ptr = to_ptr(x, batch, ptr, batch_size, max_num_nodes)
             sizes = {"num_queries": x.size(0), "num_keys": x.size(0)}
-            bounds = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
-            edges = Blocks(ptr, ptr, **sizes, **bounds, validate=False)
+            max_sizes = {"max_queries": max_num_nodes, "max_keys": max_num_nodes}
+            edges = Blocks(ptr, ptr, **sizes, **max_sizes, validate=False)
         attention: list[FeatureAttention] = []
         for conv in self.convs:
             out = conv(x, edges, edge_attr, return_attention_weights=return_attention_weights)

@@ -65,7 +65,7 @@ class GivenLabels(nn.Module):
 
 def takes_given_labels(model: nn.Module) -> bool:
     """Tells whether a model uses given labels in predictions."""
-    return any(getattr(part, "takes_given_labels", False) for part in model.modules())
+    return any(getattr(module, "takes_given_labels", False) for module in model.modules())
 
 
 def given_in(model: nn.Module, data: Data) -> Tensor | None:

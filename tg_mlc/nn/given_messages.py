@@ -8,11 +8,11 @@ from torch.nn.functional import normalize
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-# The scale of an autoencoder's scores is large, because the combination can only shrink them.
+# The scale of an autoencoder's scores is large, because tg_mlc.stacking.given only shrinks them.
 _SCALE = 10.0
-# Added to the variance of a label, because rare labels would outweigh all others.
+# Added to the variance of a label, because otherwise rare labels would outweigh all others.
 _LEAST_VARIANCE = 0.01
-# The weight of label frequencies in averages over neighbours, because few neighbours give 0 or 1.
+# The weight of label frequencies in averages over neighbours: few neighbours may all agree.
 _PRIOR_SHARE = 0.02
 
 
@@ -26,7 +26,7 @@ class LabelAutoencoder(nn.Module):
         \bar{\mathbf{y}}) + \lambda \mathbf{I} \Big)^{-1}, \qquad
         z_i = b_i - 10 \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
 
-    Where only present labels are given, residual messages of many add up to too much; these do not.
+    If only present labels are given, many residual messages add up to too much; these do not.
     """
 
     covariance: Tensor
@@ -58,8 +58,8 @@ class LabelAutoencoder(nn.Module):
 
 
 class LabelNeighbours(nn.Module):
-    r"""Averages the labels :math:`\mathbf{y}_n` of training samples that agree with the given
-    labels :math:`\mathcal{G}`, and whose base logits :math:`\mathbf{b}_n` are alike: messages
+    r"""Averages the labels :math:`\mathbf{y}_n` of training samples, weighted by agreement with the
+    given labels :math:`\mathcal{G}` and by similarity of base logits :math:`\mathbf{b}_n`: messages
     between samples.
 
     .. math::
@@ -69,8 +69,8 @@ class LabelNeighbours(nn.Module):
         z_i = \operatorname{logit} \big( 0.98 \, \textstyle\sum_n w_n y_{ni} + 0.02 \, \bar{y}_i
         \big)
 
-    with standardised labels :math:`\tilde{\mathbf{y}}`. Whole label sets hold dependencies of more
-    than pairs. A given label keeps its base logit.
+    with standardised labels :math:`\tilde{\mathbf{y}}`. Whole label sets express dependencies among
+    more than two labels. A given label keeps its base logit.
     """
 
     frequency: Tensor
@@ -85,7 +85,7 @@ class LabelNeighbours(nn.Module):
         self.register_buffer("sharpness", torch.zeros(2))
 
     def start_from_samples(self, base_logits: Tensor, y: Tensor) -> Self:
-        """Stores held-out logits and targets; unknown targets count as expected."""
+        """Stores held-out logits and targets; unknown targets become predicted probabilities."""
         self.frequency = y.nanmean(dim=0).nan_to_num(0.5)
         self.base_logits, self.y = base_logits, torch.where(y.isnan(), base_logits.sigmoid(), y)
         return self
@@ -97,15 +97,15 @@ class LabelNeighbours(nn.Module):
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         """Returns logits :math:`(B, L)`."""
-        spread = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
-        own = (given - self.frequency).nan_to_num(0.0) / spread
-        others = (self.y - self.frequency) / spread
+        std = (self.frequency * (1 - self.frequency) + _LEAST_VARIANCE).sqrt()
+        query = (given - self.frequency).nan_to_num(0.0) / std
+        keys = (self.y - self.frequency) / std
         # Only the given labels count in the lengths of vectors.
-        lengths = ((~given.isnan()).float() @ others.square().t()).sqrt()
-        lengths = own.norm(dim=1, keepdim=True) * lengths
+        lengths = ((~given.isnan()).float() @ keys.square().t()).sqrt()
+        lengths = query.norm(dim=1, keepdim=True) * lengths
         centre = self.base_logits.mean(dim=0)
-        mine, theirs = (normalize(b - centre, dim=1) for b in (base_logits, self.base_logits))
-        agreement, likeness = own @ others.t() / lengths.clamp(min=1e-6), mine @ theirs.t()
+        b, b_n = (normalize(x - centre, dim=1) for x in (base_logits, self.base_logits))
+        agreement, likeness = query @ keys.t() / lengths.clamp(min=1e-6), b @ b_n.t()
         weight = (self.sharpness[0] * agreement + self.sharpness[1] * likeness).softmax(dim=-1)
         logits = torch.lerp(weight @ self.y, self.frequency, _PRIOR_SHARE).logit(eps=1e-4)
         # Neighbours are chosen by the values of given labels.

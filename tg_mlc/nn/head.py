@@ -16,8 +16,8 @@ from tg_mlc.ops.patterns import shape_error
 @torch.no_grad()
 def start_from_frequencies(bias: Tensor, y: Tensor, frequency_strength: float = 1.0) -> None:
     """Sets the bias :math:`(L)` of logits from label frequencies."""
-    odds = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
-    bias.copy_(torch.lerp(odds.mean(), odds, frequency_strength))
+    logits = torch.logit(y.nanmean(dim=0).nan_to_num(0.5), eps=1e-3)
+    bias.copy_(torch.lerp(logits.mean(), logits, frequency_strength))
 
 
 class LabelHead(nn.Module):
@@ -27,8 +27,8 @@ class LabelHead(nn.Module):
     .. math::
         y_i = \mathbf{W}^o_i \mathbf{u}_i^{\top} + b_i
 
-    The paper ties :math:`\mathbf{W}^o` to the label embedding. States contain their
-    embedding, so logits would start large. By default, as in the authors' code, it is not tied.
+    The paper ties :math:`\mathbf{W}^o` to the label embedding. Label states contain this embedding,
+    so logits would start large. By default, as in the authors' code, the weight is not tied.
 
     Args:
         labels (LabelMessagePassing): The layer that gives the label states.

@@ -64,10 +64,10 @@ class StepAttention(NamedTuple):
 
 
 class LabelStates(NamedTuple):
-    """Output of :class:`LabelMessagePassing` on request."""
+    """Output of :class:`LabelMessagePassing` if intermediate states or attention are requested."""
 
     states: Tensor  #: ``[B, L, d]``, the final states
-    intermediate: list[Tensor]  #: the states 1.1, 1.2, ... before the final one, each ``[B, L, d]``
+    intermediate: list[Tensor]  #: earlier states 1.1, 1.2, ... of all steps, each ``[B, L, d]``
     attention: list[StepAttention]  #: one entry for each step, if requested
 
 
@@ -119,8 +119,8 @@ class LabelMessagePassing(nn.Module):
     ) -> None:
         super().__init__()
         check_count("num_steps", num_steps)
-        among_labels: BlockOptions = {**block, **(label_kwargs or {})}
-        check_options(among_labels)
+        label_options: BlockOptions = {**block, **(label_kwargs or {})}
+        check_options(label_options)
         source, self.channels = pair_of(channels)
         self.num_labels = int(_as_data(label_graph).num_nodes or 0)
         self.num_steps = num_steps
@@ -130,10 +130,10 @@ class LabelMessagePassing(nn.Module):
         convs = (FeatureToLabelConv((source, self.channels), **block) for _ in steps)
         self.feature_to_label = nn.ModuleList(convs)
         steps = range(num_steps if label_messages else 0)
-        among = (LabelToLabelConv(self.channels, **among_labels) for _ in steps)
-        self.label_to_label = nn.ModuleList(among)
-        pre = "pre" in (block.get("norm"), among_labels.get("norm"))
-        self.final_norm = nn.LayerNorm(self.channels) if pre else nn.Identity()
+        label_convs = (LabelToLabelConv(self.channels, **label_options) for _ in steps)
+        self.label_to_label = nn.ModuleList(label_convs)
+        uses_pre_norm = "pre" in (block.get("norm"), label_options.get("norm"))
+        self.final_norm = nn.LayerNorm(self.channels) if uses_pre_norm else nn.Identity()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -158,13 +158,13 @@ class LabelMessagePassing(nn.Module):
         if num_labels != self.num_labels:
             message = f"Expected 'label_graph' to hold {self.num_labels} labels (got {num_labels})"
             raise ValueError(message)
-        present: Data | None = getattr(self, "_label_graph", None)
-        if present is not None:
-            names = label_graph.get("label_names"), present.get("label_names")
+        current: Data | None = getattr(self, "_label_graph", None)
+        if current is not None:
+            names = label_graph.get("label_names"), current.get("label_names")
             check_same_names(*names, "'label_graph'", "the graph that it replaces")
         self._label_graph = label_graph
         self._summary: Tensor | None = None
-        self._place_label_edges()
+        self._build_label_edges()
 
     @property
     def has_neighbours(self) -> bool:
@@ -182,7 +182,7 @@ class LabelMessagePassing(nn.Module):
         """Raises :obj:`ValueError` if the summary is that of another label graph."""
         check_summary(state, self.get_extra_state())
 
-    def _place_label_edges(self) -> None:
+    def _build_label_edges(self) -> None:
         # Edges are prepared on the device of the graph, because the meta device holds no values.
         edges = Edges(adjacency_of(self._label_graph), self.num_labels, self.num_labels).prepare()
         self._label_edges = edges.to(self.embedding.weight.device)
@@ -190,7 +190,7 @@ class LabelMessagePassing(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> LabelMessagePassing:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if self._label_edges.device != self.embedding.weight.device:
-            self._place_label_edges()
+            self._build_label_edges()
         return self
 
     def forward(
@@ -242,35 +242,35 @@ class LabelMessagePassing(nn.Module):
             if components.dim() != 2 or components.size(0) != 2:
                 raise shape_error("'components'", "[2, M]", components)
             components = components[:, components[1].argsort(stable=True)]
-        member, rows = (batch, x) if components is None else (components[1], components[1])
-        ptr = to_ptr(rows, member, ptr, batch_size, max_num_nodes)
+        sample, rows = (batch, x) if components is None else (components[1], components[1])
+        ptr = to_ptr(rows, sample, ptr, batch_size, max_num_nodes)
         num_samples = ptr.numel() - 1
         edges = self._edges(x, ptr, edge_index, components, max_num_nodes, shortlist)
         label_edges: Pattern = Shared(self._label_edges, num_samples)
         if shortlist is not None:
             label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
-        weighs = return_attention_weights
-        keep = return_intermediate or weighs
+        with_attention = return_attention_weights
+        keep = return_intermediate or with_attention
         u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
-        to_label: Any
+        xy_attention: Any
         for step, xy in enumerate(self.feature_to_label):
             # In the first step, all samples share label states, which are projected only once.
             num_copies = num_samples if step == 0 and shortlist is None else 1
-            out = xy((x, u), edges, num_copies=num_copies, return_attention_weights=weighs)
-            u, to_label = out if weighs else (out, None)
+            out = xy((x, u), edges, num_copies=num_copies, return_attention_weights=with_attention)
+            u, xy_attention = out if with_attention else (out, None)
             if step == 0 and base_scores is not None:
                 u = u + self._checked(base_scores, num_samples, shortlist)
             states += [u] if keep else []
-            among_labels = None
+            yy_attention = None
             if len(self.label_to_label) > 0:
                 yy = self.label_to_label[step]
-                out = yy(u, label_edges, return_attention_weights=weighs)
-                u, among_labels = out if weighs else (out, None)
+                out = yy(u, label_edges, return_attention_weights=with_attention)
+                u, yy_attention = out if with_attention else (out, None)
                 states += [u] if keep else []
-            attention += [StepAttention(to_label, among_labels)] if weighs else []
+            attention += [StepAttention(xy_attention, yy_attention)] if with_attention else []
 
         shape = (-1,) if shortlist is not None else (num_samples, self.num_labels)
         states = [self.final_norm(u).view(*shape, self.channels) for u in states or [u]]
@@ -295,8 +295,8 @@ class LabelMessagePassing(nn.Module):
     ) -> Tensor | Pattern:
         num_samples = ptr.numel() - 1
         if shortlist is not None:
-            alone = edge_index is None and components is None
-            if not alone or shortlist.ptr.numel() != ptr.numel():
+            is_default = edge_index is None and components is None
+            if not is_default or shortlist.ptr.numel() != ptr.numel():
                 got = f"{shortlist.ptr.numel() - 1} shortlists for {num_samples} samples"
                 expected = "a shortlist for each sample without other edges"
                 raise ValueError(f"Expected {expected} (got {got})")
@@ -311,8 +311,8 @@ class LabelMessagePassing(nn.Module):
         query_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
         num_keys = x.size(0) if components is None else components.size(1)
         sizes = {"num_queries": num_samples * self.num_labels, "num_keys": num_keys}
-        bounds = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
-        blocks = Blocks(query_ptr, ptr, **sizes, **bounds, validate=False)
+        max_sizes = {"max_queries": self.num_labels, "max_keys": max_num_nodes}
+        blocks = Blocks(query_ptr, ptr, **sizes, **max_sizes, validate=False)
         if components is None:
             return blocks
         by_query, index, _ = blocks.csr()
@@ -339,10 +339,10 @@ def summary_of(label_graph: Data) -> Tensor:
 
 def check_summary(stored: Tensor, present: Tensor) -> None:
     """Raises if stored weights belong to another label graph."""
-    there, here = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
-    check_same_names(there["label_names"], here["label_names"], "the weights", "'label_graph'")
-    if there["edges"] != here["edges"]:
-        got, has = (f"{info['num_edges']} edges of kind {info['kind']!r}" for info in (there, here))
+    saved, own = (json.loads(bytes(summary.tolist())) for summary in (stored, present))
+    check_same_names(saved["label_names"], own["label_names"], "the weights", "'label_graph'")
+    if saved["edges"] != own["edges"]:
+        got, has = (f"{info['num_edges']} edges of kind {info['kind']!r}" for info in (saved, own))
         expected = f"weights of a model with the same label graph, {has}"
         cure = "build the model with the graph of the weights, load them, and assign 'label_graph'"
         raise ValueError(f"Expected {expected} (got weights of one with {got}); {cure}")

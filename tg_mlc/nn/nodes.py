@@ -22,7 +22,7 @@ class NodeComponents(NamedTuple):
 
 
 class NeighbourComponents(nn.Module):
-    r"""The components of seed nodes: themselves, their neighbours by hop, and their known labels.
+    r"""The components of seed nodes: seeds, neighbours by hop, and known labels of neighbours.
 
     .. math::
         \mathcal{Z}_s = \{ \mathbf{x}_s + \mathbf{e}_0 \} \cup \bigcup_{k=1}^{K} \{ \mathbf{x}_v +
@@ -70,7 +70,7 @@ class NeighbourComponents(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        r"""Resets all learnable parameters; a hop begins as a small part of a state."""
+        r"""Resets all learnable parameters; embeddings of hops start small relative to states."""
         nn.init.normal_(self.hop.weight, std=0.1)
         if self.lin_known is not None:
             nn.init.normal_(self.lin_known.weight)
@@ -85,15 +85,15 @@ class NeighbourComponents(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor or list): The node states, or node states for each hop, from the seeds.
-            edge_index (torch.Tensor, SparseTensor or list): The edges, or edges for each hop, from
-                the seeds outwards.
+            x (torch.Tensor or list): The node states, or a list of those of every hop, seeds first.
+            edge_index (torch.Tensor, SparseTensor or list): The edges, or a list of those of every
+                hop, from the seeds outwards.
             seeds (int or torch.Tensor): The indices or the mask of the seeds, or, if seeds come
                 first, their number (batch size of :class:`~torch_geometric.loader.NeighborLoader`).
             known (torch.Tensor, optional): Known labels of nodes of the seeds' type. Labels of the
                 seeds themselves are ignored. (default: :obj:`None`)
         """
-        # Labels may be known at hops to the node type of the seeds, which share its states.
+        # Hops to the seeds' node type share its states. Labels are known at these hops only.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
         by_hop = isinstance(edge_index, list | tuple)
         edges = list(edge_index) if by_hop else [edge_index] * self.num_hops
@@ -109,13 +109,13 @@ class NeighbourComponents(nn.Module):
                 raise ValueError(f"Expected {expected} (got {got}); pass the tensor, not a copy")
         seeds = _as_index(seeds, states[0])
         if known is not None:
-            known = self._hidden(known, seeds, states[0])
+            known = self._without_seeds(known, seeds, states[0])
         num_seeds = seeds.numel()
-        number = torch.arange(num_seeds, device=seeds.device)
+        seed_index = torch.arange(num_seeds, device=seeds.device)
         rows, size = [states[0][seeds] + self.hop.weight[0]], num_seeds
-        pairs = [torch.stack([number, number])]
-        frontier = torch.stack([seeds, number])
-        visited = seeds * num_seeds + number
+        pairs = [torch.stack([seed_index, seed_index])]
+        frontier = torch.stack([seeds, seed_index])
+        visited = seeds * num_seeds + seed_index
         for hop, (state, relation) in enumerate(zip(states[1:], edges, strict=True), start=1):
             num_nodes = states[hop - 1].size(0)
             check_edge_index(step := to_list(relation), state.size(0), num_nodes)
@@ -133,10 +133,10 @@ class NeighbourComponents(nn.Module):
                 rows.append(values + self.hop.weight[hop])
                 pairs.append(torch.stack([node + size, seed]))
                 size += values.size(0)
-        joined = torch.cat(pairs, dim=1)
-        return NodeComponents(torch.cat(rows), joined[:, joined[1].argsort(stable=True)])
+        all_pairs = torch.cat(pairs, dim=1)
+        return NodeComponents(torch.cat(rows), all_pairs[:, all_pairs[1].argsort(stable=True)])
 
-    def _hidden(self, known: Tensor, seeds: Tensor, x: Tensor) -> Tensor:
+    def _without_seeds(self, known: Tensor, seeds: Tensor, x: Tensor) -> Tensor:
         """Returns the known labels, with NaN for the seeds."""
         if self.lin_known is None:
             expected = "no 'known' labels without 'num_labels'"

@@ -61,15 +61,15 @@ class Shortlister:
         sample = sample.repeat_interleave(candidates.size(1))
         keys = sample * self.num_labels + candidates.flatten()
         if self._above is not None:
-            index, above = gathered(candidates.flatten(), *self._above)
-            keys = torch.cat([keys, sample[index] * self.num_labels + above])
+            index, ancestor = gathered(candidates.flatten(), *self._above)
+            keys = torch.cat([keys, sample[index] * self.num_labels + ancestor])
         keys = torch.unique(keys)  # sorted by sample, then by label
         sample, label = keys // self.num_labels, keys % self.num_labels
         index, neighbour = gathered(label, *self._neighbours)
         neighbour_keys = sample[index] * self.num_labels + neighbour
         position = torch.searchsorted(keys, neighbour_keys).clamp(max=max(len(keys) - 1, 0))
-        is_listed = keys[position] == neighbour_keys
-        edge_index = torch.stack([position[is_listed], index[is_listed]])
+        is_in_shortlist = keys[position] == neighbour_keys
+        edge_index = torch.stack([position[is_in_shortlist], index[is_in_shortlist]])
         return Shortlist(label, index2ptr(sample, candidates.size(0)), edge_index)
 
 
@@ -81,8 +81,8 @@ def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
 
 
 def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns, for all sources of the given targets, index of the target and source."""
+    """Returns, for every source of all targets, its target's index in the input, and the source."""
     begin, count = ptr[target], ptr[target + 1] - ptr[target]
     index = torch.repeat_interleave(count)
-    within = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]
-    return index, source[begin[index] + within]
+    offset = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]
+    return index, source[begin[index] + offset]

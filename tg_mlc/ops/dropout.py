@@ -29,7 +29,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 @torch.library.custom_op("tg_mlc::hashed_dropout", mutates_args=(), device_types="cpu")
 def hashed_dropout(x: Tensor, p: float, seed: int) -> Tensor:
-    """Dropout as a custom operator, which PyTorch can vectorise over several gradients."""
+    """Applies dropout as a custom operator, which PyTorch can vectorise over several gradients."""
     out: Tensor = import_module("tg_mlc.ops.kernels.dropout_numba").drop(x.detach(), p, seed)
     return out
 

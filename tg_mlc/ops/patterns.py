@@ -1,5 +1,5 @@
-"""Attention patterns, which say which queries attend to which keys. Their types allow fast
-implementations: complete blocks are matrix products, and shared label graphs are not repeated.
+"""Attention patterns: which queries attend to which keys. Their types allow fast implementations:
+complete blocks are matrix products, and shared label graphs are not repeated.
 
 Attention weights, edge biases and compressed formats follow :meth:`Pattern.to_edge_index`.
 """
@@ -63,15 +63,15 @@ class Pattern(ABC):
 
     @abstractmethod
     def to_edge_index(self) -> Tensor:
-        """The list ``[2, num_edges]``, with keys in row 0 and queries in row 1."""
+        """Returns the list ``[2, num_edges]``, with keys in row 0 and queries in row 1."""
 
     @abstractmethod
     def csr(self) -> CSR:
-        """The edges grouped by query."""
+        """Returns the edges grouped by query."""
 
     @abstractmethod
     def to(self, device: torch.device | str) -> Pattern:
-        """The same pattern on another device."""
+        """Returns the same pattern on another device."""
 
     @property
     def density(self) -> float:
@@ -89,7 +89,7 @@ class Pattern(ABC):
         return self.num_edges
 
     def expand_bias(self, edge_bias: Tensor) -> Tensor:
-        """Brings an edge bias ``[bias_size, heads]`` to ``[num_edges, heads]``."""
+        """Expands an edge bias ``[bias_size, heads]`` to ``[num_edges, heads]``."""
         return edge_bias
 
     def to_edge_list(self, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,20 +97,20 @@ class Pattern(ABC):
         return self.to_edge_index(), weights.reshape(self.num_edges, weights.size(-1))
 
     def shared(self) -> tuple[Edges, int]:
-        """The fewest edges that describe the pattern, and the number of samples that share them."""
+        """Returns the fewest edges that describe the pattern, and how many samples share them."""
         return Edges(self.to_edge_index(), self.num_queries, self.num_keys, validate=False), 1
 
 
-def _kept(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
+def _cached(derive: Callable[[Edges], Form]) -> Callable[[Edges], Form]:
     """Caches a derived format. It is computed outside of inference mode, for use in training."""
 
     @wraps(derive)
     def get(edges: Edges) -> Form:
-        if derive.__name__ not in edges._kept:
+        if derive.__name__ not in edges._cache:
             tracing = torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()
             with nullcontext() if tracing else torch.inference_mode(False):
-                edges._kept[derive.__name__] = derive(edges)
-        form: Form = edges._kept[derive.__name__]
+                edges._cache[derive.__name__] = derive(edges)
+        form: Form = edges._cache[derive.__name__]
         return form
 
     return get
@@ -143,7 +143,7 @@ class Edges(Pattern):
         self.num_queries = num_queries
         self.num_keys = num_keys
         self.device = self.edge_index.device
-        self._kept: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
     @classmethod
     def from_csr(cls, ptr: Tensor, key: Tensor, num_queries: int, num_keys: int) -> Edges:
@@ -152,7 +152,7 @@ class Edges(Pattern):
         edges = cls(edge_index, num_queries, num_keys)
         if ptr.numel() <= num_queries:
             ptr = torch.cat([ptr, ptr[-1:].expand(num_queries + 1 - ptr.numel())])
-        edges._kept["csr"] = CSR(ptr[: num_queries + 1], key, None)
+        edges._cache["csr"] = CSR(ptr[: num_queries + 1], key, None)
         return edges
 
     @property
@@ -160,7 +160,7 @@ class Edges(Pattern):
         return self.edge_index.size(1)
 
     @property
-    @_kept
+    @_cached
     def is_multigraph(self) -> bool:
         """:obj:`True` if a pair is repeated. Each repetition counts in the softmax."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
@@ -171,38 +171,38 @@ class Edges(Pattern):
         """:obj:`True` if every query attends to every key exactly once."""
         return self.num_edges == self.num_queries * self.num_keys and not self.is_multigraph
 
-    @_kept
+    @_cached
     def mask(self) -> Tensor:
-        """The dense mask ``[num_queries, num_keys]``."""
+        """Returns the dense mask ``[num_queries, num_keys]``."""
         mask = torch.zeros(self.num_queries, self.num_keys, dtype=torch.bool, device=self.device)
         mask[self.edge_index[1], self.edge_index[0]] = True
         return mask
 
-    @_kept
+    @_cached
     def isolated(self) -> Tensor:
-        """A mask of the queries without neighbours, ``[num_queries]``."""
+        """Returns the mask of queries without neighbours, ``[num_queries]``."""
         return self.csr().ptr.diff() == 0
 
-    @_kept
+    @_cached
     def finite_mask(self) -> Tensor:
-        """The mask in which isolated queries see all keys, for a finite softmax."""
+        """Returns the mask in which isolated queries see all keys, for a finite softmax."""
         return self.mask() | self.isolated().unsqueeze(-1)
 
     def to_edge_index(self) -> Tensor:
-        """The edges as they were given."""
+        """Returns the edges as they were passed."""
         return self.edge_index
 
-    @_kept
+    @_cached
     def csr(self) -> CSR:
-        """The edges grouped by query, sorted once."""
+        """Returns the edges grouped by query, which are sorted once."""
         pair = self.edge_index[1] * self.num_keys + self.edge_index[0]
         perm = torch.sort(pair, stable=True).indices
         key, query = self.edge_index[:, perm]
         return CSR(_pointers(query, self.num_queries), key, perm)
 
-    @_kept
+    @_cached
     def long_rows(self) -> LongRows:
-        """The queries, and the keys, that have far more edges than others."""
+        """Returns the queries, and the keys, that have far more edges than others."""
         ptrs = self.csr().ptr, self.csc().ptr
         if is_recorded():  # The rows depend on values.
             empty = ptrs[0].new_empty(0)
@@ -210,9 +210,9 @@ class Edges(Pattern):
         queries, keys = (ptr.diff() > most_edges(ptr.numel() - 1, self.num_edges) for ptr in ptrs)
         return LongRows(queries.nonzero().flatten(), keys.nonzero().flatten())
 
-    @_kept
+    @_cached
     def csc(self) -> CSC:
-        """The edges grouped by key."""
+        """Returns the edges grouped by key."""
         ptr, key, _ = self.csr()
         key, order = torch.sort(key, stable=True)
         query = ptr2index(ptr, output_size=self.num_edges)
@@ -226,7 +226,7 @@ class Edges(Pattern):
         # No backend uses dense masks of larger graphs.
         if self.num_queries * self.num_keys <= 64 * max(self.num_edges, 2**14):
             finite = self.finite_mask() if bool(self.isolated().any()) else self.mask()
-            self._kept["finite_mask"] = finite
+            self._cache["finite_mask"] = finite
             self.mask()
         return self
 
@@ -240,7 +240,7 @@ class Edges(Pattern):
             return form.to(device) if isinstance(form, Tensor) else form
 
         edges = Edges(self.edge_index.to(device), self.num_queries, self.num_keys, validate=False)
-        edges._kept = {name: moved(form) for name, form in self._kept.items()}
+        edges._cache = {name: moved(form) for name, form in self._cache.items()}
         return edges
 
     def __repr__(self) -> str:
@@ -320,9 +320,9 @@ class Blocks(Pattern):
     def num_edges(self) -> int:
         # Read values from the device only if known sizes do not determine the number.
         if self._num_edges is None:
-            most = self._max_queries
-            if most is not None and most * self.num_samples == self.num_queries:
-                self._num_edges = most * self.num_keys
+            max_queries = self._max_queries
+            if max_queries is not None and max_queries * self.num_samples == self.num_queries:
+                self._num_edges = max_queries * self.num_keys
             elif self.query_ptr is self.key_ptr and not torch.compiler.is_compiling():
                 self._num_edges = segments(self.key_ptr).num_pairs
             else:
@@ -330,7 +330,7 @@ class Blocks(Pattern):
         return self._num_edges
 
     def to_edge_index(self) -> Tensor:
-        """The literal list of all pairs, sample after sample."""
+        """Returns the list of all pairs, sample after sample."""
         ptr, key, _ = self.csr()
         return torch.stack([key, ptr2index(ptr, output_size=self.num_edges)])
 
@@ -342,7 +342,7 @@ class Blocks(Pattern):
         return CSR(ptr, edge - ptr[row] + self.key_ptr[sample[row]], None)
 
     def sample_of_query(self) -> Tensor:
-        """The sample of every query."""
+        """Returns the sample of every query."""
         sample: Tensor = ptr2index(self.query_ptr, output_size=self.num_queries)
         return sample
 
@@ -417,11 +417,11 @@ class Shared(Pattern):
         return edge_bias.repeat(self.num_samples, 1)
 
     def shared(self) -> tuple[Edges, int]:
-        """The graph, and the number of samples."""
+        """Returns the graph, and the number of samples."""
         return self.graph, self.num_samples
 
     def to_edge_index(self) -> Tensor:
-        """The literal list of edges, sample after sample."""
+        """Returns the list of the edges of all samples, sample after sample."""
         shifted = self.graph.edge_index.unsqueeze(1) + self._offsets(self.num_nodes)
         return shifted.reshape(2, self.num_edges)
 

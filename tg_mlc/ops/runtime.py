@@ -64,8 +64,8 @@ def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     """Tells whether a module has exactly this type and no hooks."""
     if type(module) is not kind or "forward" in vars(module):
         return False
-    forward = module._forward_pre_hooks or module._forward_hooks
-    return not (forward or module._backward_pre_hooks or module._backward_hooks or any(_ALL_HOOKS))
+    hooks = module._forward_pre_hooks or module._forward_hooks
+    return not (hooks or module._backward_pre_hooks or module._backward_hooks or any(_ALL_HOOKS))
 
 
 def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
@@ -74,8 +74,8 @@ def once_differentiable(tensors: Iterable[Tensor], message: str) -> None:
     def refuse(grad: Tensor) -> Tensor | None:
         if not torch.is_grad_enabled():  # No second derivative is computed.
             return None
-        refused: Tensor = torch._C._functions.DelayedError(message, 1)(grad)
-        return refused
+        delayed: Tensor = torch._C._functions.DelayedError(message, 1)(grad)
+        return delayed
 
     for tensor in tensors:
         if tensor.requires_grad:
@@ -100,8 +100,8 @@ def prefers_onednn(num_rows: int, weight: Tensor) -> bool:
     oneDNN takes less than half the time (5088 x 128 by 128 x 128 on one core of an EPYC: 0.8
     against 1.9 ms), in the same precision.
     """
-    pays = num_rows * weight.numel() >= LEAST and _onednn_is_faster()
-    return pays and bool(torch.backends.mkldnn.enabled)
+    is_faster = num_rows * weight.numel() >= LEAST and _onednn_is_faster()
+    return is_faster and bool(torch.backends.mkldnn.enabled)
 
 
 @cache

@@ -1,6 +1,6 @@
 """Models, decoders, recipes and checkpoints from papers, for reproduction and comparison.
 
-The file of a rival has a module, a :func:`~tg_mlc.models.builder` that makes the module from
+Each rival has a file with a network, a :func:`~tg_mlc.models.builder` that makes the network from
 training samples, a label graph and options, and an :class:`~tg_mlc.training.Objective`, unless the
 binary objective trains it. To add a rival, write a file like :mod:`tg_mlc.papers.gaml`, export it
 here, and add it to :obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks.

@@ -1,4 +1,4 @@
-"""Base scores of the recipes of published data sets, from classifiers tuned on validation samples.
+"""Base scores for recipes of published data sets, by classifiers tuned on validation samples.
 
 This module is not part of :mod:`tg_mlc.papers.recipes`, because recipes need Lightning, and loading
 a model with its classifiers does not.
@@ -23,9 +23,9 @@ from tg_mlc.stacking.classifiers import ClassifierSearch
 from tg_mlc.stacking.features import StackingFeatures
 
 _RIDGE = "kernel ridge regression"
-_HINGE = tuple(product(["hinge"], (0.1, 0.3, 1.0, 3.0, 10.0)))
-_KERNELS = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))
-# Weakly regularised regression memorises training samples, and so the label sets of duplicates.
+_HINGE = tuple(product(["hinge"], (0.1, 0.3, 1.0, 3.0, 10.0)))  # (loss, C)
+_KERNELS = tuple(product((0.25, 0.5, 1.0), (0.03, 0.1, 0.3, 1.0)))  # (gamma, alpha)
+# Weakly regularised regression memorises training samples, and thus label sets of duplicates.
 _EXACT = tuple(product((1.0,), (0.01, 0.03, 0.1, 0.3)))
 # Settings for molecules, whose concatenated vectors have unit length.
 _UNIT_LENGTH = tuple(product((1.0, 2.0, 4.0), (0.3, 1.0, 3.0)))
@@ -68,14 +68,14 @@ PUBLISHED: dict[str, ClassifierSearch] = {
 
 
 class InputMatrix(View):
-    """Words or vectors, unchanged."""
+    """The words or vectors of a data set, unchanged."""
 
     def matrix(self, dataset: MultiLabelDataset) -> Any:
         return inputs_of(dataset)
 
 
 class MorganBits(View):
-    """Presence of Morgan substructures, folded to the number of bits of the fitted samples."""
+    """The presence of Morgan substructures, folded to the number of bits in the fitted samples."""
 
     num_bits: int
 
@@ -114,7 +114,7 @@ def table_preprocessor(kind: str | None, classifiers: Sequence[str] = ("svm", "r
 
 
 def published_features(classifiers: Sequence[str] = ("svm", "ridge")) -> StackingFeatures:
-    """Returns features that are scores of classifiers, as in recipes of published data sets.
+    """Returns stacking features of classifiers, as in recipes of published data sets.
 
     Args:
         classifiers (Sequence[str], optional): Keys of :obj:`PUBLISHED`.

@@ -48,8 +48,8 @@ TOKENS = "encoder.src_word_emb.weight"
 POSITIONS = "encoder.position_enc.weight"
 VECTORS = "encoder.linear1.weight"
 READOUT = "tgt_word_proj.linear.weight"
-CROSS = "decoder.layer_stack.0.enc_attn"
-AMONG = "decoder.layer_stack.0.slf_attn"
+CROSS = "decoder.layer_stack.0.enc_attn"  #: attention of labels to components
+AMONG = "decoder.layer_stack.0.slf_attn"  #: attention among labels
 MLP = "decoder.layer_stack.0.pos_ffn1.w_1.weight"
 #: Rules that turn names of the released code into ours, in this order.
 RULES = {
@@ -119,7 +119,7 @@ class ReleasedLaMP(LaMP):
             (default: :obj:`True`)
         readout_bias (bool, optional): If set to :obj:`True`, the readout has a bias.
             (default: :obj:`True`)
-        pool (str or Aggregation, optional): Aggregates the components of a sample into one, *e.g.*
+        pool (str or Aggregation, optional): Pools the components of a sample into one, *e.g.* by
             :obj:`"mean"`, before labels attend to it. (default: :obj:`None`)
         **block (optional): Options of all blocks, as in :class:`~tg_mlc.models.LaMP`.
 
@@ -238,7 +238,7 @@ def load_lamp_checkpoint(
     if (rows := state[READOUT].size(0)) not in (1, num_labels):
         raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {rows})")
     label_graph = _label_graph(num_labels, label_mask, label_adj, label_names, settings)
-    num_steps = _count(state, "decoder.layer_stack")
+    num_steps = _count_layers(state, "decoder.layer_stack")
     encoder, num_feature_layers = _encoder(state, channels)
     model = ReleasedLaMP(
         encoder,
@@ -292,7 +292,7 @@ def _check_parts(state: State) -> None:
 def _resolve_heads(
     state: State, heads: int | None, label_heads: int | None
 ) -> tuple[int, int | None]:
-    """Returns the numbers of heads of component and label attention (None without the latter)."""
+    """Returns the numbers of heads of component attention and of label attention (or None)."""
     queries, values = state[f"{CROSS}.w_qs.weight"].size(0), state[f"{CROSS}.w_vs.weight"].size(0)
     projection = f"{CROSS}.fc.weight"
     if heads is None:
@@ -308,8 +308,8 @@ def _resolve_heads(
     if f"{AMONG}.w_qs.weight" not in state:
         return heads, None
     rows = state[f"{AMONG}.w_qs.weight"].size(0)
-    num_label_heads, rest = divmod(rows, queries // heads)
-    if rest or label_heads not in (None, num_label_heads):
+    num_label_heads, remainder = divmod(rows, queries // heads)
+    if remainder or label_heads not in (None, num_label_heads):
         raise ValueError(
             f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and "
             f"'{AMONG}.w_qs.weight' into heads of one size (got {queries // heads} for the first, "
@@ -343,10 +343,10 @@ def _label_graph(
         if label_mask == "inveye":
             return edgeless(labels)
         return fully_connected(labels, self_loops=label_mask == "none")
-    adj, shape = torch.as_tensor(label_adj).detach().cpu(), [num_labels, num_labels]
-    if list(adj.shape) != shape:
-        raise ValueError(f"Expected 'label_adj' of shape {shape} (got {list(adj.shape)})")
-    target, source = ((adj != 0) | torch.diag(adj.sum(dim=1) < 1)).nonzero().t()
+    adjacency, shape = torch.as_tensor(label_adj).detach().cpu(), [num_labels, num_labels]
+    if list(adjacency.shape) != shape:
+        raise ValueError(f"Expected 'label_adj' of shape {shape} (got {list(adjacency.shape)})")
+    target, source = ((adjacency != 0) | torch.diag(adjacency.sum(dim=1) < 1)).nonzero().t()
     options: Any = {"label_names": label_names, "kind": "prior", "source": "label_adj"}
     return LabelGraph(torch.stack([source, target]), num_nodes=num_labels, **options)
 
@@ -355,14 +355,14 @@ def _encoder(state: State, channels: int) -> tuple[nn.Module, int]:
     """Returns the encoder of inputs, and the number of feature layers after the encoder."""
     if VECTORS in state:
         return VectorEncoder(state[VECTORS].size(1), channels), 0
-    num_tokens, num_layers = state[TOKENS].size(0), _count(state, "encoder.layer_stack")
+    num_tokens, num_layers = state[TOKENS].size(0), _count_layers(state, "encoder.layer_stack")
     if POSITIONS not in state:
         return BagEncoder(num_tokens, channels), num_layers
     # Row 0 of the table belongs to the padding symbol; positions count from 1.
     return SequenceEncoder(num_tokens, channels, positions=state[POSITIONS][1:].clone()), num_layers
 
 
-def _count(state: State, stack: str) -> int:
+def _count_layers(state: State, stack: str) -> int:
     pattern = re.compile(rf"{re.escape(stack)}\.(\d+)\.")
     return len({match[1] for match in map(pattern.match, state) if match})
 

@@ -30,13 +30,13 @@ class StepDecoder(Protocol[State]):
     num_labels: int
 
     def start(self, x: Tensor, ptr: Tensor) -> State:
-        """The state before any symbol, from states :math:`(N, d)` and pointers :math:`(B + 1)`."""
+        """Returns the initial state, for components :math:`(N, d)` and pointers :math:`(B + 1)`."""
 
     def step(self, state: State, symbols: Tensor) -> tuple[Tensor, State]:
-        """The logits :math:`(R, L + 1)` after symbols :math:`(R)`, and the new state."""
+        """Returns the logits :math:`(R, L + 1)` after symbols :math:`(R)`, and the new state."""
 
     def select(self, state: State, rows: Tensor) -> State:
-        """The state of other rows, each a continuation of a row of the same sample."""
+        """Returns the state of hypotheses that continue ``rows``, grouped by sample as before."""
 
 
 def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,23 +47,23 @@ def padded(x: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Hypotheses(NamedTuple):
-    """Output of :func:`beam_search`: for each sample the best label sequences, the best first."""
+    """Output of :func:`beam_search`: the best label sequences of each sample, the best first."""
 
     sequences: Tensor  #: ``[B, K, n]``, labels and then stop symbols ``L``.
     labels: Tensor  #: ``[B, K, L]``, the labels of each sequence as a mask.
     log_probs: Tensor  #: ``[B, K]``, the log-probabilities of the sequences.
     peaks: Tensor  #: ``[B, K, L]``, the highest probability of each label at any position.
-    weights: Tensor  #: ``[B, K]``, softmax weights of the sequences by rank.
+    weights: Tensor  #: ``[B, K]``, the softmax of the ranks of sequences.
 
     def scores(self) -> Tensor:
-        r"""Scores of all labels in :math:`[0, 1]`, above 0.5 exactly in the best sequence.
+        r"""Returns scores in :math:`[0, 1]`, above 0.5 exactly for labels of the best sequence.
 
         .. math::
             s_i = \frac{1}{2} [i \in \mathcal{Y}_1] + \frac{1}{2} \sum_{k=1}^{K} w_k \, p_{ki},
             \qquad
             w_k = \frac{\exp \textrm{rank}(\mathcal{Y}_k)}{\sum_l \exp \textrm{rank}(\mathcal{Y}_l)}
 
-        with the peaks :math:`p_{ki}`, which rank labels that are in all sequences or in none.
+        The peaks :math:`p_{ki}` rank labels that are in all sequences or in none.
 
         Shapes:
             - **output:** scores :math:`(B, L)`
@@ -99,8 +99,8 @@ def beam_search(
             (default: :obj:`5`)
         length_penalty (float, optional): The exponent :math:`\alpha`. Larger exponents prefer
             longer sequences. (default: :obj:`0.0`)
-        max_length (int, optional): The largest number of labels in a sequence, all if :obj:`None`.
-            Warns if a best sequence would continue. (default: :obj:`None`)
+        max_length (int, optional): The maximum number of labels in a sequence, no limit if
+            :obj:`None`. Warns if it cuts a best sequence. (default: :obj:`None`)
         excluded (torch.Tensor, optional): A mask of excluded labels, :math:`(B, L)`.
             (default: :obj:`None`)
 
@@ -116,10 +116,10 @@ def beam_search(
         if excluded is None:
             shape = (ptr.numel() - 1, decoder.num_labels)
             excluded = torch.zeros(shape, dtype=torch.bool, device=x.device)
-        none = torch.zeros_like(excluded).unsqueeze(1)
-        start = torch.full_like(none[..., :1], decoder.num_labels, dtype=torch.long)
-        log_probs = none.new_zeros(none.shape[:2], dtype=torch.float)
-        beam = _Beam(start, log_probs, none, ~excluded.unsqueeze(1), none.float())
+        no_labels = torch.zeros_like(excluded).unsqueeze(1)
+        start = torch.full_like(no_labels[..., :1], decoder.num_labels, dtype=torch.long)
+        log_probs = no_labels.new_zeros(no_labels.shape[:2], dtype=torch.float)
+        beam = _Beam(start, log_probs, no_labels, ~excluded.unsqueeze(1), no_labels.float())
         state = decoder.start(x, ptr)
         for _ in range(min(max_length, decoder.num_labels)):
             logits, state = decoder.step(state, beam.symbols[..., -1].flatten())
@@ -131,8 +131,8 @@ def beam_search(
             logits, _ = decoder.step(state, beam.symbols[..., -1].flatten())
             beam, is_cut = beam.close(logits, length_penalty)
             if is_cut.any():
-                cut = f"Sequences were cut at 'max_length', {max_length} labels"
-                warnings.warn(f"{cut}, where others were likelier than a stop", stacklevel=2)
+                message = f"Sequences were cut at 'max_length', {max_length} labels"
+                warnings.warn(f"{message}, where others were likelier than a stop", stacklevel=2)
     weights = beam.ranks(length_penalty).softmax(dim=1)
     return Hypotheses(beam.symbols[..., 1:], beam.labels, beam.log_probs, beam.peaks, weights)
 
@@ -149,17 +149,17 @@ class _Beam(NamedTuple):
     def extend(self, logits: Tensor, beam_size: int, length_penalty: float) -> tuple[_Beam, Tensor]:
         """Returns the best hypotheses with one more symbol, and the rows that they continue."""
         num_samples, width, stop = self.open.shape
-        step = self._log_probs_of(logits)
-        totals = (self.log_probs.unsqueeze(-1) + step).flatten(start_dim=1)
+        next_log_probs = self._next_log_probs(logits)
+        totals = (self.log_probs.unsqueeze(-1) + next_log_probs).flatten(start_dim=1)
         # The number of symbols of each continuation, including the stop.
-        by_stop = self.labels.sum(dim=-1, keepdim=True) + 1
-        lengths = torch.cat([(by_stop + 1).expand_as(self.labels), by_stop], dim=-1)
+        stopped_lengths = self.labels.sum(dim=-1, keepdim=True) + 1
+        lengths = torch.cat([(stopped_lengths + 1).expand_as(self.labels), stopped_lengths], dim=-1)
         ranks = totals / lengths.flatten(start_dim=1) ** length_penalty
-        chosen = ranks.topk(min(beam_size, ranks.size(1))).indices
-        symbol = (chosen % (stop + 1)).unsqueeze(-1)
-        first = torch.arange(num_samples, device=chosen.device).unsqueeze(-1) * width
-        rows = chosen // (stop + 1) + first
-        log_probs = totals.gather(1, chosen)
+        best = ranks.topk(min(beam_size, ranks.size(1))).indices
+        symbol = (best % (stop + 1)).unsqueeze(-1)
+        first_rows = torch.arange(num_samples, device=best.device).unsqueeze(-1) * width
+        rows = best // (stop + 1) + first_rows
+        log_probs = totals.gather(1, best)
         labels = F.pad(self.labels.flatten(end_dim=1)[rows], (0, 1))
         labels = labels.scatter(2, symbol, True)[..., :stop]
         # If a beam lacks possible sequences, impossible ones fill it, with their labels cleared.
@@ -169,27 +169,27 @@ class _Beam(NamedTuple):
         labels = labels & ~impossible
         ended = (symbol == stop) | impossible
         still_open = self.open.flatten(end_dim=1)[rows] & ~labels & ~ended
-        peaks = torch.maximum(self.peaks, step[..., :stop].exp()).flatten(end_dim=1)[rows]
+        peaks = torch.maximum(self.peaks, next_log_probs[..., :stop].exp()).flatten(end_dim=1)[rows]
         return _Beam(symbols, log_probs, labels, still_open, peaks), rows.flatten()
 
     def close(self, logits: Tensor, length_penalty: float) -> tuple[_Beam, Tensor]:
-        """Appends a stop to all hypotheses, and tells for which samples the best would go on."""
-        step = self._log_probs_of(logits)
+        """Appends a stop to all hypotheses. Returns a mask of samples whose best would continue."""
+        log_probs = self._next_log_probs(logits)
         beam = self._replace(
             symbols=F.pad(self.symbols, (0, 1), value=self.labels.size(-1)),
-            log_probs=self.log_probs + step[..., -1],
+            log_probs=self.log_probs + log_probs[..., -1],
             open=torch.zeros_like(self.open),
         )
         order = beam.ranks(length_penalty).argsort(dim=1, descending=True, stable=True)
-        goes_on = (step[..., :-1].amax(dim=-1) > step[..., -1]).gather(1, order)
+        continues = (log_probs[..., :-1].amax(dim=-1) > log_probs[..., -1]).gather(1, order)
         rows = order + torch.arange(len(order), device=order.device).unsqueeze(-1) * order.size(1)
-        return _Beam(*(entry.flatten(end_dim=1)[rows] for entry in beam)), goes_on[:, 0]
+        return _Beam(*(tensor.flatten(end_dim=1)[rows] for tensor in beam)), continues[:, 0]
 
     def ranks(self, length_penalty: float) -> Tensor:
         """Returns the ranks of hypotheses that have ended; higher is better."""
         return self.log_probs / (self.labels.sum(dim=-1) + 1) ** length_penalty
 
-    def _log_probs_of(self, logits: Tensor) -> Tensor:
+    def _next_log_probs(self, logits: Tensor) -> Tensor:
         # A sequence that has ended is followed by stops of log-probability zero.
         closed = ~F.pad(self.open, (0, 1), value=True)
         return logits.float().view_as(closed).masked_fill(closed, -torch.inf).log_softmax(dim=-1)
@@ -198,7 +198,7 @@ class _Beam(NamedTuple):
 class AttentionState(NamedTuple):
     """State of an :class:`AttentionDecoder` after some symbols."""
 
-    mask: Tensor  #: ``[B, m]``, the components that every sample has.
+    mask: Tensor  #: ``[B, m]``, a mask of components that are not padding.
     #: For each step the keys and values of components, each ``[B, m, heads, C]``.
     components: list[tuple[Tensor, Tensor]]
     #: For each step the keys and values of the symbols so far, each ``[R, n, heads, C]``.
@@ -234,7 +234,7 @@ class AttentionDecoder(nn.Module):
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`, symbols
           :math:`(B, n)`
-        - **output:** logits of the symbol after each, :math:`(B, n, L + 1)`, the stop symbol last
+        - **output:** logits :math:`(B, n, L + 1)` of each next symbol, with the stop symbol last
     """
 
     def __init__(
@@ -262,16 +262,16 @@ class AttentionDecoder(nn.Module):
         """Returns the logits for component states, pointers, and symbols after the first stop."""
         num_samples, length = symbols.shape
         target, source = torch.tril_indices(length, length, device=x.device)
-        before = Shared(Edges(torch.stack([source, target]), length, length), num_samples)
-        across = Blocks(torch.arange(num_samples + 1, device=x.device) * length, ptr)
+        causal = Shared(Edges(torch.stack([source, target]), length, length), num_samples)
+        cross = Blocks(torch.arange(num_samples + 1, device=x.device) * length, ptr)
         u = self.embedding(symbols).flatten(end_dim=1)
         for xy, yy in self._steps():
-            u = yy(xy((x, u), across), before)
+            u = yy(xy((x, u), cross), causal)
         logits: Tensor = self.readout(u)
         return logits.view(num_samples, length, -1)
 
     def start(self, x: Tensor, ptr: Tensor) -> AttentionState:
-        """The state before any symbol; see :func:`~tg_mlc.papers.decoders.beam_search`."""
+        """Returns the state before any symbol, for :func:`~tg_mlc.papers.decoders.beam_search`."""
         dense, mask = padded(x, ptr)
         pairs = [xy.project(dense.flatten(end_dim=1)) for xy, _ in self._steps()]
         components = []
@@ -282,7 +282,7 @@ class AttentionDecoder(nn.Module):
         return AttentionState(mask, components, labels)
 
     def step(self, state: AttentionState, symbols: Tensor) -> tuple[Tensor, AttentionState]:
-        """The logits of the next symbols, and the state after the given ones."""
+        """Returns the logits of the next symbols, and the state after ``symbols``."""
         u, labels = self.embedding(symbols), []
         for t, (xy, yy) in enumerate(self._steps()):
             u = xy.attend(u, *state.components[t], state.mask)
@@ -293,7 +293,7 @@ class AttentionDecoder(nn.Module):
         return self.readout(u), state._replace(labels=labels)
 
     def select(self, state: AttentionState, rows: Tensor) -> AttentionState:
-        """The state of other rows."""
+        """Returns the state of hypotheses that continue ``rows``."""
         return state._replace(labels=[(key[rows], value[rows]) for key, value in state.labels])
 
     def _steps(self) -> list[tuple[AttentionConv, AttentionConv]]:
@@ -304,7 +304,7 @@ class AttentionDecoder(nn.Module):
 class RecurrentState(NamedTuple):
     """State of a :class:`RecurrentDecoder` after some symbols."""
 
-    mask: Tensor  #: ``[B, m]``, the components that every sample has.
+    mask: Tensor  #: ``[B, m]``, a mask of components that are not padding.
     key: Tensor  #: ``[B, m, d]``, the keys of components.
     x: Tensor  #: ``[B, m, d]``, the components.
     hidden: Tensor  #: ``[layers, R, d]``
@@ -337,7 +337,7 @@ class RecurrentDecoder(nn.Module):
     Shapes:
         - **input:** component states :math:`(N, d)`, pointers :math:`(B + 1)`, symbols
           :math:`(B, n)`
-        - **output:** logits of the symbol after each, :math:`(B, n, L + 1)`, the stop symbol last
+        - **output:** logits :math:`(B, n, L + 1)` of each next symbol, with the stop symbol last
     """
 
     def __init__(
@@ -365,19 +365,19 @@ class RecurrentDecoder(nn.Module):
         return logits.view(*symbols.shape, -1)
 
     def start(self, x: Tensor, ptr: Tensor) -> RecurrentState:
-        """The state before any symbol; see :func:`~tg_mlc.papers.decoders.beam_search`."""
+        """Returns the state before any symbol, for :func:`~tg_mlc.papers.decoders.beam_search`."""
         start = self.lin_start(segment(x, ptr, reduce="mean"))
         hidden = start.tanh().view(ptr.numel() - 1, self.gru.num_layers, -1).transpose(0, 1)
         dense, mask = padded(x, ptr)
         return RecurrentState(mask, self.lin_key(dense), dense, hidden.contiguous())
 
     def step(self, state: RecurrentState, symbols: Tensor) -> tuple[Tensor, RecurrentState]:
-        """The logits of the next symbols, and the state after the given ones."""
+        """Returns the logits of the next symbols, and the state after ``symbols``."""
         out, hidden = self.gru(self.embedding(symbols).unsqueeze(0), state.hidden)
         return self._read(out.squeeze(0), state), state._replace(hidden=hidden)
 
     def select(self, state: RecurrentState, rows: Tensor) -> RecurrentState:
-        """The state of other rows."""
+        """Returns the state of hypotheses that continue ``rows``."""
         return state._replace(hidden=state.hidden[:, rows])
 
     def _read(self, h: Tensor, state: RecurrentState) -> Tensor:

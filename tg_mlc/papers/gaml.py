@@ -65,12 +65,12 @@ class GAML(nn.Module):
         self.embedding = nn.Embedding(num_labels, channels)
         to_label = (FeatureToLabelConv(channels, **block) for _ in range(num_steps))
         self.to_label = nn.ModuleList(to_label)
-        # Nothing reads the components of the last step.
-        rest = range(num_steps - 1)
-        self.to_feature = nn.ModuleList(AttentionConv(channels, **block) for _ in rest)
+        # The last step does not update components, because nothing reads them.
+        other_steps = range(num_steps - 1)
+        self.to_feature = nn.ModuleList(AttentionConv(channels, **block) for _ in other_steps)
         self.among_features = nn.ModuleList(
             FeatureMessagePassing(channels, 1, edge_dim=edge_dim, **block)
-            for _ in (rest if among_features else ())
+            for _ in (other_steps if among_features else ())
         )
         self.weight = nn.Parameter(torch.randn(num_labels, channels) * channels**-0.5)
         self.bias = nn.Parameter(torch.zeros(num_labels))
@@ -82,11 +82,11 @@ class GAML(nn.Module):
         label_ptr = torch.arange(num_samples + 1, device=x.device) * self.num_labels
         to_label, to_feature = Blocks(label_ptr, ptr), Blocks(ptr, label_ptr)
         for step, conv in enumerate(self.to_label):
-            before, u = u, conv((x, u), to_label)
+            previous, u = u, conv((x, u), to_label)
             if self.among_features and step < len(self.among_features):
                 x = self.among_features[step](x, ptr=ptr, **edges)
             if step < len(self.to_feature):
-                x = self.to_feature[step]((before, x), to_feature)
+                x = self.to_feature[step]((previous, x), to_feature)
         states = u.view(num_samples, self.num_labels, -1)
         return (states * self.weight).sum(dim=-1) + self.bias
 
@@ -113,7 +113,7 @@ def gaml(
             options of the blocks.
     """
     check_flag("node_messages", node_messages)
-    inputs = pop_input_encoder(train, channels, kwargs)
-    model = GAML(inputs, train.num_labels, num_steps, node_messages, **kwargs)
+    encoder = pop_input_encoder(train, channels, kwargs)
+    model = GAML(encoder, train.num_labels, num_steps, node_messages, **kwargs)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

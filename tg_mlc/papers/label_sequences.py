@@ -51,8 +51,8 @@ class LabelSequenceModel(nn.Module):
             :class:`~tg_mlc.papers.decoders.RecurrentDecoder`.
         ranks (torch.Tensor): The rank of every label in training sequences
             (see :func:`label_ranks`).
-        max_length (int, optional): The largest number of labels of a sample in a search, all if
-            :obj:`None`. (default: :obj:`None`)
+        max_length (int, optional): The maximum number of labels of a sample in a search, no limit
+            if :obj:`None`. (default: :obj:`None`)
 
     Shapes:
         - **input:** a batch of :math:`B` samples with labels :obj:`y`, :math:`(B, L)`: 0, 1, or NaN
@@ -82,9 +82,9 @@ class LabelSequenceModel(nn.Module):
     def of_training_samples(
         cls, train: MultiLabelDataset, encoder: nn.Module, decoder: nn.Module, order: LabelOrder
     ) -> LabelSequenceModel:
-        """Makes a model with the order and the maximum number of labels of training samples."""
-        longest = max(int(train.y.nansum(dim=1).max()), 1)
-        return cls(encoder, decoder, label_ranks(train.y, order), longest)
+        """Makes a model whose ranks and maximum number of labels come from training samples."""
+        max_length = max(int(train.y.nansum(dim=1).max()), 1)
+        return cls(encoder, decoder, label_ranks(train.y, order), max_length)
 
     def forward(self, data: Data) -> tuple[Tensor, Tensor]:
         """Runs the forward pass with teacher forcing. Unknown labels have probability zero."""
@@ -113,8 +113,8 @@ class LabelSequenceObjective(Objective):
     r"""Trains sequences of labels by :func:`~tg_mlc.losses.sequence_loss` with teacher forcing.
 
     Scores come from a beam search (see :meth:`tg_mlc.papers.decoders.Hypotheses.scores`), and are
-    above 0.5 for the labels of the best sequence. Unknown labels are no targets, and have
-    probability zero. The validation loss has no smoothing.
+    above 0.5 for the labels of the best sequence. Unknown labels are not targets, and
+    have probability zero. The validation loss has no smoothing.
 
     Args:
         label_smoothing (float, optional): Smoothing of the training targets; the released code of
@@ -184,7 +184,7 @@ def mped_autoregressive(
 
     Args:
         train (MultiLabelDataset): The training samples, which determine the order of labels and
-            their largest number.
+            their maximum number in a sample.
         label_graph (LabelGraph, optional): Ignored, as labels attend to earlier labels.
             (default: :obj:`None`)
         node_messages (bool, optional): As in :func:`~tg_mlc.models.table_lamp`.
@@ -279,8 +279,8 @@ def seq2seq(
 def label_ranks(y: Tensor, order: LabelOrder) -> Tensor:
     r"""Returns the ranks :math:`(L)` of labels in an order, from training samples :math:`(N, L)`.
 
-    :obj:`"frequency"` ranks the most frequent label first, :obj:`"reverse"` last; :obj:`"given"` is
-    the data set's order, and :obj:`"random"` is drawn once by PyTorch's generator.
+    :obj:`"frequency"` ranks frequent labels first, and :obj:`"reverse"` rare labels; :obj:`"given"`
+    is the data set's order, and :obj:`"random"` is drawn once by PyTorch's generator.
     """
     check_choice("label_order", order, get_args(LabelOrder))
     if order == "random":
@@ -297,9 +297,9 @@ def label_sequences(y: Tensor, ranks: Tensor) -> Tensor:
     Each sequence is padded with at least one stop symbol.
     """
     stop = y.size(1)
-    positive = y == 1
-    length = int(positive.sum(dim=1).max()) + 1
-    ordered = F.pad(torch.where(positive, ranks, stop), (0, 1), value=stop).sort(dim=1).values
+    is_present = y == 1
+    length = int(is_present.sum(dim=1).max()) + 1
+    ordered = F.pad(torch.where(is_present, ranks, stop), (0, 1), value=stop).sort(dim=1).values
     return F.pad(ranks.argsort(), (0, 1), value=stop)[ordered[:, :length]]
 
 
@@ -309,13 +309,13 @@ def shifted(symbols: Tensor, stop: int) -> Tensor:
 
 
 def next_log_probs(logits: Tensor, symbols: Tensor, unknown: Tensor | None = None) -> Tensor:
-    r"""Log-probabilities :math:`(B, n, L + 1)` of all symbols at each position :math:`(B, n)`.
+    r"""Returns log-probabilities :math:`(B, n, L + 1)` of symbols at each position :math:`(B, n)`.
 
-    Earlier labels and labels of the mask :obj:`unknown` have probability zero.
+    Earlier labels, and labels in the mask :obj:`unknown`, have probability zero.
     """
     stop = logits.size(-1) - 1
-    before = shifted(symbols, stop).unsqueeze(-1)
-    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, before, True)
+    previous = shifted(symbols, stop).unsqueeze(-1)
+    excluded = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, previous, True)
     excluded = excluded.cumsum(dim=1) > 0
     if unknown is not None:
         excluded[..., :stop] |= unknown.unsqueeze(1)

@@ -73,7 +73,7 @@ class PooledMLP(nn.Module):
 class PooledComponents(nn.Module):
     """The mean :math:`(B, d)` of a sample's components after feature message passing.
 
-    A sample without components has zeros. The arguments are those of :class:`PooledMLP`.
+    The mean of no components is zero. The arguments are as in :class:`PooledMLP`.
     """
 
     def __init__(
@@ -183,9 +183,9 @@ def pooled_mlp(
         **inputs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder`.
     """
     check_flag("node_messages", node_messages)
-    blocks = num_feature_layers if node_messages else 0
-    inner = input_encoder(train, channels, **inputs)
-    model = PooledMLP(inner, train.num_labels, num_layers, blocks, dropout=dropout)
+    num_blocks = num_feature_layers if node_messages else 0
+    encoder = input_encoder(train, channels, **inputs)
+    model = PooledMLP(encoder, train.num_labels, num_layers, num_blocks, dropout=dropout)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model
 
@@ -202,20 +202,20 @@ def binary_relevance(
     given_labels: bool = False,
     **inputs: Any,
 ) -> BinaryRelevance:
-    """Builds a :class:`BinaryRelevance` for a data set. Words of sequences count as bags.
+    """Builds a :class:`BinaryRelevance` for a data set. Sequences of words are read as bags.
 
     Args:
         train, label_graph, frequency_strength, inputs: As in :func:`pooled_mlp`.
-        node_messages (bool, optional): Ignored, as nothing sends messages. (default: :obj:`False`)
+        node_messages (bool, optional): Ignored, as no messages are sent. (default: :obj:`False`)
         channels (int, optional): Size of the hidden layer, :obj:`None` for a linear model.
             (default: :obj:`64`)
         dropout, given_labels (optional): As in :class:`BinaryRelevance`.
     """
     size = train.num_labels if channels is None else channels
-    inner = input_encoder(train, size, **{"num_components": 1, **inputs})
-    if isinstance(inner, SequenceEncoder):  # A bag has no positions.
-        dropped = inputs.get("input_dropout", 0.0)
-        inner = BagEncoder(inner.embedding.num_embeddings, size, dropout=dropped)
-    model = BinaryRelevance(inner, train.num_labels, channels is None, dropout, given_labels)
+    encoder = input_encoder(train, size, **{"num_components": 1, **inputs})
+    if isinstance(encoder, SequenceEncoder):  # A bag has no positions.
+        input_dropout = inputs.get("input_dropout", 0.0)
+        encoder = BagEncoder(encoder.embedding.num_embeddings, size, dropout=input_dropout)
+    model = BinaryRelevance(encoder, train.num_labels, channels is None, dropout, given_labels)
     start_from_frequencies(model.bias, train.y, frequency_strength)
     return model

@@ -26,7 +26,7 @@ def mped(
 ) -> LaMP:
     r"""Builds the message passing encoder-decoder network (MPED) from the `"Neural Message Passing
     for Multi-Label Classification" <https://openreview.net/forum?id=r1xYr3C5t7>`_ paper, a
-    predecessor of LaMP's with the same title.
+    predecessor of the LaMP paper with the same title.
 
     MPED differs from LaMP as published in its number of steps, in MLPs of hidden size :math:`2 d`,
     and in two label graphs: labels of the complete graph do not attend to themselves, and the
@@ -43,10 +43,10 @@ def mped(
             (default: :obj:`3`)
         frequency_strength (float, optional): As in :func:`~tg_mlc.models.table_lamp`.
             (default: :obj:`0.5`)
-        latent (bool, optional): If set to :obj:`True`, words of bags and labels start from the
-            training documents, as in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
+        latent (bool, optional): If set to :obj:`True`, embeddings of words in bags and of labels
+            are initialised as in :func:`~tg_mlc.models.table_lamp`. (default: :obj:`False`)
         **kwargs (optional): Additional arguments of :func:`~tg_mlc.inputs.input_encoder` and of
-            :class:`~tg_mlc.models.LaMP`. The default of :obj:`dropout` is :obj:`0.2`, the paper's.
+            :class:`~tg_mlc.models.LaMP`. The default :obj:`dropout` is :obj:`0.2`, as in the paper.
     """
     source, target = label_graph.edge_index
     options: dict[str, Any] = {"num_feature_layers": encoder_steps, "num_steps": decoder_steps}

@@ -1,4 +1,4 @@
-"""Rivals of LANET for histories of dated label sets, and its ablations with event attention."""
+"""LANET's rivals, and its ablations with attention among events, for dated label sets."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ class EventOptions(TypedDict, total=False):
 
 class EventModel(nn.Module):
     r"""Base class of LANET's rivals in the `"Label Attention Network for Sequential Multi-Label
-    Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Their input is a vector of amounts
-    for each event, the time of the event, and its entity.
+    Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Their inputs are the labels' amounts
+    in each event, the event's time, and its entity.
 
     .. math::
         \mathbf{x}_t = \mathbf{W} \mathbf{a}_t + \mathbf{D}_{\Delta_t} + \mathbf{P}_t + \mathbf{E}
 
-    Choices of ours, which the paper does not specify: amounts are scaled as in
-    :class:`~tg_mlc.sequences.NextSetDataset`, missing amounts count as 1, and the four terms are
-    summed.
+    The terms are the weighted amounts, and embeddings of the days since the previous event, of the
+    position and of the entity. The paper specifies neither their sum nor the scale of amounts. Here
+    amounts are scaled as in :class:`~tg_mlc.sequences.NextSetDataset`, and 1 if missing.
 
     Args:
         num_labels (int): Number of labels :math:`L`.
         num_entities (int): Number of training entities. Other entities have a zero embedding.
         channels (int, optional): Size :math:`C` of the input of an event. (default: :obj:`128`)
         window_size (int, optional): Number of events of a window. (default: :obj:`3`)
-        gaps (list of int, optional): The days between events of training, as in
+        gaps (list of int, optional): The days between events in training, as in
             :class:`~tg_mlc.sequences.windows.WindowViews`. (default: :obj:`None`, all up to 365)
         entity (bool, optional): If set to :obj:`False`, the entity is not an input.
             (default: :obj:`True`)
@@ -83,24 +83,24 @@ class EventModel(nn.Module):
         for name, value in {**sizes, "window_size": window_size}.items():
             check_count(name, value)
         self.window_size = window_size
-        # The weighted sum of these rows is the product with the vector of amounts.
+        # W of the equation. Its product with the amounts is a weighted sum of these rows.
         self.label = nn.Embedding(num_labels, channels)
         self.time = TimeView(channels, window_size, gaps)
         self.entity = entity_embedding(num_entities, channels) if entity else None
 
     def encode(self, data: Data) -> tuple[Tensor, Tensor]:
-        """The inputs ``[S, C]`` of all events, and the pointers of the samples."""
-        rows = occurrences(data, self.window_size)
-        event, ptr = events_of(rows, data.num_graphs, self.window_size)
-        amount = rows.amount.where(rows.bin > 0, 1.0)
-        weighted = self.label(rows.label) * amount.unsqueeze(-1)
+        """Returns inputs ``[S, C]`` of all events, and pointers to the events of each sample."""
+        window = occurrences(data, self.window_size)
+        event, ptr = events_of(window, data.num_graphs, self.window_size)
+        amount = window.amount.where(window.bin > 0, 1.0)
+        weighted = self.label(window.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
-        first = torch.empty(x.size(0), dtype=torch.long, device=event.device)
-        # All occurrences of an event have its time.
-        first[event] = torch.arange(event.numel(), device=event.device)
-        x = x + self.time(rows.days[first], rows.step[first])
+        occurrence = torch.empty(x.size(0), dtype=torch.long, device=event.device)
+        # Any occurrence of an event will do, because all of them have its time.
+        occurrence[event] = torch.arange(event.numel(), device=event.device)
+        x = x + self.time(window.days[occurrence], window.step[occurrence])
         if self.entity is not None:
-            x = x + self.entity(data.entity[rows.sample[first]])
+            x = x + self.entity(data.entity[window.sample[occurrence]])
         return x, ptr
 
 
@@ -158,7 +158,7 @@ class TransformerBase(EventModel):
 
 
 class LSTMModel(EventModel):
-    """Base class of models that read a window by an LSTM. Arguments: :class:`EventModel`."""
+    """Base class of models that read a window by an LSTM, with :class:`EventModel`'s arguments."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class TwoAttentions(nn.Module):
     Args:
         label (LANET): Attention among labels.
         time (TimeAttention): Attention among events.
-        gated (bool, optional): If set to :obj:`True`, sums weighted logits.
+        gated (bool, optional): If set to :obj:`True`, weighted logits are summed.
             (default: :obj:`False`)
     """
 
@@ -277,25 +277,25 @@ class TwoAttentions(nn.Module):
 
 
 class C2AEOutput(NamedTuple):
-    """Codes of the windows and labels of a batch, and logits decoded from the code of labels."""
+    """Codes and logits of a batch for :class:`~tg_mlc.papers.C2AEObjective`."""
 
-    from_window: Tensor  #: ``[B, C]``
-    from_labels: Tensor  #: ``[B, C]``
-    logits: Tensor  #: ``[B, L]``
+    from_window: Tensor  #: ``[B, C]``, codes of windows
+    from_labels: Tensor  #: ``[B, C]``, codes of label sets
+    logits: Tensor  #: ``[B, L]``, decoded from the codes of label sets
 
 
 class C2AE(LSTMModel):
     r"""The "CLASS2C2AE" rival in the `"Label Attention Network for Sequential Multi-Label
     Classification" <https://arxiv.org/abs/2303.00280>`_ paper: the autoencoder from the `"Learning
     Deep Latent Space for Multi-Label Classification" <https://arxiv.org/abs/1707.00418>`_ paper,
-    with an LSTM as the encoder of windows.
+    with an LSTM in the encoder :math:`F_x` of windows.
 
     .. math::
         \mathbf{y} = F_d(F_x(\mathbf{x})) \quad \textrm{in prediction}, \qquad
         F_d(F_e(\mathbf{y})) \quad \textrm{in training}
 
-    It is trained with :class:`~tg_mlc.papers.C2AEObjective`. The encoder and the decoder of labels
-    have one hidden layer.
+    The label encoder :math:`F_e` and the decoder :math:`F_d` have one hidden layer.
+    :class:`~tg_mlc.papers.C2AEObjective` trains the model.
 
     Args:
         num_labels, num_entities, events: As in :class:`TransformerBase`.
@@ -320,7 +320,7 @@ class C2AE(LSTMModel):
         return cast(Tensor, self.decoder(self.window_code(self.last_state(data))))
 
     def autoencode(self, data: Data) -> C2AEOutput:
-        """Returns the tensors of the objective. Unknown labels enter as 0.5."""
+        """Returns codes and logits for the objective. The encoder reads unknown labels as 0.5."""
         from_window = self.window_code(self.last_state(data))
         from_labels = self.label_encoder(data.y.nan_to_num(0.5))
         return C2AEOutput(from_window, from_labels, self.decoder(from_labels))
@@ -363,9 +363,9 @@ class C2AEObjective(Objective):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         x, e, logits = cast(C2AE, model).autoencode(batch)
-        penalty = self.penalty * (_not_white(x) + _not_white(e))
-        correlated: Tensor = (x - e).square().mean() + penalty
-        return correlated + self.alpha * pairwise_loss(logits, batch.y)
+        penalty = self.penalty * (_whiteness_error(x) + _whiteness_error(e))
+        code_loss: Tensor = (x - e).square().mean() + penalty
+        return code_loss + self.alpha * pairwise_loss(logits, batch.y)
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
         return cast(Tensor, model(batch).float().sigmoid())
@@ -375,24 +375,24 @@ class C2AEObjective(Objective):
             raise ValueError(f"Expected 'model' to be a C2AE (got {type(model).__name__})")
 
 
-def _not_white(code: Tensor) -> Tensor:
+def _whiteness_error(code: Tensor) -> Tensor:
     """Returns the mean squared difference of a code's second moments from the identity."""
     moments = code.T @ code / code.size(0)
     return (moments - torch.eye(code.size(1), device=code.device)).square().mean()
 
 
 def pairwise_loss(logits: Tensor, y: Tensor) -> Tensor:
-    r"""Averages :math:`e^{y_n - y_p}` over the pairs of each sample, then over samples with pairs.
-
-    The mean over pairs is the product of the means over absent and over present labels.
+    r"""Averages :math:`e^{y_n - y_p}` over the pairs of an absent label :math:`n` and a present
+    label :math:`p` of a sample, then over samples with pairs. The mean over pairs is the product of
+    the means over absent and over present labels.
     """
     present, absent = y == 1, y == 0
-    both = present.any(dim=1) & absent.any(dim=1)
-    if not both.any():
+    has_pairs = present.any(dim=1) & absent.any(dim=1)
+    if not has_pairs.any():
         return logits.sum() * 0.0
-    logits, present, absent = logits[both], present[both], absent[both]
+    logits, present, absent = logits[has_pairs], present[has_pairs], absent[has_pairs]
     return (_log_mean_exp(-logits, present) + _log_mean_exp(logits, absent)).exp().mean()
 
 
-def _log_mean_exp(x: Tensor, among: Tensor) -> Tensor:
-    return x.masked_fill(~among, -torch.inf).logsumexp(dim=1) - among.sum(dim=1).log()
+def _log_mean_exp(x: Tensor, mask: Tensor) -> Tensor:
+    return x.masked_fill(~mask, -torch.inf).logsumexp(dim=1) - mask.sum(dim=1).log()

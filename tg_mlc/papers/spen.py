@@ -46,16 +46,15 @@ class GlobalEnergy(nn.Module):
         return F.softplus(self.combinations(y)) @ self.weight
 
     def slope(self, y: Tensor) -> Tensor:
-        r"""Computes :math:`\partial E / \partial \mathbf{y}`, :math:`(B, L)`, in closed form.
-
-        The closed form does not use autograd, and is differentiable itself.
+        r"""Returns :math:`\partial E / \partial \mathbf{y}`, :math:`(B, L)`. Its closed form does
+        not use autograd, and is differentiable.
         """
         slope: Tensor = (self.combinations(y).sigmoid() * self.weight) @ self.combinations.weight
         return slope
 
 
 class SPENOutput(NamedTuple):
-    """Output of :class:`SPEN` on request."""
+    """Output of :class:`SPEN` with :obj:`return_intermediate`."""
 
     logits: Tensor  #: ``[B, L]``, after the last step.
     intermediate: list[Tensor]  #: Logits before each step, each ``[B, L]``.
@@ -133,9 +132,9 @@ class SPEN(nn.Module):
 class InfNetOutput(NamedTuple):
     """The logits of the networks of :class:`InfNet`, each ``[B, L]``."""
 
-    local: Tensor  #: Local part of the energy.
-    augmented: Tensor  #: Training network, which finds wrong label sets of low energy.
-    inference: Tensor  #: Prediction network.
+    local: Tensor  #: Logits of the local part of the energy.
+    augmented: Tensor  #: Logits of the training network, which finds wrong sets of low energy.
+    inference: Tensor  #: Logits of the prediction network.
 
 
 class InfNet(nn.Module):
@@ -176,22 +175,21 @@ class InfNet(nn.Module):
         return cast(Tensor, self.inference(self.pooled(data)))
 
     def networks(self, data: Data) -> InfNetOutput:
-        """Returns the logits of all networks. Only those of the local part train the components."""
+        """Returns the logits of all networks. Only the local part sends gradients to components."""
         x = self.pooled(data)
-        fixed = x.detach()
-        return InfNetOutput(self.local(x), self.augmented(fixed), self.inference(fixed))
+        detached = x.detach()
+        return InfNetOutput(self.local(x), self.augmented(detached), self.inference(detached))
 
     def energy(self, y: Tensor, local: Tensor, *, frozen: bool = False) -> Tensor:
-        r"""The energies :math:`(B)` of probabilities :math:`(B, L)` given local logits.
-
-        If :obj:`frozen`, only :obj:`y` gets a gradient.
+        r"""Returns the energies :math:`(B)` of probabilities :math:`(B, L)`, with local logits. If
+        :obj:`frozen`, only :obj:`y` gets a gradient.
         """
         if not frozen:
-            together: Tensor = self.global_energy(y)
-            return together - (local * y).sum(dim=-1)
+            global_part: Tensor = self.global_energy(y)
+            return global_part - (local * y).sum(dim=-1)
         parameters = {name: value.detach() for name, value in self.global_energy.named_parameters()}
-        together = torch.func.functional_call(self.global_energy, parameters, (y,))
-        return together - (local.detach() * y).sum(dim=-1)
+        global_part = torch.func.functional_call(self.global_energy, parameters, (y,))
+        return global_part - (local.detach() * y).sum(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -233,10 +231,12 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Phi}(\mathbf{x})) + E_{\Theta}(\mathbf{x}, \mathbf{y})
         \big]_+, \qquad \min_{\Psi} E_{\Theta}(\mathbf{x}, \mathbf{A}_{\Psi}(\mathbf{x}))
 
-    with :math:`\Delta(\mathbf{a}, \mathbf{y}) = \lVert \mathbf{a} - \mathbf{y} \rVert^2`, all
-    relative to the number of labels. As in the paper, cross-entropy and entropy keep both networks
-    stable. The paper pretrains the local energy, and tunes :math:`\Psi` last. Here all networks are
-    trained at once: :math:`\Phi` without the hinge, and the local energy also with cross-entropy.
+    for the training network :math:`\mathbf{A}_{\Phi}`, the prediction network
+    :math:`\mathbf{A}_{\Psi}` and :math:`\Delta(\mathbf{a}, \mathbf{y}) = \lVert \mathbf{a} -
+    \mathbf{y} \rVert^2`, all divided by the number of labels. As in the paper, cross-entropy and
+    entropy keep both networks stable. The paper pretrains the local energy, and tunes
+    :math:`\Psi` last. Here all networks are trained at once: :math:`\Phi` without the hinge, and
+    the local energy also with cross-entropy.
     The target of an unknown label is the score of :math:`\mathbf{A}_{\Phi}`.
 
     Args:
@@ -257,18 +257,18 @@ class InferenceNetworkObjective(SigmoidScores, Objective):
         """Returns the sum of the losses of all networks."""
         model = cast(InfNet, model)
         networks = model.networks(batch)
-        wrong, right = networks.augmented.sigmoid(), networks.inference.sigmoid()
-        fixed = wrong.detach()
-        y = torch.where(batch.y.isnan(), fixed, batch.y)
-        margin = _distance(fixed, y) - model.energy(fixed, networks.local)
+        a_phi, a_psi = networks.augmented.sigmoid(), networks.inference.sigmoid()
+        detached = a_phi.detach()
+        y = torch.where(batch.y.isnan(), detached, batch.y)
+        margin = _distance(detached, y) - model.energy(detached, networks.local)
         margin = margin + model.energy(y, networks.local)
-        augmented = model.energy(wrong, networks.local, frozen=True) - _distance(wrong, y)
-        inference = model.energy(right, networks.local, frozen=True)
+        augmented = model.energy(a_phi, networks.local, frozen=True) - _distance(a_phi, y)
+        inference = model.energy(a_psi, networks.local, frozen=True)
         entropy = _entropy(networks.augmented) + _entropy(networks.inference)
         total = margin.relu() + augmented + inference - self.entropy_weight * entropy
         losses = (masked_bce(logits, batch.y) for logits in networks)
-        local = sum(losses, torch.zeros_like(total[0]))
-        return total.mean() / y.size(1) + self.local_weight * local
+        cross_entropy = sum(losses, torch.zeros_like(total[0]))
+        return total.mean() / y.size(1) + self.local_weight * cross_entropy
 
     def check_model(self, model: nn.Module) -> None:
         if not isinstance(model, InfNet):
@@ -284,7 +284,7 @@ def _entropy(logits: Tensor) -> Tensor:
     return entropy.sum(dim=-1)
 
 
-_KINDS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
+_NETWORKS: dict[str, type[SPEN] | type[InfNet]] = {"steps": SPEN, "network": InfNet}
 
 
 @builder
@@ -310,12 +310,12 @@ def energy_network(
             (:class:`InfNet`). (default: :obj:`"steps"`)
         num_units, num_feature_layers, dropout (optional): As in :class:`SPEN`.
     """
-    check_choice("inference", inference, _KINDS)
+    check_choice("inference", inference, _NETWORKS)
     check_flag("node_messages", node_messages)
-    inner = input_encoder(train, channels, **inputs)
-    blocks = num_feature_layers if node_messages else 0
-    options: Any = {"num_units": num_units, "num_feature_layers": blocks, "dropout": dropout}
-    model = _KINDS[inference](inner, train.num_labels, **options)
+    encoder = input_encoder(train, channels, **inputs)
+    num_blocks = num_feature_layers if node_messages else 0
+    options: Any = {"num_units": num_units, "num_feature_layers": num_blocks, "dropout": dropout}
+    model = _NETWORKS[inference](encoder, train.num_labels, **options)
     networks = [model.local]
     networks += [model.augmented, model.inference] if isinstance(model, InfNet) else []
     for network in networks:

@@ -41,7 +41,7 @@ class GlobalFrequency(NextSetBaseline):
 
 
 class LastSet(NextSetBaseline):
-    """Ranks labels of the entity's last set above all others, each group by frequency."""
+    """Ranks labels of the entity's last set first, then all others; both by overall frequency."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         last = past_events(dataset, targets, window_size=1) @ dataset.y
@@ -107,10 +107,10 @@ class TIFUKNN(NextSetBaseline):
         \mathbf{s} = \alpha \, \mathbf{u} +
         \frac{1 - \alpha}{k} \sum_{i \in \mathcal{N}_k} \mathbf{u}_i
 
-    Groups :math:`g`, and events :math:`j` of a group, are counted backwards from the target. The
-    paper divides by the number of groups. We divide by the sum of weights, which makes scores of
-    short and long histories comparable. Neighbours are the histories of entities at the end of
-    training.
+    Groups :math:`g`, of events :math:`\mathcal{E}_g`, and events :math:`j` of a group are counted
+    backwards from the target. The paper divides by the number of groups. We divide by the sum of
+    weights, so that scores of short and long histories are comparable. Neighbours are the histories
+    of entities at the end of training.
 
     Args:
         num_neighbors (int, optional): The largest number :math:`k`. (default: :obj:`300`)
@@ -139,21 +139,21 @@ class TIFUKNN(NextSetBaseline):
 
     def fit(self, dataset: NextSetDataset, targets: Targets) -> Self:
         super().fit(dataset, targets)
-        last = np.zeros(len(dataset.ptr) - 1, dtype=np.int64)
+        stop = np.zeros(len(dataset.ptr) - 1, dtype=np.int64)
         target = np.sort(np.asarray(targets))
-        last[dataset.entity_of[target]] = target + 1
-        entity = np.flatnonzero(last)
-        self._histories = self._vectors(dataset, last[entity], entity)
+        stop[dataset.entity_of[target]] = target + 1
+        entity = np.flatnonzero(stop)
+        self._histories = self._vectors(dataset, stop[entity], entity)
         return self
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         target = np.asarray(targets)
         own = self._vectors(dataset, target, dataset.entity_of[target])
-        num = min(self.num_neighbors, len(self._histories))
+        k = min(self.num_neighbors, len(self._histories))
         sklearn = require("sklearn.neighbors", extra="data")
-        neighbors = sklearn.NearestNeighbors(n_neighbors=num, algorithm="brute")
+        neighbors = sklearn.NearestNeighbors(n_neighbors=k, algorithm="brute")
         nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each neighbour
-        return np.asarray(self.alpha * own + (1 - self.alpha) / num * (nearest @ self._histories))
+        return np.asarray(self.alpha * own + (1 - self.alpha) / k * (nearest @ self._histories))
 
     def _vectors(self, dataset: NextSetDataset, stop: np.ndarray, entity: np.ndarray) -> np.ndarray:
         start = dataset.ptr[entity]
@@ -168,10 +168,10 @@ class TIFUKNN(NextSetBaseline):
 
 @dataclass(eq=False)
 class LogisticHistory(NextSetBaseline):
-    r"""Logistic regression of each label on the square roots of the weighted fractions of the
-    entity's last :obj:`window_size` events that have each label.
+    r"""Logistic regression of the next labels on square roots of label frequencies, weighted over
+    the entity's last :obj:`window_size` events.
 
-    All labels are fitted jointly by L-BFGS. The biases start from label frequencies.
+    All labels are fitted jointly by L-BFGS. The biases start at the logits of label frequencies.
 
     Args:
         window_size (int, optional): The number of events; :obj:`None` for all.

@@ -22,29 +22,29 @@ from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.events import EventSequences
 from tg_mlc.sequences.windows import Events, WindowOptions
 
-Targets = Sequence[int] | Tensor | np.ndarray  #: Indices of events.
-#: Fractions of the events of each entity, as in the LANET paper.
+Targets = Sequence[int] | Tensor | np.ndarray  #: Indices of target events.
+#: Fractions of training, validation and test events of an entity, as in the LANET paper.
 TIME_FRACTIONS = (0.70, 0.17, 0.13)
-#: Weights of an occurrence relative to an occurrence one event later.
+#: Decays: factors by which the weight of an occurrence shrinks with every later event.
 DECAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-RARE = 0.01  #: Fractions are divided by this scale before logarithms.
-TREND_DAYS = (7, 28, 84)  #: Lengths of the periods, in days, of the fractions in a trend.
-BACKOFF = 20.0  #: Weight, in events, of the fraction over all earlier days.
+RARE = 0.01  #: Decayed fractions are divided by this number before log1p is taken.
+TREND_DAYS = (7, 28, 84)  #: Lengths, in days, of the periods of a :class:`LabelTrend`.
+BACKOFF = 20.0  #: Weight of the fraction over all earlier days, as a number of events.
 
 
 def ranges(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Concatenates ``range(start[i], stop[i])`` over ``i``. Returns ``i`` and value per element."""
+    """Concatenates ``range(start[i], stop[i])``. Returns ``i`` and the value of each element."""
     lengths = stop - start
     row = np.repeat(np.arange(len(lengths)), lengths)
-    first = np.cumsum(lengths) - lengths
-    return row, np.arange(len(row)) + (start - first)[row]
+    offset = np.cumsum(lengths) - lengths
+    return row, np.arange(len(row)) + (start - offset)[row]
 
 
 class LabelMemory:
     """Features of labels that an entity had before an event, such as counts and recency.
 
-    Occurrences are sorted by entity, label and event, and store cumulative features. One binary
-    search per label of the entity then finds the features before an event.
+    Occurrences of labels are sorted by entity, label and event, and store cumulative features. A
+    binary search per label of the entity finds the label's last occurrence before an event.
     """
 
     def __init__(self, ptr: np.ndarray, time: np.ndarray, y: sp.csr_array) -> None:
@@ -56,13 +56,13 @@ class LabelMemory:
         is_first = np.diff(pair, prepend=-1) != 0
         self._start = np.flatnonzero(is_first)
         self._label = pair[is_first] % y.shape[1]
-        self._pairs = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
-        run = np.cumsum(is_first) - 1
-        # The binary search needs ascending keys.
-        self._key = run * (y.shape[0] + 1) + self._event
-        # Per occurrence, the sum of "decay ** events_since" over its pair's occurrences so far.
-        self._decayed = np.ones((len(run), len(DECAYS)), dtype=np.float32)
-        rank = np.arange(len(run)) - self._start[run]
+        self._pair_ptr = np.searchsorted(pair[is_first] // y.shape[1], np.arange(len(ptr)))
+        pair_index = np.cumsum(is_first) - 1
+        # Keys ascend over all pairs of entity and label, as the binary search requires.
+        self._key = pair_index * (y.shape[0] + 1) + self._event
+        # Sums of "decay ** events_since" over an occurrence and all earlier ones of its pair.
+        self._decayed = np.ones((len(pair_index), len(DECAYS)), dtype=np.float32)
+        rank = np.arange(len(pair_index)) - self._start[pair_index]
         levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])
         for level in levels[1:]:
             gap = self._event[level] - self._event[level - 1]
@@ -72,7 +72,7 @@ class LabelMemory:
         self, entity: np.ndarray, target: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns labels and samples, sorted by sample and label, and features :math:`(m, F)`."""
-        sample, pair = ranges(self._pairs[entity], self._pairs[entity + 1])
+        sample, pair = ranges(self._pair_ptr[entity], self._pair_ptr[entity + 1])
         last = np.searchsorted(self._key, pair * (len(self.time) + 1) + target[sample]) - 1
         has_occurred = last >= self._start[pair]
         sample, pair, last = sample[has_occurred], pair[has_occurred], last[has_occurred]
@@ -93,26 +93,26 @@ class LabelMemory:
 
 
 class LabelTrend:
-    """The fraction of events with each label over the last days, smoothed towards the fraction over
+    """The fraction of events with each label in recent periods, smoothed towards the fraction over
     all earlier events. Event times are rounded up to whole days.
     """
 
     def __init__(self, time: np.ndarray, y: sp.csr_array) -> None:
-        self._days, row = np.unique(np.ceil(time), return_inverse=True)
-        by_day = sp.csr_array((np.ones(len(time), np.float32), (row, np.arange(len(time)))))
-        self._labels = np.cumsum(np.pad((by_day @ y).toarray(), ((1, 0), (0, 0))), axis=0)
-        self._events = np.append(0, np.cumsum(np.bincount(row)))[:, None]
+        self._days, day = np.unique(np.ceil(time), return_inverse=True)
+        by_day = sp.csr_array((np.ones(len(time), np.float32), (day, np.arange(len(time)))))
+        self._label_counts = np.cumsum(np.pad((by_day @ y).toarray(), ((1, 0), (0, 0))), axis=0)
+        self._event_counts = np.append(0, np.cumsum(np.bincount(day)))[:, None]
 
     def __call__(self, now: np.ndarray) -> np.ndarray:
-        """Returns fractions :math:`(n, L, 3)` for periods that end with each given day."""
+        """Returns fractions :math:`(n, L, 3)` in the periods that end on the days :obj:`now`."""
         stop = np.searchsorted(self._days, now, side="right")
-        ever = self._labels[stop] / np.maximum(self._events[stop], 1)
+        overall = self._label_counts[stop] / np.maximum(self._event_counts[stop], 1)
         recent = []
         for days in TREND_DAYS:
             start = np.searchsorted(self._days, now - days, side="right")
-            labels = self._labels[stop] - self._labels[start]
-            events = self._events[stop] - self._events[start]
-            recent.append((labels + BACKOFF * ever) / (events + BACKOFF))
+            num_positive = self._label_counts[stop] - self._label_counts[start]
+            num_events = self._event_counts[stop] - self._event_counts[start]
+            recent.append((num_positive + BACKOFF * overall) / (num_events + BACKOFF))
         return np.stack(recent, axis=-1).astype(np.float32)
 
 
@@ -130,8 +130,8 @@ class NextSetDataset(Dataset[Batch]):
 
         - **y:** :math:`(B, L)`, 1 for labels of the target, 0 for others
         - **entity:** :math:`(B)`, index of a training entity, or :attr:`num_entities` for others
-        - **label** and **sample:** :math:`(n)`, one for each label of each event in the windows, in
-          the order of sample and time
+        - **label** and **sample:** :math:`(n)`, the indices of label and target of every occurrence
+          of a label in the windows, in the order of sample and time
         - **position:** :math:`(n)`, 1 for the last event before the target
         - **dt:** :math:`(n)`, days since the previous event of the entity (even if it is outside of
           the window), 0 for a first event
@@ -184,7 +184,7 @@ class NextSetDataset(Dataset[Batch]):
 
     @property
     def window(self) -> WindowOptions:
-        """Options of :class:`WindowViews`. Without a window size, the longest history sets it."""
+        """Options of :class:`WindowViews`. Windows of all events get the longest history's size."""
         longest = max(int(np.diff(self.ptr).max()) - 1, 1)
         size = longest if self.window_size is None else self.window_size
         return {"window_size": size, "num_bins": self.num_bins, "gaps": self.gaps}
@@ -205,12 +205,12 @@ class NextSetDataset(Dataset[Batch]):
         return Events(self.label_names, network)
 
     def batch(self, targets: Targets) -> Batch:
-        """Returns a batch of targets in any order. Raises IndexError if a target is no event."""
+        """Returns a batch of targets in any order. Raises IndexError if one is out of range."""
         target = np.asarray(targets, dtype=np.int64)
-        wrong = target[(target < 0) | (target >= len(self))]
-        if wrong.size:
+        invalid = target[(target < 0) | (target >= len(self))]
+        if invalid.size:
             last = len(self) - 1
-            raise IndexError(f"Expected 'targets' to be events from 0 to {last} (got {wrong[0]})")
+            raise IndexError(f"Expected 'targets' to be events from 0 to {last} (got {invalid[0]})")
         entity = self.entity_of[target]
         first = self.ptr[entity]
         start = first if self.window_size is None else np.maximum(first, target - self.window_size)
@@ -218,7 +218,7 @@ class NextSetDataset(Dataset[Batch]):
         event = self._event[entry]
         memory_label, memory_sample, memory = self.memory(entity, target)
         now = np.where(target > first, self.time[target - 1], -np.inf)
-        every, training = self.trends
+        overall, training = self.trends
         arrays = {
             "y": self.y[target].toarray(),
             "entity": self.entity_index[entity],
@@ -231,7 +231,7 @@ class NextSetDataset(Dataset[Batch]):
             "memory_label": memory_label,
             "memory_sample": memory_sample,
             "memory": memory,
-            "trend": np.where(self.is_training[target][:, None, None], training(now), every(now)),
+            "trend": np.where(self.is_training[target][:, None, None], training(now), overall(now)),
         }
         batch = Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
         batch._num_graphs = len(target)
@@ -260,7 +260,7 @@ def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
 
 class EventPreprocessor(Preprocessor):
     """Makes a :class:`NextSetDataset` of events. Labels, entities and bins of amounts come from
-    training events, up to the last training target of an entity. Labels that only occur later are
+    training events: those up to the entity's last training target. Labels that only occur later are
     dropped from windows and targets; :meth:`left_out` counts them. New entities share one index.
 
     Args:
@@ -306,11 +306,11 @@ class EventPreprocessor(Preprocessor):
         in_windows = in_training & ~np.isin(np.arange(events.num_events), last)
         days = days_since_last(events.ptr.numpy(), events.time.numpy())[in_windows]
         self.gaps = [int(gap) for gap in np.unique(np.append(0, days // 1))]
-        known = ~np.isnan(amount.data)
-        amounts, label = amount.data[known], amount.indices[known]
-        # Each edge is the smallest amount of its bin, so no bin is empty. The first has no edge.
-        inner = np.linspace(0, 1, self.num_bins + 1)[1:-1]
-        edges = np.unique(np.quantile(amounts, inner, method="higher")) if amounts.size else amounts
+        has_amount = ~np.isnan(amount.data)
+        amounts, label = amount.data[has_amount], amount.indices[has_amount]
+        # Each edge is the smallest amount of its bin, so no bin is empty. Bin 1 has no edge.
+        probs = np.linspace(0, 1, self.num_bins + 1)[1:-1]
+        edges = np.unique(np.quantile(amounts, probs, method="higher")) if amounts.size else amounts
         self.edges = np.asarray(edges[edges > amounts.min(initial=np.inf)])
         # The scale of a label is its mean absolute amount, or 1 if that is 0.
         counts = np.bincount(label, minlength=events.num_labels)
@@ -324,11 +324,11 @@ class EventPreprocessor(Preprocessor):
             raise RuntimeError("Expected 'fit' to be called before 'transform'")
         events: EventSequences = raw
         # Keep amounts of training labels, including explicit zeros.
-        column = {name: i for i, name in enumerate(self.label_names)}
-        new = np.array([column.get(name, -1) for name in events.label_names])[events.amount.indices]
-        indptr = np.concatenate([[0], np.cumsum(new >= 0)])[events.amount.indptr]
-        entries = events.amount.data[new >= 0], new[new >= 0], indptr
-        amount = sp.csr_array(entries, shape=(events.num_events, len(column)))
+        col_of = {name: i for i, name in enumerate(self.label_names)}
+        col = np.array([col_of.get(name, -1) for name in events.label_names])[events.amount.indices]
+        indptr = np.concatenate([[0], np.cumsum(col >= 0)])[events.amount.indptr]
+        csr_arrays = events.amount.data[col >= 0], col[col >= 0], indptr
+        amount = sp.csr_array(csr_arrays, shape=(events.num_events, len(col_of)))
         amount.sort_indices()
         missing = np.isnan(amount.data)
         scaled = np.arcsinh(np.nan_to_num(amount.data) / self.scale[amount.indices])
@@ -336,10 +336,10 @@ class EventPreprocessor(Preprocessor):
         index_of = {name: i for i, name in enumerate(self.entities)}
         entity = np.array([index_of.get(name, len(index_of)) for name in events.entities])
         ptr, time = events.ptr.numpy(), events.time.numpy()
-        until = np.append(self.last_days, -np.inf)[entity].repeat(np.diff(ptr))
+        last_day = np.append(self.last_days, -np.inf)[entity].repeat(np.diff(ptr))
         y = amount.astype(np.float32)
         y.data[:] = 1.0
-        arrays = ptr, time, y, scaled.astype(np.float32), bins, entity, time <= until
+        arrays = ptr, time, y, scaled.astype(np.float32), bins, entity, time <= last_day
         return NextSetDataset(
             *arrays,
             label_names=self.label_names,
@@ -350,11 +350,11 @@ class EventPreprocessor(Preprocessor):
         )
 
     def left_out(self, events: EventSequences) -> dict[str, int]:
-        """Returns the number of events with each label that does not occur in training."""
+        """Returns, by name, the number of events with each label that training events lack."""
         known = set(self.label_names)
         counts = np.bincount(events.y.indices, minlength=events.num_labels).tolist()
-        labels = zip(events.label_names, counts, strict=True)
-        return {name: count for name, count in labels if count and name not in known}
+        label_counts = zip(events.label_names, counts, strict=True)
+        return {name: count for name, count in label_counts if count and name not in known}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         arrays = {key: np.asarray(state[key]) for key in ("edges", "scale")}
@@ -397,7 +397,7 @@ def time_split(
     # The tolerance keeps 0.7 of ten events at seven despite rounding errors.
     borders = np.ceil(np.outer(np.cumsum((0.0, *fractions[:2])), lengths) - 1e-9).astype(np.int64)
     starts = np.repeat(borders, lengths, axis=1)
-    part = (rank >= starts[1:]).sum(axis=0)
-    history = rank if cross_borders else rank - np.take_along_axis(starts, part[None], axis=0)[0]
+    split = (rank >= starts[1:]).sum(axis=0)
+    history = rank if cross_borders else rank - np.take_along_axis(starts, split[None], axis=0)[0]
     name = f"by time, {'/'.join(f'{fraction:g}' for fraction in fractions)}"
-    return Split.from_assignment(np.where(history >= min_history, part, -1), name)
+    return Split.from_assignment(np.where(history >= min_history, split, -1), name)

@@ -23,9 +23,9 @@ from tg_mlc.sequences.windows import WindowOptions, WindowViews, entity_embeddin
 
 #: Arguments of :class:`~tg_mlc.training.MultiLabelModule`, :func:`~tg_mlc.training.fit` and
 #: :class:`~tg_mlc.training.MultiLabelDataModule` from the `"Label Attention Network for Sequential
-#: Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Patience and
-#: epochs follow its released code, whose learning rate starts at 1e-4. The paper's multi-label
-#: cross-entropy is binary cross-entropy per label, the default objective here.
+#: Multi-Label Classification" <https://arxiv.org/abs/2303.00280>`_ paper. Patience and epochs
+#: follow its released code; the learning rate does not, as the code starts at 1e-4. The paper's
+#: multi-label cross-entropy is binary cross-entropy per label, the default objective here.
 PAPER: dict[str, dict[str, Any]] = {
     "module": {"lr": 1e-3, "lr_schedule": "plateau"},
     "fit": {"max_epochs": 500, "patience": 15, "monitor": "val/loss"},
@@ -60,7 +60,7 @@ class LabelTransformer(nn.Module):
     <https://arxiv.org/abs/2303.00280>`_ paper stacks Transformer encoder layers.
 
     State dicts hold a summary of the label graph, and load only into a model with the same graph.
-    With :obj:`hub`, an additional first node attends to itself and all labels, and labels to it.
+    With :obj:`hub`, a first node is added that attends to all nodes, and all labels attend to it.
 
     Shapes:
         - **input:** states :math:`(B, N, d)` of :math:`N = L + 1` nodes, or :math:`L` without a hub
@@ -82,16 +82,16 @@ class LabelTransformer(nn.Module):
         self.num_labels = int(label_graph.num_nodes or 0)
         self.hub = hub
         self.convs = nn.ModuleList(LabelToLabelConv(channels, **block) for _ in range(num_layers))
-        self._edges = self._place_edges(torch.device("cpu"))
+        self._edges = self._build_edges(torch.device("cpu"))
 
-    def _place_edges(self, device: torch.device) -> Edges:
+    def _build_edges(self, device: torch.device) -> Edges:
         edge_index = to_list(adjacency_of(self.label_graph)).to(device)
         if self.hub:
             # Edges in both directions between node 0 and all labels, and a self-loop of node 0.
             labels = torch.arange(1, self.num_labels + 1, device=device)
-            down = torch.stack([torch.zeros_like(labels), labels])
-            hub = [down, down.flip(0), labels.new_zeros(2, 1)]
-            edge_index = torch.cat([edge_index + 1, *hub], dim=1)
+            from_hub = torch.stack([torch.zeros_like(labels), labels])
+            hub_edges = [from_hub, from_hub.flip(0), labels.new_zeros(2, 1)]
+            edge_index = torch.cat([edge_index + 1, *hub_edges], dim=1)
         num_nodes = self.num_labels + int(self.hub)
         return Edges(edge_index, num_nodes, num_nodes).prepare()
 
@@ -99,7 +99,7 @@ class LabelTransformer(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         device = next(self.parameters()).device
         if self._edges.device != device:
-            self._edges = self._place_edges(device)
+            self._edges = self._build_edges(device)
         return self
 
     def get_extra_state(self) -> Tensor:
@@ -127,7 +127,7 @@ class LabelTransformer(nn.Module):
 
 
 class LANETOutput(NamedTuple):
-    """Output of :class:`LANET` on request."""
+    """Output of :class:`LANET` with :obj:`return_attention_weights`."""
 
     logits: Tensor  #: ``[B, L]``
     attention: list[LayerAttention]  #: the edges and weights of every layer
@@ -143,7 +143,7 @@ class LANET(nn.Module):
         \textrm{Transformer} (\mathbf{e}_0, \ldots, \mathbf{e}_L), \qquad
         y_k = \mathbf{w}^{\top} \mathbf{u}_k + b
 
-    Node :math:`\mathbf{e}_0` embeds the entity, the others labels (see
+    Node :math:`\mathbf{e}_0` embeds the entity, all other nodes embed labels (see
     :class:`~tg_mlc.sequences.windows.WindowViews`). Blocks compute the same function as
     :class:`torch.nn.TransformerEncoderLayer`, along any label graph.
 
@@ -194,9 +194,9 @@ class LANET(nn.Module):
         window = window or {}
         options: dict[str, Any] = {"num_entities": num_entities, "channels": channels}
         options |= {"num_layers": num_layers, "entity": entity, "tied": tied}
-        plain = {k: list(v) if isinstance(v, Sequence) else v for k, v in window.items()}
+        plain_window = {k: list(v) if isinstance(v, Sequence) else v for k, v in window.items()}
         sizes = None if memory is None else memory.sizes
-        options |= {"readout_dropout": readout_dropout, "window": plain, "memory": sizes}
+        options |= {"readout_dropout": readout_dropout, "window": plain_window, "memory": sizes}
         rebuilt_by(lanet, self, {**options, **block})
         self.views = WindowViews(int(label_graph.num_nodes or 0), channels, **window)
         width = self.views.width + (0 if memory is None else memory.channels)
@@ -214,33 +214,33 @@ class LANET(nn.Module):
         self, data: Data, *, return_attention_weights: bool = False
     ) -> Tensor | LANETOutput:
         """Returns logits :math:`(B, L)`, or :class:`LANETOutput` with attention."""
-        states, remembered = self.views.by_label(data), None
+        states, memory_logits = self.views.by_label(data), None
         if self.memory is not None:
-            view, remembered = self.memory(data)
+            view, memory_logits = self.memory(data)
             states = torch.cat([states, view], dim=-1)
         if self.entity is not None:
             states = torch.cat([self.entity(data.entity).unsqueeze(1), states], dim=1)
         states, attention = self.labels(states, return_attention_weights=return_attention_weights)
         if self.entity is not None:
             states = states[:, 1:]
-            # Since 2.14, PyTorch specialises an export on one sample if a view is multiplied.
+            # Since 2.14, PyTorch specialises an export to one sample if it multiplies a view.
             if is_exporting():
                 states = states.clone(memory_format=torch.contiguous_format)
         logits = self._read(self.dropout(states))
-        logits = logits if remembered is None else logits + remembered
+        logits = logits if memory_logits is None else logits + memory_logits
         return LANETOutput(logits, attention) if return_attention_weights else logits
 
     def _read(self, states: Tensor) -> Tensor:
-        read: Tensor = self.readout(states)
+        out: Tensor = self.readout(states)
         label = self.views.label.weight
-        return (read * label).sum(dim=-1) / label.size(1) ** 0.5 if self.tied else read.squeeze(-1)
+        return (out * label).sum(dim=-1) / label.size(1) ** 0.5 if self.tied else out.squeeze(-1)
 
 
 def lanet(label_graph: Data, *, memory: dict[str, Any] | None, **options: Any) -> LANET:
     """Builds a network from the recorded options of a saved one, before weights are loaded."""
     num_labels = int(label_graph.num_nodes or 0)
-    part = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
-    return LANET(label_graph, memory=part, **options)
+    empty_memory = None if memory is None else PersonalMemory.of_sizes(num_labels, **memory)
+    return LANET(label_graph, memory=empty_memory, **options)
 
 
 register("builder", lanet)

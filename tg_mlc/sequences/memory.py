@@ -14,11 +14,11 @@ from torch_geometric.data import Data
 from tg_mlc._options import check_count
 from tg_mlc.sequences.dataset import TREND_DAYS, NextSetDataset, Targets
 
-#: Largest number of training targets, and of their entries, to compute feature scales from.
+#: Feature scales come from at most this number of training targets, and of (target, label) pairs.
 NUM_SCALED = 512
 MAX_SCALED_ENTRIES = 2**18
-#: Inverse temperatures of similarities in the two spaces, and ridge penalties. Both were chosen on
-#: validation targets of Complete Journey, from 5 to 40 and from 30 to 30,000.
+#: Inverse temperatures of the two similarities of :class:`Neighbours`, and its ridge penalties.
+#: Chosen on validation targets of Complete Journey, in the ranges 5 to 40 and 30 to 30,000.
 SHARPNESS = (20.0, 40.0)
 RIDGES = (100.0, 1000.0)
 NUM_FOLDS = 5  #: number of folds of entities for cross-fitted regressions
@@ -41,8 +41,8 @@ class Neighbours(nn.Module):
     averages the nearest only): one with :math:`\phi(p) = (\sqrt{p} - \sqrt{\pi}) /
     \sqrt[4]{\pi}`, for the mean profile :math:`\pi`, one with :math:`\phi(p) = p`. Two scores are
     ridge regressions of each label on all others, as in the `"Embarrassingly Shallow Autoencoders
-    for Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, with two penalties. Regressions are
-    fitted without the fold of the entity.
+    for Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, with two penalties. An entity is
+    scored by regressions :math:`\mathbf{B}_{-i}` that were fitted without its fold of entities.
 
     Shapes:
         - **profiles:** :math:`(N, L)`
@@ -54,38 +54,38 @@ class Neighbours(nn.Module):
     profiles: Tensor
     mean: Tensor
     keys: Tensor  #: ``[2, N, L]``, profiles with unit norm, scaled and unscaled
-    between_labels: Tensor  #: ``[folds, L, ridges * L]``
+    between_labels: Tensor  #: ``[folds, L, ridges * L]``, regression weights fitted without a fold
 
     def __init__(self, profiles: Tensor) -> None:
         super().__init__()
         self.register_buffer("profiles", profiles)
         self.register_buffer("mean", profiles.mean(dim=0))
-        scaled, fold = self._scale(profiles), torch.arange(len(profiles)) % NUM_FOLDS
+        scaled, fold_of = self._scale(profiles), torch.arange(len(profiles)) % NUM_FOLDS
         self.register_buffer("keys", F.normalize(torch.stack([scaled, profiles]), dim=2))
-        between = []
-        for part in range(NUM_FOLDS):
-            fitted = scaled[fold != part]
-            gram, eye = fitted.T @ fitted, torch.eye(fitted.size(1))
+        regressions = []
+        for fold in range(NUM_FOLDS):
+            train = scaled[fold_of != fold]
+            gram, eye = train.T @ train, torch.eye(train.size(1))
             inverses = [torch.linalg.inv(gram + ridge * eye) for ridge in RIDGES]
             weights = [(-inverse / inverse.diagonal()).fill_diagonal_(0.0) for inverse in inverses]
-            between.append(torch.cat(weights, dim=1))
-        self.register_buffer("between_labels", torch.stack(between))
+            regressions.append(torch.cat(weights, dim=1))
+        self.register_buffer("between_labels", torch.stack(regressions))
 
     @torch.no_grad()
     def forward(self, fraction: Tensor, entity: Tensor) -> Tensor:
-        itself = torch.arange(self.profiles.size(0), device=entity.device) == entity.unsqueeze(1)
+        is_self = torch.arange(self.profiles.size(0), device=entity.device) == entity.unsqueeze(1)
         scaled = self._scale(fraction)
         spaces = zip((scaled, fraction), self.keys, SHARPNESS, strict=True)
-        similar = [self._similar(*space, itself) for space in spaces]
-        regressed = scaled.new_empty(len(scaled), self.between_labels.size(2))
-        for part, weights in enumerate(self.between_labels):
-            in_fold = entity % NUM_FOLDS == part
-            regressed[in_fold] = scaled[in_fold] @ weights
-        return torch.stack([*similar, *regressed.chunk(len(RIDGES), dim=1)], dim=-1)
+        log_averages = [self._log_average(*space, is_self) for space in spaces]
+        regressions = scaled.new_empty(len(scaled), self.between_labels.size(2))
+        for fold, weights in enumerate(self.between_labels):
+            in_fold = entity % NUM_FOLDS == fold
+            regressions[in_fold] = scaled[in_fold] @ weights
+        return torch.stack([*log_averages, *regressions.chunk(len(RIDGES), dim=1)], dim=-1)
 
-    def _similar(self, query: Tensor, key: Tensor, sharpness: float, itself: Tensor) -> Tensor:
+    def _log_average(self, query: Tensor, key: Tensor, sharpness: float, is_self: Tensor) -> Tensor:
         similarity = F.normalize(query, dim=1) @ key.T
-        weight = (sharpness * similarity).masked_fill(itself, -torch.inf).softmax(dim=1)
+        weight = (sharpness * similarity).masked_fill(is_self, -torch.inf).softmax(dim=1)
         # Weights are NaN if the only training entity is the entity itself.
         return log_fraction(weight.nan_to_num(0.0) @ self.profiles)
 
@@ -94,7 +94,7 @@ class Neighbours(nn.Module):
 
 
 def log_fraction(fraction: Tensor) -> Tensor:
-    """Returns the logarithm of a fraction plus one in a thousand."""
+    """Returns the logarithm of a fraction plus 0.001, which is finite for a fraction of 0."""
     return (fraction + 1e-3).log()
 
 
@@ -184,16 +184,16 @@ class PersonalMemory(nn.Module):
         """Returns the unscaled inputs of the MLP, ``[B, L, 2 F + 4]``; 4 more with neighbours."""
         size = (data.num_graphs, self.frequency.numel())
         row = data.memory_sample * size[1] + data.memory_label
-        own = data.memory.new_zeros(size[0] * size[1], self.num_features)
-        own = own.index_copy(0, row, data.memory).view(*size, -1)
-        whole = own.sum(dim=1, keepdim=True).log1p().expand_as(own)
-        mean = log_fraction(self.frequency).expand(size).unsqueeze(-1)
+        history = data.memory.new_zeros(size[0] * size[1], self.num_features)
+        history = history.index_copy(0, row, data.memory).view(*size, -1)
+        history_sum = history.sum(dim=1, keepdim=True).log1p().expand_as(history)
+        log_frequency = log_fraction(self.frequency).expand(size).unsqueeze(-1)
         # There is no trend before the first event; the overall frequency replaces it.
-        recent = data.trend.where(data.trend > 0, self.frequency.unsqueeze(-1))
-        parts = [own, whole, mean, log_fraction(recent) - mean]
+        trend = data.trend.where(data.trend > 0, self.frequency.unsqueeze(-1))
+        features = [history, history_sum, log_frequency, log_fraction(trend) - log_frequency]
         if self.neighbours is not None:
-            parts.append(self.neighbours(own[..., -1], data.entity))
-        return torch.cat(parts, dim=-1)
+            features.append(self.neighbours(history[..., -1], data.entity))
+        return torch.cat(features, dim=-1)
 
 
 def personal_memory(
@@ -221,8 +221,8 @@ def personal_memory(
     if neighbours:  # A profile is the fraction of an entity's training targets with each label.
         entity = dataset.entity_index[dataset.entity_of[targets]]
         shape = (dataset.num_entities, len(targets))
-        of_entity = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
-        fraction = (of_entity @ y).toarray() / of_entity.sum(axis=1)[:, None].clip(min=1)
+        indicator = sp.csr_array((np.ones(len(targets)), (entity, np.arange(len(targets)))), shape)
+        fraction = (indicator @ y).toarray() / indicator.sum(axis=1)[:, None].clip(min=1)
         profiles = torch.from_numpy(fraction.astype(np.float32))
     num_features = len(dataset.memory_features)
     memory = PersonalMemory(frequency, num_features, channels, profiles=profiles, **options)

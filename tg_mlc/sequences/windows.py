@@ -17,8 +17,8 @@ from tg_mlc._options import check_count
 from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.preprocessor import Preprocessor
 
-WINDOW = ("label", "sample", "position", "dt", "bin", "amount")
-MEMORY = ("memory_label", "memory_sample", "memory")
+WINDOW = ("label", "sample", "position", "dt", "bin", "amount")  #: batch keys with a row per label
+MEMORY = ("memory_label", "memory_sample", "memory")  #: batch keys of the whole history
 SUMMARY = "counts of the whole history"  #: name of the component that stands for the memory
 
 
@@ -109,7 +109,7 @@ class WindowViews(nn.Module):
 
     Shapes:
         - **input:** a batch of :math:`B` windows
-        - **output:** :math:`(B, L, d)` by label, :math:`(S, d)` by event, with :math:`d` the
+        - **output:** :math:`(B, L, d)` of labels or :math:`(S, d)` of events, with :math:`d` the
             :attr:`width` of all views
 
     Raises:
@@ -154,24 +154,24 @@ class WindowViews(nn.Module):
         return states + absent.index_fill(0, row, False).view(*size, 1) * self.absent
 
     def by_event(self, data: Data) -> tuple[Tensor, Tensor]:
-        """Returns states of all events in windows, ``[S, d]``, and bounds of samples."""
+        """Returns states of all events in windows, ``[S, d]``, and offsets of samples."""
         window = occurrences(data, self.window_size)
         views = torch.cat([self.label(window.label), self._views(window)], dim=-1)
         event, ptr = events_of(window, data.num_graphs, self.window_size)
         return views.new_zeros(int(ptr[-1]), views.size(1)).index_add(0, event, views), ptr
 
     def _views(self, window: Occurrences) -> Tensor:
-        time = [] if self.time is None else [self.time(window.days, window.step)]
-        return torch.cat(time if self.bin is None else [*time, self.bin(window.bin)], dim=-1)
+        views = [] if self.time is None else [self.time(window.days, window.step)]
+        return torch.cat(views if self.bin is None else [*views, self.bin(window.bin)], dim=-1)
 
 
 def events_of(window: Occurrences, num_samples: int, window_size: int) -> tuple[Tensor, Tensor]:
-    """Returns the index of each occurrence's event, by sample and time, and bounds of samples."""
-    slot = window.sample * window_size + (window_size - 1 - window.step)
-    empty = torch.zeros(num_samples * window_size, dtype=torch.long, device=slot.device)
-    present = empty.index_fill(0, slot, 1)
+    """Returns each occurrence's event, numbered by sample and time, and offsets of samples."""
+    slots = window.sample * window_size + (window_size - 1 - window.step)
+    empty = torch.zeros(num_samples * window_size, dtype=torch.long, device=slots.device)
+    present = empty.index_fill(0, slots, 1)
     ends = present.view(num_samples, window_size).sum(dim=1).cumsum(dim=0)
-    return (present.cumsum(dim=0) - 1)[slot], torch.cat([present.new_zeros(1), ends])
+    return (present.cumsum(dim=0) - 1)[slots], torch.cat([present.new_zeros(1), ends])
 
 
 class Events(Components):
@@ -199,7 +199,7 @@ class Events(Components):
         return [*events, SUMMARY] if self.has_memory else events
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns the target without hidden events in its window, or without its memory."""
+        """Returns the target without the events, or the memory, that the mask does not keep."""
         positions = sample.position.unique()
         kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
         rows = torch.isin(sample.position, kept_positions)
@@ -217,11 +217,11 @@ class Events(Components):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Returns which rows are labels of each event; NaN for the memory, which has no rows."""
+        """Returns, per component, 1 for its rows, else 0. The memory has no rows: it gets NaN."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
-        size = 0 if views is None else views.window_size
-        positions = sample.position[sample.position <= size]
+        window_size = 0 if views is None else views.window_size
+        positions = sample.position[sample.position <= window_size]
         if num_rows != len(positions):
             return super().state_fractions(sample, prepared, network, num_rows)
         fractions = (sample.position.unique().view(-1, 1) == positions).double().numpy()
@@ -249,8 +249,8 @@ class TargetList(Dataset[Batch]):
         targets = [self.targets[index] for index in indices]
         keys = targets[0].to_dict()
         values = {key: torch.cat([target[key] for target in targets]) for key in keys}
-        for key, rows in (("sample", "label"), ("memory_sample", "memory_label")):
-            sizes = torch.tensor([target[rows].numel() for target in targets])
+        for key, label_key in (("sample", "label"), ("memory_sample", "memory_label")):
+            sizes = torch.tensor([target[label_key].numel() for target in targets])
             values[key] = torch.arange(len(targets)).repeat_interleave(sizes)
         batch = Batch(**values)
         batch._num_graphs = len(targets)

@@ -70,10 +70,10 @@ class _Server:
             self.is_ready = False
 
     async def allow(self, request: fastapi.Request) -> None:
-        """Refuses requests without a known token, if tokens are needed, in constant time."""
-        sent = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
-        num_equal = sum(hmac.compare_digest(sent, token.encode()) for token in self.tokens)
-        if self.tokens and num_equal == 0:
+        """Refuses requests without a known token, in constant time. Without tokens, allows all."""
+        sent_token = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
+        num_matches = sum(hmac.compare_digest(sent_token, token.encode()) for token in self.tokens)
+        if self.tokens and num_matches == 0:
             message, headers = (
                 "a known token (got none, or another)",
                 {"WWW-Authenticate": "Bearer"},
@@ -81,39 +81,39 @@ class _Server:
             raise fastapi.HTTPException(401, f"Expected {message}", headers)
 
     async def health(self) -> dict[str, str]:
-        """Tells that the process lives."""
+        """Reports that the process is alive."""
         return {"status": "alive"}
 
     async def ready(self) -> dict[str, Any]:
-        """Tells that models are loaded, and that the server is not about to stop."""
+        """Reports that models are loaded, and that the server is not about to stop."""
         if not self.is_ready:
             got = "one that starts or stops"
             raise fastapi.HTTPException(503, f"Expected a server that is ready (got {got})")
         return {"status": "ready", "models": list(self.models)}
 
     async def metrics(self) -> Any:
-        """Numbers of requests, inputs and batches, for Prometheus."""
+        """Returns numbers of requests, inputs and batches, for Prometheus."""
         statistics = self.statistics
         content = statistics.generate(statistics.registry)
         return fastapi.Response(content, media_type=statistics.type)
 
     async def names(self) -> dict[str, Any]:
-        """The models, with their labels, and the metrics that decisions may be best for."""
+        """Returns the models with their labels, and the metrics that decisions can maximise."""
         return {
             name: {"labels": model.label_names, "metrics": model.decision.metrics}
             for name, model in self.models.items()
         }
 
     async def predict(self, name: str, request: fastapi.Request) -> Any:
-        """Probabilities and decisions of inputs; an input that cannot be read has an error."""
+        """Returns probabilities and decisions, or an error for an input that cannot be read."""
         if name not in self.models:
             expected = f"one of the models {list(self.models)}"
             raise fastapi.HTTPException(404, f"Expected {expected} (got {name[:80]!r})")
         start, status, statistics = time.monotonic(), 500, self.statistics
         try:
-            checked = await read(request, self.limits, self.models[name])
-            answering = answer(checked, self.batchers[name])
-            content = await asyncio.wait_for(answering, self.limits.max_seconds)
+            model_request = await read(request, self.limits, self.models[name])
+            coroutine = answer(model_request, self.batchers[name])
+            content = await asyncio.wait_for(coroutine, self.limits.max_seconds)
             num_unread = sum("error" in result for result in content["results"])
             num_read = len(content["results"]) - num_unread
             statistics.inputs.labels(name, "yes").inc(num_read)
@@ -183,7 +183,7 @@ def run(
         token_file (str, optional): A file with one token per line; each request needs one of them.
             (default: :obj:`None`)
         limits (Limits, optional): Limits of requests. (default: :obj:`None`)
-        drain (int, optional): Seconds in which requests in progress have to end.
+        drain (int, optional): Seconds that requests in progress may still take.
             (default: :obj:`30`)
 
     Raises:

@@ -35,7 +35,7 @@ class OverloadedError(RefusedError):
     status, headers = 429, {"Retry-After": "1"}
 
 
-class _Waiting(NamedTuple):
+class _WaitingRequest(NamedTuple):
     """A request that is waiting for its answer."""
 
     inputs: Any
@@ -44,26 +44,26 @@ class _Waiting(NamedTuple):
 
 
 class Batcher:
-    """Answers requests in one thread. Requests that arrive meanwhile form the next batch.
+    """Answers requests in one thread. Requests that arrive during a batch form the next batch.
 
     Args:
         model (Model): The model.
-        limits (Limits): The limits on inputs per batch, which a single request may exceed, and on
-            waiting inputs.
-        histograms (tuple): Histograms of the size of batches and of the seconds they take.
+        limits (Limits): The limits on waiting inputs, and on inputs per batch, which a single
+            request may exceed.
+        histograms (tuple): Histograms of the number of inputs and of the seconds per batch.
     """
 
     def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
         self.model, self.limits, self.histograms = model, limits, histograms
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tg-mlc-model")
-        self.queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self.queue: asyncio.Queue[_WaitingRequest] = asyncio.Queue()
         self.num_waiting = 0
 
     async def submit(self, inputs: Any, query: Query) -> Prediction:
-        """Returns the model's answer, with the warnings of this request alone.
+        """Returns the model's answer to a request, with the warnings for this request only.
 
         Raises:
-            OverloadedError: If too many inputs wait already.
+            OverloadedError: If too many inputs are waiting already.
             RefusedError: If the model refuses the request.
         """
         if self.num_waiting + len(inputs) > self.limits.max_waiting:
@@ -71,20 +71,20 @@ class Batcher:
             raise OverloadedError(f"Expected a server with room (got {got}); try later")
         future: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self.num_waiting += len(inputs)
-        self.queue.put_nowait(_Waiting(inputs, query, future))
+        self.queue.put_nowait(_WaitingRequest(inputs, query, future))
         return await future
 
     async def run(self) -> None:
-        """Answers batches until it is cancelled."""
+        """Answers batches until the task is cancelled."""
         loop, pending = asyncio.get_running_loop(), None
         while True:
             batch = [pending or await self.queue.get()]
             pending, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
             while size < self.limits.max_batch:
                 if self.queue.empty():
-                    if (left := end - time.monotonic()) <= 0:
+                    if (remaining := end - time.monotonic()) <= 0:
                         break
-                    await asyncio.sleep(left)
+                    await asyncio.sleep(remaining)
                     continue
                 waiting = self.queue.get_nowait()
                 if size + len(waiting.inputs) > self.limits.max_batch:
@@ -104,7 +104,7 @@ class Batcher:
                 else:
                     waiting.future.set_exception(answer)
 
-    def _answer(self, batch: Sequence[_Waiting]) -> list[Prediction | RefusedError]:
+    def _answer(self, batch: Sequence[_WaitingRequest]) -> list[Prediction | RefusedError]:
         """Reads requests one by one, and computes requests with equal queries together."""
         start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
@@ -125,8 +125,8 @@ class Batcher:
             histogram.observe(value)
         return [answers[index] for index in range(len(batch))]
 
-    def _read(self, waiting: _Waiting) -> Reading:
-        """Reads a request with all its warnings; raises an error if the model refuses it."""
+    def _read(self, waiting: _WaitingRequest) -> Reading:
+        """Reads a request and collects its warnings. Raises an error if the model refuses it."""
         reading = self.model.read(waiting.inputs)
         with collected_warnings() as messages:
             self.model.start(reading, waiting.query)
@@ -158,10 +158,10 @@ class Batcher:
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
             parts = (given_labels(names, query.given or {}, read.size) for read, query in pairs)
             given = torch.cat([*parts]).numpy()
-        whole = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
+        prediction = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
         return [
-            replace(whole.part(start, stop), warnings=tuple(reading.warnings))
+            replace(prediction.part(start, stop), warnings=tuple(reading.warnings))
             for (start, stop), reading in zip(bounds, readings, strict=True)
         ]
 

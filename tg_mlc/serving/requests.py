@@ -34,7 +34,7 @@ AnyInput: TypeAlias = Annotated[
 
 
 class Body(pydantic.BaseModel):
-    """Inputs of a model, and what is asked of them."""
+    """Inputs of a model, and the options of the prediction."""
 
     model_config = pydantic.ConfigDict(
         extra="forbid",
@@ -133,8 +133,8 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
         else:
             body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
     except pydantic.ValidationError as error:
-        wrong = ((".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()[:3])
-        got = "; ".join(f"{place or 'body'}: {message}" for place, message in wrong)
+        errors = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:3])
+        got = "; ".join(f"{location or 'body'}: {message}" for location, message in errors)
         expected = "a request as /docs shows it"
         raise fastapi.HTTPException(422, f"Expected {expected} (got {got:.300})") from None
     except ValueError as error:
@@ -164,8 +164,8 @@ def read_csv(
     with collected_warnings() as messages:
         table = read_text(content, "the body", delimiter, encoding)
         kind = model.kind
-        takes_one = kind is not None and not kind.reads_columns and len(columns) == 1
-        raw = table.inputs(columns if takes_one else (), single=takes_one)
+        takes_one_column = kind is not None and not kind.reads_columns and len(columns) == 1
+        raw = table.inputs(columns if takes_one_column else (), single=takes_one_column)
     return raw, messages
 
 

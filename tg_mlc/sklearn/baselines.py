@@ -46,7 +46,7 @@ class BaselineScores(Features):
 
 
 class BaselineEstimator(RawInputEstimator):
-    """Base class of the baselines' estimators. Each has two arguments more than its baseline.
+    """Base class of the baselines' estimators. Each has two more arguments than its baseline.
 
     Texts, SMILES and DNA become matrices as in :func:`tg_mlc.auto`: weighted words, substructures
     (Morgan fingerprints) or k-mers.
@@ -66,8 +66,8 @@ class BaselineEstimator(RawInputEstimator):
         """Gives the class the arguments of its baseline."""
         super().__init_subclass__(**kwargs)
         keyword = Parameter.KEYWORD_ONLY
-        own = [Parameter(name, keyword, default=value) for name, value in _OWN_OPTIONS.items()]
-        parameters = [*signature(baseline).parameters.values(), *own]
+        extra = [Parameter(name, keyword, default=value) for name, value in _OWN_OPTIONS.items()]
+        parameters = [*signature(baseline).parameters.values(), *extra]
         arguments = signature(baseline).replace(parameters=parameters)
 
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -75,10 +75,10 @@ class BaselineEstimator(RawInputEstimator):
             bound.apply_defaults()
             vars(self).update(bound.arguments)
 
-        this = Parameter("self", Parameter.POSITIONAL_ONLY)
-        described: Any = init
-        described.__signature__ = arguments.replace(parameters=[this, *parameters])
-        cls.baseline, cls.__init__ = baseline, described  # type: ignore[method-assign]
+        self_parameter = Parameter("self", Parameter.POSITIONAL_ONLY)
+        typed_init: Any = init
+        typed_init.__signature__ = arguments.replace(parameters=[self_parameter, *parameters])
+        cls.baseline, cls.__init__ = baseline, typed_init  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 

@@ -60,7 +60,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
     @property
     def thresholds_(self) -> FloatArray:
-        """The thresholds of probabilities :math:`(L)`, NaN where label sets decide."""
+        """The thresholds of probabilities :math:`(L)`, NaN if decisions use no thresholds."""
         thresholds: FloatArray = self.model_.thresholds(self.metric_)
         return thresholds
 
@@ -79,8 +79,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             given (Any, optional): Known labels, by name or as a matrix with NaN for unknown (see
                 :func:`~tg_mlc.data.given_labels`). They keep their values in predictions.
                 (default: :obj:`None`)
-            coherent (bool or LabelGraph, optional): Whether no label applies without its ancestors
-                in the hierarchy of the fit, or in a label graph that is passed here.
+            coherent (bool or LabelGraph, optional): Whether labels apply only with their ancestors
+                in the hierarchy of the fit, or in the label graph that is passed here.
                 (default: :obj:`None`, :obj:`True` if the fit had a hierarchy)
             coverage, coverage_per (optional): The fraction of present labels that label sets have
                 to hold, per label or per sample (see :meth:`tg_mlc.inference.Model.predict`), after
@@ -122,8 +122,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         target = self._form.encode(y, unseen=True)
         check_consistent_length(margins, target)
         decisions = np.pad(margins >= 0, [(0, 0), (0, target.shape[1] - margins.shape[1])])
-        right = (target == decisions) | np.isnan(target)
-        return float(np.average(right.all(axis=1), weights=sample_weight))
+        is_right = (target == decisions) | np.isnan(target)
+        return float(np.average(is_right.all(axis=1), weights=sample_weight))
 
     def _ask(self, X: Any, **options: Any) -> Flow:
         """Reads inputs and runs the model."""
@@ -134,9 +134,9 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
 
     def _margins(self, flow: Flow) -> FloatArray:
-        """Returns log odds :math:`(N, L)` minus those of thresholds, or log odds of classes."""
-        changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
-        if flow.logits is None or changed:
+        """Returns log odds :math:`(N, L)` minus log odds of thresholds; for classes, log odds."""
+        is_changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
+        if flow.logits is None or is_changed:
             odds = log_odds(flow.probabilities.double().numpy())
         else:  # Logits are more precise than probabilities near 1.
             odds = flow.logits.double().numpy()
@@ -144,7 +144,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             return odds
         assert flow.thresholds is not None
         assert flow.decisions is not None
-        # Label sets have no thresholds (0.5 here), and labels with an infinite one never apply.
+        # A missing threshold (of label sets) is replaced by 0.5. An infinite one is never reached.
         margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
         # The sign of a margin agrees with the decision in spite of rounding.
         above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
@@ -154,7 +154,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
     def _read_labels(self, X: Any, y: Any, *, keep: bool = False) -> FloatArray:
         """Returns the matrix of labels, in the format of the last fit or in a new format."""
         if y is None:
-            # These are scikit-learn's own words.
+            # This is the message of scikit-learn.
             expected = f"This {type(self).__name__} estimator requires y to be passed"
             raise ValueError(f"{expected}, but the target y is None.")
         form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
@@ -175,8 +175,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         if reset:
             cells = cells_of(X) if is_dense_frame(X) else {}
             self._columns = Schema.infer(cells, {}, hints_of(X, cells)).to_dict() if cells else None
-        finite: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
-        options: Any = {"ensure_min_samples": 1 + reset, "ensure_all_finite": finite}
+        allowed: Any = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+        options: Any = {"ensure_min_samples": 1 + reset, "ensure_all_finite": allowed}
         schema = None if self._columns is None else Schema.from_dict(self._columns)
         if schema is None or (schema.is_plain and not hasattr(X, "dtypes")):
             return validate_data(self, X, accept_sparse="csr", reset=reset, **options)

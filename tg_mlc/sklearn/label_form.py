@@ -39,8 +39,8 @@ class LabelForm:
             matrix, names = read_labels(y, numbers)
             originals = {str(name): name for row in y if isinstance(row, _SETS) for name in row}
             values = [originals[name] for name in names]  # The original names may be numbers.
-            text = all(isinstance(value, str) for value in values)
-            return cls("sets", np.array(values, dtype=None if text else object), object), matrix
+            are_str = all(isinstance(value, str) for value in values)
+            return cls("sets", np.array(values, dtype=None if are_str else object), object), matrix
         # A single column holds classes unless all its values are 0, 1 or missing.
         is_matrix = sp.issparse(y) or np.ndim(y) > 1
         if not sp.issparse(y) and np.ndim(y) == 2 and np.shape(y)[1] == 1:
@@ -90,20 +90,20 @@ class LabelForm:
                 expected = f"Expected 'y' to hold classes among {shorten(self.classes.tolist())}"
                 raise ValueError(f"{expected} (got {unknown[:5]})")
             return self._one_hot(y)
-        named = self.form == "sets" or hasattr(y, "columns") or are_names(y)
-        names = self.names if named else None
+        has_names = self.form == "sets" or hasattr(y, "columns") or are_names(y)
+        names = self.names if has_names else None
         if are_names(y):
             entries = (names_in(entry, lambda: "'y'") for entry in y if isinstance(entry, _SETS))
-            others = sorted(set().union(*filter(None, entries)) - {*self.names})
-            if others and not unseen:
-                got = f"others: {others[:5]}"
+            new_names = sorted(set().union(*filter(None, entries)) - {*self.names})
+            if new_names and not unseen:
+                got = f"others: {new_names[:5]}"
                 raise ValueError(f"Expected names of labels that training samples have (got {got})")
-            names = [*self.names, *others]
+            names = [*self.names, *new_names]
         matrix, _ = read_labels(y, names, len(self.classes))
         return matrix
 
     def decide(self, margins: FloatArray) -> Any:
-        """Returns the labels of margins :math:`(N, L)` in this format."""
+        """Returns the labels for margins :math:`(N, L)`, in this format."""
         if self.is_binary:
             return self.classes[(margins[:, 0] > 0).astype(int)]
         if self.form == "classes":

@@ -81,8 +81,8 @@ class LaMPClassifier(SavedEstimator):
     Args:
         inputs (str, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of weighted
             words), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
-            (default: :obj:`"auto"`: rows of a dense matrix are vectors, of a sparse one bags;
-            strings are SMILES if all are molecules, else texts)
+            (default: :obj:`"auto"`: dense rows are vectors, and sparse rows are bags; strings
+            are SMILES if all are molecules, else texts)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
             :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
             (default: :obj:`"fully_connected"`)
@@ -153,26 +153,26 @@ class LaMPClassifier(SavedEstimator):
             ValueError: If inputs, labels or options are not allowed, or a warm start has different
                 labels or columns.
         """
-        start: Model | None = getattr(self, "model_", None) if self.warm_start else None
-        options = self._checked_options(start)
-        X = self._read_training_inputs(X) if start is None else self._read_inputs(X)
-        y = self._read_labels(X, y, keep=start is not None)
+        last_model: Model | None = getattr(self, "model_", None) if self.warm_start else None
+        options = self._checked_options(last_model)
+        X = self._read_training_inputs(X) if last_model is None else self._read_inputs(X)
+        y = self._read_labels(X, y, keep=last_model is not None)
         seed, held_out = draw_seed(self.random_state), None
         if fraction := options["coverage_share"]:
             parts = random_split(len(y), (1 - fraction, 0.0, fraction), seed)
             held_out = _rows(X, parts.test), y[parts.test.numpy()]
             X, y = _rows(X, parts.train), y[parts.train.numpy()]
-        samples, split = self._make_split(X, y, eval_set, start, seed)
-        begin = time.monotonic()
-        preprocessor, training = self._train(samples, split, options, start, seed)
-        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin), training.part("val")
+        samples, split = self._make_split(X, y, eval_set, last_model, seed)
+        begin_time = time.monotonic()
+        preprocessor, training = self._train(samples, split, options, last_model, seed)
+        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin_time), training.part("val")
         self.n_iter_ = training.num_epochs
         model = self.model_ = training.prepared.to(self.torch_device)
         model.network_stage.examples = None  # A pickled estimator holds no samples.
         if options["calibrate"]:
             model.calibrate(validation, seed=seed)
-        is_worth_it = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
-        if is_worth_it and self._form.form != "classes":
+        can_learn = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
+        if can_learn and self._form.form != "classes":
             _learn_given(model, validation, options["given_masks"], seconds, seed)
         self._choose_thresholds(validation)
         model.stages[:1] = stages_of(preprocessor)
@@ -180,7 +180,7 @@ class LaMPClassifier(SavedEstimator):
             model.conformalize(*held_out)
         return self
 
-    def _checked_options(self, start: Model | None) -> dict[str, Any]:
+    def _checked_options(self, last_model: Model | None) -> dict[str, Any]:
         """Returns all options of training."""
         if isinstance(self.threshold, str):
             check_choice("threshold", self.threshold, DECISION_METRICS)
@@ -193,13 +193,13 @@ class LaMPClassifier(SavedEstimator):
             raise ValueError(f"Expected 'train_options' among {sorted(allowed)} (got {unknown})")
         check_flag("calibrate", options["calibrate"])
         check_number("coverage_share", options["coverage_share"], below=1.0)
-        if start is not None and (fraction := options["coverage_share"]):
+        if last_model is not None and (fraction := options["coverage_share"]):
             expected = "Expected coverage_share=0 for a warm start, whose last fit saw the samples"
             raise ValueError(f"{expected} (got {fraction}); call fit with warm_start=False")
         return options
 
     def _make_split(
-        self, X: Any, y: FloatArray, eval_set: Any, start: Model | None, seed: int
+        self, X: Any, y: FloatArray, eval_set: Any, last_model: Model | None, seed: int
     ) -> tuple[MultiLabelDataset, Split]:
         """Returns samples of the read inputs and labels, and their split."""
         if eval_set is None:
@@ -217,33 +217,33 @@ class LaMPClassifier(SavedEstimator):
                 X = sp.vstack([X, X_val], format="csr")
             else:
                 X = np.concatenate([X, X_val])
-        if start is None:
+        if last_model is None:
             return self._make_samples(X, y, split.train.numpy()), split
         # A warm start uses the words and columns of the last fit.
-        samples = with_attribute(start.features.read(X), "y", torch.from_numpy(y))
+        samples = with_attribute(last_model.features.read(X), "y", torch.from_numpy(y))
         columns = getattr(self, "_columns", None)
         samples.schema = None if columns is None else Schema.from_dict(columns)
         return samples, split
 
     def _train(
-        self, samples: MultiLabelDataset, split: Split, options: Any, start: Any, seed: int
+        self, samples: MultiLabelDataset, split: Split, options: Any, last_model: Any, seed: int
     ) -> tuple[Chain, Training]:
-        """Fits the preprocessor and trains the network, or trains that of a model further."""
-        kinds: Sequence[str] = () if self.base_scores is None else self.base_scores
+        """Fits the preprocessor and trains a network. A warm start begins with the last weights."""
+        classifiers: Sequence[str] = () if self.base_scores is None else self.base_scores
         if self.base_scores == "auto":
-            kinds = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
-        classifiers = [StackingFeatures(kinds, seed=seed)] if kinds else []
-        preprocessor = Chain(*kind_of(samples).steps(scaled=not kinds), *classifiers)
+            classifiers = tuple(AUTOMATIC) if split.train.numel() >= MIN_SAMPLES else ()
+        features = [StackingFeatures(classifiers, seed=seed)] if classifiers else []
+        preprocessor = Chain(*kind_of(samples).steps(scaled=not classifiers), *features)
         prepared = preprocessor.fit_transform(samples, split)
         settings = self._settings(options, split.train.numel(), prepared[split.val].y)
 
         def build(train: MultiLabelDataset) -> nn.Module:
-            chosen = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
-            label_graph = self._make_label_graph(prepared, split, start)
-            network = settings_of(train).build(train, label_graph, **chosen)
-            if start is not None:
+            model_options = {**MODEL, "num_steps": self.num_steps, **(self.model_options or {})}
+            label_graph = self._make_label_graph(prepared, split, last_model)
+            network = settings_of(train).build(train, label_graph, **model_options)
+            if last_model is not None:
                 try:
-                    network.load_state_dict(start.networks[0].state_dict())
+                    network.load_state_dict(last_model.networks[0].state_dict())
                 except RuntimeError as error:
                     expected = "Expected the settings and classifiers of the last fit"
                     got = f"another model: {shorten(' '.join(str(error).split()))}"
@@ -258,7 +258,7 @@ class LaMPClassifier(SavedEstimator):
     ) -> TrainSettings:
         batch_size, device = options["batch_size"], self.torch_device
         num_epochs = np.clip(NUM_STEPS // -(-num_train // batch_size), MIN_EPOCHS, MAX_EPOCHS)
-        objective = BinaryObjective(**_taken(_OBJECTIVE_OPTIONS, options))
+        objective = BinaryObjective(**_select(_OBJECTIVE_OPTIONS, options))
         # The validation loss is cross-entropy, which is a poor criterion for other losses.
         is_plain = objective.loss_name == "bce" and not objective.loss_options
         can_rank = ((y_val == 0).any(dim=0) & (y_val == 1).any(dim=0)).any()
@@ -269,23 +269,23 @@ class LaMPClassifier(SavedEstimator):
             "devices": [device.index or 0] if device.type == "cuda" else 1,
             "logger": False,
             "enable_progress_bar": bool(options["verbose"]),
-            **_taken(_FIT_OPTIONS, options),
+            **_select(_FIT_OPTIONS, options),
         }
-        module = {"lr": self.learning_rate, **_taken(_MODULE_OPTIONS, options)}
+        module = {"lr": self.learning_rate, **_select(_MODULE_OPTIONS, options)}
         return TrainSettings(module, objective, fitting, batch_size)
 
     def _make_label_graph(
-        self, samples: MultiLabelDataset, split: Split, start: Model | None
+        self, samples: MultiLabelDataset, split: Split, last_model: Model | None
     ) -> LabelGraph:
         if isinstance(self.label_graph, LabelGraph):
             return self.label_graph
         check_choice("label_graph", self.label_graph, get_args(GraphName))
         if self.label_graph != "co_occurrence":
-            make = fully_connected if self.label_graph == "fully_connected" else edgeless
-            return make(samples.label_names)
-        if start is None:
+            builder = fully_connected if self.label_graph == "fully_connected" else edgeless
+            return builder(samples.label_names)
+        if last_model is None:
             return co_occurrence(samples, split=split)
-        graph: LabelGraph = next(label_graph_users(start.networks[0])).label_graph
+        graph: LabelGraph = next(label_graph_users(last_model.networks[0])).label_graph
         return graph
 
     def _choose_thresholds(self, validation: MultiLabelDataset) -> None:
@@ -378,20 +378,20 @@ def _learn_given(
     """Adds the stage for given labels to a model, fitted to validation samples."""
     logits = model.run(validation).logits
     assert logits is not None
-    y, engine = validation.y.numpy(), GivenLabelStacking(masks)
-    engine.fit(logits.double().numpy(), y, seconds, seed)
-    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(engine))
+    y, stacking = validation.y.numpy(), GivenLabelStacking(masks)
+    stacking.fit(logits.double().numpy(), y, seconds, seed)
+    model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(stacking))
     calibration = model.stage(Calibration)
     if calibration is not None:
-        # The engine was fitted to these samples, so calibration needs its held-out logits.
-        assert engine.masked is not None
-        masked_logits, rest = engine.masked
-        calibration.masked = LabelCalibration.fit(rest, expit(masked_logits), seed)
+        # Stacking was fitted to these samples, so calibration needs its held-out logits.
+        assert stacking.masked is not None
+        masked_logits, masked_y = stacking.masked
+        calibration.masked = LabelCalibration.fit(masked_y, expit(masked_logits), seed)
 
 
-def _rows(X: Any, part: torch.Tensor) -> Any:
-    return [X[row] for row in part.tolist()] if isinstance(X, list) else X[part.numpy()]
+def _rows(X: Any, indices: torch.Tensor) -> Any:
+    return [X[row] for row in indices.tolist()] if isinstance(X, list) else X[indices.numpy()]
 
 
-def _taken(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
+def _select(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in names if name in options}

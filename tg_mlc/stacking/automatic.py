@@ -33,12 +33,12 @@ from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
 if TYPE_CHECKING:
     from tg_mlc.stacking.folds import Folds, Search
 
-#: Fraction of the time for classifiers, and the fraction for hierarchies or more than 512 labels,
+#: Fraction of the time for classifiers; a larger one for hierarchies or more than 512 labels,
 #: where classifiers contribute more than messages.
 CLASSIFIER_SHARE, MANY_SHARE = 0.4, 0.9
 #: Additional time for the given-labels stage, as a fraction of the requested time.
 GIVEN_SHARE = 0.2
-# A classifier replaces the combination if better on all of these parts (1 in 32 by chance).
+# A classifier replaces the combination if it is better on all parts (by chance: 1 in 32).
 _PARTS = 5
 
 
@@ -76,7 +76,7 @@ def auto(
         probabilities = model.probabilities([[61.5, 0.2]])
 
     Args:
-        dataset (MultiLabelDataset): The training samples. All are used, even of a test part.
+        dataset (MultiLabelDataset): The training samples. All are used, even those of a test part.
         seconds (float, optional): The approximate time; hundreds of labels may take longer. If time
             runs out during a search, results depend on the speed of the machine.
             (default: :obj:`300`)
@@ -117,7 +117,7 @@ class AutoTraining(NamedTuple):
     """Further results of :func:`auto`."""
 
     held_out: np.ndarray  #: Combined held-out logits :math:`(N, L)` of training samples.
-    fold: np.ndarray | None  #: The folds :math:`(N)` of LaMP, if it was trained.
+    fold: np.ndarray | None  #: Each sample's fold index :math:`(N)`, if LaMP was trained.
 
 
 class _Fit:
@@ -150,7 +150,7 @@ class _Fit:
         model.training = AutoTraining(self.held_out, fold)
         report = self.report(features, values)
         report["given"] = None if given is None else given.engine.report
-        report["validation"] = {name: each.best_value for name, each in decision.tuners.items()}
+        report["validation"] = {name: tuner.best_value for name, tuner in decision.tuners.items()}
         report["weights"] = combination.weight.mean(axis=0).tolist()
         report["calibration"] = None if calibration is None else calibration.methods
         report["seconds"] = time.monotonic() - self.start
@@ -207,15 +207,15 @@ class _Fit:
         return GivenLabels(engine.fit(self.held_out, self.y, GIVEN_SHARE * self.seconds, self.seed))
 
     def calibration(
-        self, given: GivenLabels | None, wanted: bool
+        self, given: GivenLabels | None, calibrate: bool
     ) -> tuple[Calibration | None, Tensor]:
-        """Returns the calibration, if wanted, and held-out probabilities of training samples."""
-        if not wanted:
+        """Returns the calibration, if requested, and held-out probabilities of training samples."""
+        if not calibrate:
             return None, self.scores
         free, masked = LabelCalibration.fit(self.y, self.scores, self.seed), None
         if given is not None:
-            logits, rest = given.engine.masked
-            masked = LabelCalibration.fit(rest, expit(logits), self.seed)
+            logits, targets = given.engine.masked
+            masked = LabelCalibration.fit(targets, expit(logits), self.seed)
         calibration = Calibration(free, masked)
         return calibration, calibration.probabilities(self.scores)
 
@@ -250,14 +250,14 @@ class _Fit:
 class ClassifierScore(NamedTuple):
     """Probabilities :math:`(N, L)` by one classifier."""
 
-    held_out: np.ndarray  #: of training samples, by classifiers that were fitted without them
-    scores: np.ndarray  #: of the raw inputs
-    seconds: float  #: of tuning and fitting
+    held_out: np.ndarray  #: probabilities of training samples, by fits without these samples
+    scores: np.ndarray  #: probabilities of the raw inputs
+    seconds: float  #: time of tuning and fitting
 
 
 def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
-    """Returns the probabilities that each classifier of a result of :func:`auto` gives raw inputs,
-    by title. Raises :obj:`RuntimeError` for a loaded model, which has no held-out scores.
+    """Returns probabilities of raw inputs by the title of each classifier in a model of
+    :func:`auto`. Raises :obj:`RuntimeError` for a loaded model, which has no held-out scores.
     """
     stage = model.stage(Classifiers)
     if stage is None or model.training is None:
@@ -275,7 +275,7 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """Returns the stacking of all inputs, or of one that is better everywhere, and all values."""
+    """Returns the stacking of all inputs, or of one that is better on all parts; and all values."""
     stackings = {"all": LogitStacking().fit(logits, y)}
     for index, name in zip(range(logits.shape[-1]), names, strict=False):
         stackings[name] = single = LogitStacking().fit(logits[..., [index]], y)
@@ -289,7 +289,7 @@ def best_combination(
 
 
 def _values(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Returns :func:`ranks_and_decides` of each of at most five parts of the samples."""
+    """Returns the value of :func:`ranks_and_decides` for up to five parts of the samples."""
     labelled = np.flatnonzero(~np.isnan(y).all(axis=1))
     parts = [labelled[i::_PARTS] for i in range(min(_PARTS, len(labelled)))]
     return np.array([ranks_and_decides(y[part], scores[part]) for part in parts])

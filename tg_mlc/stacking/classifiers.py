@@ -23,10 +23,10 @@ from tg_mlc.metrics import ThresholdTuner, macro_average_precision, macro_roc_au
 from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.stacking.combination import learnable_labels
 
-#: Conversion of decision values to base scores: none (``"raw"``), the logit of a probability
-#: (``"probability"``), clipped (``"logit"``), doubled and clipped (``"margin"``), or a probability
-#: minus the frequency of its label, in standard deviations (``"relative"``), which means the same
-#: for rare and frequent labels.
+#: Conversion of decision values to base scores: none (``"raw"``), clipping (``"logit"``), doubling
+#: and clipping (``"margin"``), the logit of a probability (``"probability"``), or a probability
+#: minus the frequency of its label, in standard deviations (``"relative"``), which is comparable
+#: between rare and frequent labels.
 Reading = Literal["raw", "relative", "margin", "logit", "probability"]
 
 # Number of rows to compare settings on: enough to tell settings apart, and few enough for speed.
@@ -36,9 +36,9 @@ MANY_LABELS = 512
 # Number of trees while forests are tuned; smallest and largest number in the final forest.
 NUM_TREES, MIN_TREES, MAX_TREES = 50, 30, 300
 MAX_KERNEL_ROWS = 12_000  # A fit takes two or three matrices of 1.2 GB.
-NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # Fewer if time is short.
-_FOLDS = (3, 5)  # Number of folds during tuning, and for final scores; not of networks.
-# Largest logit, and scale that smooths probabilities near 0 and 1. Regressions exceed [0, 1].
+NETWORK_STEPS, NETWORK_EPOCHS = 1500, (40, 70)  # The range of epochs; fewer if time is short.
+_FOLDS = (3, 5)  # Numbers of folds for tuning and for final scores; not for networks.
+# Largest logit, and width of the smoothing near 0 and 1, because regressions exceed [0, 1].
 LARGEST, CLOSEST = 8.0, 0.01
 #: Factor that scales logits to the range of the steps of a ScoreEncoder.
 SCORE_SCALE = 1 / 3
@@ -65,10 +65,10 @@ class ClassifierSearch:
         reading (str): The conversion of decision values to scores, one of :obj:`Reading`.
         view (str, optional): The registered name of the view of samples. (default: :obj:`None`, the
             best view; the last one for forests)
-        metric (str, optional): The metric that chooses: :obj:`"f1_micro"` or
+        metric (str, optional): The metric to maximise: :obj:`"f1_micro"` or
             :obj:`"subset_accuracy"` of validation samples, or :obj:`"roc_auc_macro"` of held-out
             scores. (default: :obj:`None`, :func:`ranks_and_decides` of held-out scores)
-        growth (float, optional): Exponent of time in the number of samples. (default: :obj:`1.0`)
+        growth (float, optional): Exponent of the sample count in fit time. (default: :obj:`1.0`)
         options (dict, optional): Further arguments of the baseline. (default: :obj:`{}`)
     """
 
@@ -96,12 +96,12 @@ class ClassifierSearch:
     def result(
         self, view: str, setting: Sequence[Any], classifier: Baseline, tried: list[list[Any]]
     ) -> StackedClassifier:
-        """Returns the result of the search."""
+        """Returns the fitted classifier of a search, with its view, setting and tried settings."""
         names = self.title, self.baseline, self.reading, view
         return StackedClassifier(*names, list(setting), classifier, tried)
 
 
-_HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)
+_HINGE, _LOGISTIC = (1.0, 0.1, 10.0, 0.3, 3.0, 0.03), (10.0, 1.0, 100.0, 3.0, 30.0, 0.3)  # C
 _SVM, _REGRESSION = tuple(product(["hinge"], _HINGE)), tuple(product(["logistic"], _LOGISTIC))
 _KERNELS = tuple(product((0.5, 0.25, 1.0, 2.0), (0.3, 0.1, 1.0, 0.03)))
 # With many labels, each kernel setting takes long; only a few are tried.
@@ -259,10 +259,10 @@ def find_classifier(
     stacked.classifier.load_state_dict(stacked.classifier.state_dict())
     if search.reading == "relative":
         stacked.frequency = baselines.LabelFrequency().fit(y[train], y[train]).frequency
-    scores, others = np.empty(y.shape), np.setdiff1d(np.arange(len(y)), rows)
+    scores, other_rows = np.empty(y.shape), np.setdiff1d(np.arange(len(y)), rows)
     scores[rows] = read_decisions(stacked.reading, decisions, stacked.frequency)
-    if len(others):
-        scores[others] = stacked.scores(matrices[stacked.view][others])
+    if len(other_rows):
+        scores[other_rows] = stacked.scores(matrices[stacked.view][other_rows])
     stacked.held_out, stacked.seconds = scores, time.monotonic() - start
     return stacked
 
@@ -291,16 +291,16 @@ def _find_in_time(search: ClassifierSearch, samples: SearchData, seconds: float,
     view, setting, _ = tried[best]
     x = matrices[view]
     classifier = search.make(setting, x.shape[1], seed)
-    # Remaining time, in multiples of the time of the best setting on the subsample.
-    times = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
+    # Number of fits of the best setting to the subsample that the remaining time allows.
+    num_fits = (seconds - time.monotonic() + start) / max(costs[best], 1e-3)
     if search.baseline == "linear" or "extra_trees" in search.options or setting[2:] == (True,):
-        times *= _FOLDS[0] / (_FOLDS[1] + 1)
+        num_fits *= _FOLDS[0] / (_FOLDS[1] + 1)  # One fit per fold, and the final fit.
     if is_forest:
         growth = (len(train) / len(few)) ** search.growth
-        num_trees = int(np.clip(NUM_TREES * times / growth, MIN_TREES, MAX_TREES))
+        num_trees = int(np.clip(NUM_TREES * num_fits / growth, MIN_TREES, MAX_TREES))
         classifier.set_params(n_estimators=num_trees)
-        times *= NUM_TREES / num_trees
-    affordable = len(few) * max(1.0, times) ** (1 / search.growth)
+        num_fits *= NUM_TREES / num_trees
+    affordable = len(few) * max(1.0, num_fits) ** (1 / search.growth)
     limit = MAX_KERNEL_ROWS if search.baseline == "kernel_ridge" else np.inf
     rows = train[np.sort(order[: int(min(affordable, limit, len(train)))])]
     decisions = classifier.held_out_scores(x[rows], y[rows], cv=_folds(y[rows], _FOLDS[1]))
@@ -314,7 +314,7 @@ def _train_in_time(
     view, setting, train = next(iter(samples.matrices)), search.settings[0], samples.train
     x, y = samples.matrices[view][train], samples.y[train]
     network = search.make(setting, x.shape[1], seed)
-    affordable = seconds / network.seconds_per_epoch(x, y)
+    affordable = seconds / network.seconds_per_epoch(x, y)  # An epoch on k folds costs k - 1.
     target_epochs = int(np.clip(NETWORK_STEPS * network.batch_size / len(train), *NETWORK_EPOCHS))
     num_folds = next((number for number in (5, 3) if affordable >= (number - 1) * target_epochs), 2)
     epochs = int(np.clip(affordable / (num_folds - 1), 1, target_epochs))
@@ -351,5 +351,5 @@ def _find_by_metric(search: ClassifierSearch, samples: SearchData, seed: int) ->
 def _folds(y: FloatArray, num_folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields the training rows and the held-out rows of each fold."""
     fold = stratified_folds(y, min(num_folds, len(y)))
-    for part in range(fold.max() + 1):
-        yield np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+    for index in range(fold.max() + 1):
+        yield np.flatnonzero(fold != index), np.flatnonzero(fold == index)

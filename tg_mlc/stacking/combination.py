@@ -14,29 +14,29 @@ from tg_mlc.baselines.baseline import float_tensor, read_array
 from tg_mlc.metrics._inputs import ArrayLike, BoolArray, FloatArray, Targets, read_targets
 from tg_mlc.metrics.ranking import areas_per_label, mean_of_defined
 
-#: Least number of positives and of negatives of labels that fit weights, unless all have fewer.
+#: Labels with fewer positives or negatives do not affect weights, unless all labels have fewer.
 MIN_CLASS = 5
-#: Largest number of entries (pairs of sample and label) that weights are fitted to.
+#: Weights are fitted to at most this number of entries (pairs of sample and label).
 MAX_PAIRS = 2**20
 #: Candidates of :math:`r`, the weight of :math:`v` for the rarest labels.
 STRENGTHS = (1.0, 0.5, 0.0)
 
 _SPREAD = 0.5  # Prior standard deviation of label biases around their mean.
-_SHRINKAGE = 3.0  # Strength, per sample, of the shrinkage of rare-label weights to their mean.
-_LEAST = 1e-6  # Smaller standard deviations of logits count as zero.
+_SHRINKAGE = 3.0  # Shrinks rare-label weights to their mean; multiplied by entries per sample.
+_MIN_SPREAD = 1e-6  # Smaller standard deviations of logits count as zero.
 
 
 class LogitStacking:
-    r"""Combines the logits of classifiers with weights that labels share.
+    r"""Combines the logits of classifiers, with weights shared by frequent and by rare labels.
 
     .. math::
         z_{nl} = b_l + \sum_c w_{lc} \, s_{nlc}, \qquad
         w_{lc} = (1 - r_l) \, w_c + r_l \, \frac{\gamma_l}{\sigma_{lc}} \, v_c, \qquad
         w_c, v_c \ge 0
 
-    interpolates between weights :math:`w` for frequent and weights :math:`v` for rare labels. The
-    rarity :math:`r_l` is 0 if half of the samples are positive. As the logarithm of the rarer
-    value's count falls, it rises linearly to :math:`r` at :obj:`MIN_CLASS` positives. The value
+    The weights of a label interpolate between :math:`w` for frequent and :math:`v` for rare labels.
+    The rarity :math:`r_l` is 0 for labels with as many positives as negatives. It is linear in the
+    logarithm of the smaller count of the two, and equals :math:`r` at :obj:`MIN_CLASS`. The value
     :math:`r` is 1, 0.5 or 0, whichever gives the best macro average precision.
 
     Weights :math:`w` maximise the likelihood, with a prior :math:`\mathcal{N}(b, 0.5^2)` on biases
@@ -49,7 +49,7 @@ class LogitStacking:
     :math:`\gamma_l`, and the bias, keep the spread and mean of a label's logits under :math:`w`. A
     label with one value in all samples gets this mean as a constant logit.
 
-    With weights of at least zero, similar errors of classifiers cannot cancel by opposite signs
+    Weights of at least zero rule out large weights of opposite signs for similar classifiers
     (Breiman 1996, *Stacked Regressions*, doi:10.1007/BF00117832).
 
     .. code-block:: python
@@ -84,45 +84,45 @@ class LogitStacking:
             raise ValueError(f"{expected} (got {list(logits.shape)})")
         entries = _Entries(logits, positive, known)
         frequency, label = entries.frequency[entries.label], entries.label
-        importance = 1 / np.sqrt(frequency * (1 - frequency))
-        weight, bias = _minimise(entries, entries.x, importance, 0.0)
+        entry_weight = 1 / np.sqrt(frequency * (1 - frequency))
+        frequent_weight, bias = _minimise(entries, entries.x, entry_weight, 0.0)
         mean, spread = _moments(logits, known)
-        standard = np.ones(1) / spread
+        rare_weight = np.ones(1) / spread
         if entries.x.shape[1] > 1:
-            # Positives and negatives of a label have equal total weight, the root of its frequency.
-            importance = np.where(entries.y == 1, 1 / frequency, 1 / (1 - frequency))
-            importance *= np.sqrt(frequency)
+            # Positives and negatives of a label have equal weight, proportional to root frequency.
+            entry_weight = np.where(entries.y == 1, 1 / frequency, 1 / (1 - frequency))
+            entry_weight *= np.sqrt(frequency)
             shrinkage = _SHRINKAGE * len(entries.y) / entries.num_samples
             x = (entries.x - mean[label]) / spread[label]
-            standard = _minimise(entries, x, importance, shrinkage)[0] / spread
-        # Rescale each label to the mean and the spread under the weights for frequent labels.
-        target_mean, target_spread = _moments((logits * weight).sum(axis=-1), known)
-        standard_spread = _moments((logits * standard).sum(axis=-1), known)[1]
-        standard *= (target_spread / standard_spread)[:, None]
-        offset = bias + target_mean - (mean * standard).sum(axis=-1)
+            rare_weight = _minimise(entries, x, entry_weight, shrinkage)[0] / spread
+        # Rescale each label's logits to their mean and spread under the frequent-label weights.
+        target_mean, target_spread = _moments((logits * frequent_weight).sum(axis=-1), known)
+        rare_spread = _moments((logits * rare_weight).sum(axis=-1), known)[1]
+        rare_weight *= (target_spread / rare_spread)[:, None]
+        rare_bias = bias + target_mean - (mean * rare_weight).sum(axis=-1)
         count, total = positive.sum(axis=0), known.sum(axis=0)
-        rarity, learned = _rarity(count, total), (count > 0) & (count < total)
-        best = -1.0
+        rarity, has_both = _rarity(count, total), (count > 0) & (count < total)
+        best_value = -1.0
         for strength in STRENGTHS if entries.x.shape[1] > 1 else STRENGTHS[:1]:
             r = strength * rarity
-            mixed = (1 - r)[:, None] * weight + r[:, None] * standard
-            weights = np.where(learned[:, None], mixed, 0.0)
+            interpolated = (1 - r)[:, None] * frequent_weight + r[:, None] * rare_weight
+            weights = np.where(has_both[:, None], interpolated, 0.0)
             scores = np.einsum("nlc,lc->nl", logits, weights)
             areas = areas_per_label(Targets(positive, known), scores)[1]
             value = np.nan_to_num(mean_of_defined(areas))
-            if value > best:
-                best, self.weight = float(value), weights
-                self.bias = np.where(learned, (1 - r) * bias + r * offset, bias + target_mean)
+            if value > best_value:
+                best_value, self.weight = float(value), weights
+                self.bias = np.where(has_both, (1 - r) * bias + r * rare_bias, bias + target_mean)
         return self
 
     def decision_function(self, logits: FloatArray) -> FloatArray:
-        """Returns combined logits :math:`(N, L)` of classifiers' logits :math:`(N, L, C)`."""
+        """Combines classifiers' logits :math:`(N, L, C)` to logits :math:`(N, L)`."""
         if self.weight is None or self.bias is None:
             raise RuntimeError("Expected 'fit' to be called before a prediction")
         return np.asarray(np.einsum("nlc,lc->nl", logits, self.weight) + self.bias)
 
     def predict_proba(self, logits: FloatArray) -> FloatArray:
-        """Returns probabilities :math:`(N, L)` of the logits of classifiers :math:`(N, L, C)`."""
+        """Combines classifiers' logits :math:`(N, L, C)` to probabilities :math:`(N, L)`."""
         return np.asarray(expit(self.decision_function(logits)))
 
     def module(self) -> nn.Module:
@@ -142,8 +142,8 @@ class LogitStacking:
         return self
 
     def __repr__(self) -> str:
-        shown = None if self.weight is None else self.weight.mean(axis=0).round(3).tolist()
-        return f"{type(self).__name__}(mean weight={shown})"
+        mean_weight = None if self.weight is None else self.weight.mean(axis=0).round(3).tolist()
+        return f"{type(self).__name__}(mean weight={mean_weight})"
 
 
 class _WeightedLogits(nn.Module):
@@ -160,20 +160,20 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Returns the mask :math:`(L)` of labels with enough positives and negatives, else all."""
+    """Returns a mask :math:`(L)` of labels with enough positives and negatives; all if none has."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
 
 
 class _Entries:
-    """At most :obj:`MAX_PAIRS` known entries of learnable labels."""
+    """At most :obj:`MAX_PAIRS` known entries (pairs of sample and label) of learnable labels."""
 
     def __init__(self, logits: FloatArray, positive: BoolArray, known: BoolArray) -> None:
         sample, label = np.nonzero(known & learnable_labels(np.where(known, positive, np.nan)))
         if len(sample) > MAX_PAIRS:
-            chosen = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
-            sample, label = sample[chosen], label[chosen]
+            subset = np.random.default_rng(0).choice(len(sample), MAX_PAIRS, replace=False)
+            sample, label = sample[subset], label[subset]
         self.label, self.x = label, logits[sample, label]
         self.y = positive[sample, label].astype(float)
         self.num_samples, self.num_labels = known.shape
@@ -181,33 +181,33 @@ class _Entries:
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Returns mean and deviation of each label's known entries, or 0 and 1 without entries."""
+    """Returns mean and standard deviation of known entries by label; 0 and 1 without entries."""
     mask = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
     count = np.maximum(mask.sum(axis=0), 1)
     mean = np.where(mask, values, 0).sum(axis=0) / count
     spread = np.sqrt(np.where(mask, (values - mean) ** 2, 0).sum(axis=0) / count)
-    return mean, np.where(spread > _LEAST, spread, 1.0)
+    return mean, np.where(spread > _MIN_SPREAD, spread, 1.0)
 
 
-def _rarity(positives: FloatArray, known: FloatArray) -> FloatArray:
-    """Returns rarities from 0 (half of samples positive) to 1 (:obj:`MIN_CLASS` or fewer)."""
-    fewer = np.maximum(np.minimum(positives, known - positives), MIN_CLASS)
-    most = np.maximum(known / 2, MIN_CLASS + 1)
-    return np.clip(1 - np.log(fewer / MIN_CLASS) / np.log(most / MIN_CLASS), 0, 1)
+def _rarity(num_positives: FloatArray, num_known: FloatArray) -> FloatArray:
+    """Returns rarities from 0 (half of samples positive) to 1 (:obj:`MIN_CLASS` or fewer are)."""
+    rarer = np.maximum(np.minimum(num_positives, num_known - num_positives), MIN_CLASS)
+    half = np.maximum(num_known / 2, MIN_CLASS + 1)
+    return np.clip(1 - np.log(rarer / MIN_CLASS) / np.log(half / MIN_CLASS), 0, 1)
 
 
 def _minimise(
-    entries: _Entries, x: FloatArray, importance: FloatArray, shrinkage: float
+    entries: _Entries, x: FloatArray, entry_weight: FloatArray, shrinkage: float
 ) -> tuple[FloatArray, FloatArray]:
     y, label, num_inputs = entries.y, entries.label, x.shape[1]
-    importance = importance * len(importance) / importance.sum()
+    entry_weight = entry_weight * len(entry_weight) / entry_weight.sum()
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         weight, bias = np.split(parameters, [num_inputs])
         z, offset, excess = x @ weight + bias[label], bias - bias.mean(), weight - weight.mean()
-        value = importance @ (np.logaddexp(0, z) - y * z)
+        value = entry_weight @ (np.logaddexp(0, z) - y * z)
         value += (offset**2).sum() / (2 * _SPREAD**2) + shrinkage * (excess**2).sum() / 2
-        grad = importance * (expit(z) - y)
+        grad = entry_weight * (expit(z) - y)
         bias_grad = np.bincount(label, grad, minlength=entries.num_labels) + offset / _SPREAD**2
         return float(value), np.append(grad @ x + shrinkage * excess, bias_grad)
 

@@ -56,7 +56,7 @@ _CLASSIFIERS, _TRAININGS = 0.25, 0.5
 
 
 class GraphTest(NamedTuple):
-    """A test of a label graph against another row, by the deciding metric."""
+    """A test of a label graph against another row, by the metric of the comparison."""
 
     graph: str
     against: str
@@ -81,7 +81,7 @@ class Comparison:
     """The result of :func:`compare`. It prints as table, tests and conclusion."""
 
     values: dict[str, dict[str, list[float]]]  #: values of all seeds, by row and metric
-    metric: str  #: the metric that decides
+    metric: str  #: the metric of the tests
     seeds: list[int]  #: the seeds that were completed
     wanted: int  #: the requested number of seeds
     sizes: tuple[int, int, int]  #: numbers of samples to train, to validate and to test
@@ -101,8 +101,8 @@ class Comparison:
         pairs = [(row, other) for row in graphs for other in others if row != other]
         differences = []
         for pair in pairs:
-            ours, theirs = (np.asarray(self.values[row][self.metric]) for row in pair)
-            differences.append(corrected_difference(ours - theirs, self.sizes[2], self.sizes[0]))
+            first, second = (np.asarray(self.values[row][self.metric]) for row in pair)
+            differences.append(corrected_difference(first - second, self.sizes[2], self.sizes[0]))
         p = holm([1.0 if result.p is None else result.p for result in differences])
         rows = zip(pairs, differences, p, strict=True)
         return [GraphTest(*pair, difference, corrected) for pair, difference, corrected in rows]
@@ -243,14 +243,14 @@ def compare(
     check_choice("split", split, _SPLITS)
     rows = _read_graphs(graphs, dataset)
     start = seed_start = time.monotonic()
-    done, epochs = list[int](), list[int]()
+    completed, epochs = list[int](), list[int]()
     values: dict[str, dict[str, list[float]]] = {
         row: {name: [] for name in METRICS} for row in (SINGLE, STACK, *rows)
     }
     for seed in range(first_seed, first_seed + seeds):
         now = time.monotonic()
         # The next seed is assumed to take as long as the previous one.
-        if done and now - start + now - seed_start > seconds:
+        if completed and now - start + now - seed_start > seconds:
             break
         seed_start = now
         samples = len(dataset) if split == "random" else dataset.y
@@ -259,9 +259,9 @@ def compare(
         for row, metrics in trial.rows(rows).items():
             for name in METRICS:
                 values[row][name].append(metrics[name])
-        done.append(seed)
+        completed.append(seed)
         epochs.append(trial.epochs)
-    return Comparison(values, metric, done, seeds, parts.sizes, epochs)
+    return Comparison(values, metric, completed, seeds, parts.sizes, epochs)
 
 
 def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str, LabelGraph | None]:
@@ -292,7 +292,7 @@ def _read_graphs(graphs: Sequence[Any], dataset: MultiLabelDataset) -> dict[str,
 
 
 class _Seed:
-    """All rows of one split."""
+    """Trains and evaluates all rows of a comparison on one split."""
 
     def __init__(
         self, dataset: MultiLabelDataset, split: Split, seed: int, num_seeds: int, seconds: float
@@ -314,28 +314,28 @@ class _Seed:
             # Base scores are scaled logits, which does not change ranks.
             held_out = expit(logits[train])
             num_classifiers = logits.shape[-1]
-            single = [ranks_and_decides(y[train], held_out[..., i]) for i in range(num_classifiers)]
+            values = [ranks_and_decides(y[train], held_out[..., i]) for i in range(num_classifiers)]
             metrics = {}
-            for row, chosen in ((SINGLE, logits[..., [int(np.argmax(single))]]), (STACK, logits)):
-                stacking = LogitStacking().fit(chosen[train], y[train])
-                metrics[row] = self._evaluate(stacking.predict_proba(chosen))
+            for row, inputs in ((SINGLE, logits[..., [int(np.argmax(values))]]), (STACK, logits)):
+                stacking = LogitStacking().fit(inputs[train], y[train])
+                metrics[row] = self._evaluate(stacking.predict_proba(inputs))
             self.settings = settings_of(self.samples)
-            number = len(graphs) + ("learned" in graphs and "complete" not in graphs)
-            self.epochs = self._epochs(number)
+            num_trainings = len(graphs) + ("learned" in graphs and "complete" not in graphs)
+            self.epochs = self._epochs(num_trainings)
             for row, graph in graphs.items():
                 metrics[row] = self._run(row, graph)
         return metrics
 
-    def _epochs(self, number: int) -> int:
+    def _epochs(self, num_trainings: int) -> int:
         """Returns the number of epochs per training that the time allows."""
         train = self.samples[self.split.train]
         graph = fully_connected(self.dataset.label_names)
         model = self.settings.build(train, graph, **self.settings.model)
-        affordable = _TRAININGS * self.seconds / number / seconds_per_epoch(model, train)
+        affordable = _TRAININGS * self.seconds / num_trainings / seconds_per_epoch(model, train)
         target = np.clip(NUM_STEPS * BATCH_SIZE / len(train), MIN_EPOCHS, MAX_EPOCHS)
         # Two seeds with enough epochs are more informative than many seeds with too few.
-        least = min(MIN_EPOCHS, affordable * self.num_seeds / 2)
-        return max(1, int(min(target, max(affordable, least))))
+        minimum = min(MIN_EPOCHS, affordable * self.num_seeds / 2)
+        return max(1, int(min(target, max(affordable, minimum))))
 
     def _run(self, row: str, graph: LabelGraph | None) -> dict[str, float]:
         names = self.dataset.label_names

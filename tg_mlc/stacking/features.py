@@ -30,7 +30,7 @@ from tg_mlc.stacking.classifiers import (
 
 
 class StackingFeatures(Preprocessor):
-    """Scores :math:`(1, L, C)` of classifiers as the attribute :obj:`base_scores` of samples.
+    """Adds scores :math:`(1, L, C)` of classifiers to samples as attribute :obj:`base_scores`.
 
     :meth:`fit_transform` gives training samples held-out scores. By default, classifiers choose
     their settings and the scale of their inputs by the sum of macro ROC-AUC, macro average
@@ -40,7 +40,7 @@ class StackingFeatures(Preprocessor):
 
     Args:
         kinds (Sequence[str], optional): Names of :obj:`searches`. (default: :obj:`None`, all)
-        searches (dict, optional): The :class:`ClassifierSearch` by name. (default: of
+        searches (dict, optional): Each :class:`ClassifierSearch` by name. (default: the searches
             :obj:`"svm"`, :obj:`"logistic"`, :obj:`"ridge"` and :obj:`"forest"`)
         seconds (float, optional): The time for all searches, divided equally; the smallest fits may
             exceed it. (default: :obj:`120`)
@@ -89,8 +89,8 @@ class StackingFeatures(Preprocessor):
         searches = tqdm(self.searches.items(), "Classifiers", disable=None, leave=False)
         for index, (name, search) in enumerate(searches):
             seconds = max(0.0, end - time.monotonic()) / (len(self.searches) - index)
-            some = matrices if search.view is None else {search.view: matrices[search.view]}
-            samples = SearchData(some, y, split.train.numpy(), split.val.numpy())
+            by_view = matrices if search.view is None else {search.view: matrices[search.view]}
+            samples = SearchData(by_view, y, split.train.numpy(), split.val.numpy())
             self.classifiers[name] = find_classifier(search, samples, seconds, self.seed)
         return self._samples(dataset, [clf.held_out for clf in self.classifiers.values()])
 

@@ -25,18 +25,18 @@ from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
-#: With more labels than the first, each label attends only to the ten most correlated labels.
+#: With over MAX_COMPLETE labels, each label attends only to the TOP_K most correlated labels.
 MAX_COMPLETE, TOP_K = 64, 10
 NUM_FOLDS = (5, 3, 2)  #: candidates; the first with time for :obj:`MIN_EPOCHS` is used
 MIN_EPOCHS, MAX_EPOCHS = 3, 40
 NUM_STEPS = 1500  #: training steps; enough if training starts from base scores
 BATCH_SIZE = 32
 PATIENCE = 5  #: epochs without improvement before training stops
-_TIMED = 4  # Number of batches to measure time on.
+_NUM_TIMED = 4  # Number of batches on which time is measured.
 
 #: Trains on the first fold with changed options and Lightning callbacks; returns the lowest loss.
 Attempt = Callable[..., float]
-#: Returns the best changes of the default options, found by calls of an attempt.
+#: Calls an attempt with changes of the default options, and returns the best changes.
 Search = Callable[[Attempt, dict[str, Any]], dict[str, Any]]
 
 
@@ -111,15 +111,15 @@ def train_folds(
     if plan is None:
         return None
     fold = stratified_folds(dataset.y, plan.num_folds, seed)
-    splits = [_split(fold, part) for part in range(plan.num_folds)]
-    left = end - time.monotonic()
-    options, epochs, cost = _choose(settings, (dataset, splits[0]), plan, left, seed, search)
+    splits = [_split(fold, index) for index in range(plan.num_folds)]
+    budget = end - time.monotonic()
+    options, epochs, cost = _choose(settings, (dataset, splits[0]), plan, budget, seed, search)
     if search is not None:
         end = time.monotonic() + seconds
     models, held_out = [], torch.empty_like(dataset.y)
-    for part, split in enumerate(splits):
+    for index, split in enumerate(splits):
         # The machine may have slowed down since the first fold.
-        affordable = int((end - time.monotonic()) / (plan.num_folds - part) / cost)
+        affordable = int((end - time.monotonic()) / (plan.num_folds - index) / cost)
         num_epochs = max(1, min(epochs, affordable))
         model = _train(settings, (dataset, split), options, num_epochs, seed).model
         models.append(model.eval().requires_grad_(False))
@@ -128,7 +128,7 @@ def train_folds(
 
 
 class _Plan(NamedTuple):
-    changes: Mapping[str, Any]  #: of :attr:`LaMPSettings.model`
+    changes: Mapping[str, Any]  #: entries that replace those of :attr:`LaMPSettings.model`
     num_folds: int
     epochs: int
 
@@ -152,7 +152,7 @@ def _plan(settings: LaMPSettings, dataset: MultiLabelDataset, seconds: float) ->
 def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
     """Returns the duration of an epoch over all samples, measured on its first batches."""
     loader, times = DataLoader(dataset, BATCH_SIZE), []
-    for batch in islice(loader, _TIMED):
+    for batch in islice(loader, _NUM_TIMED):
         before = time.monotonic()
         model(batch).sum().backward()
         times.append(time.monotonic() - before)
@@ -160,16 +160,16 @@ def seconds_per_epoch(model: nn.Module, dataset: MultiLabelDataset) -> float:
     return 1.5 * min(times) * len(loader)
 
 
-def _split(fold: np.ndarray, part: int) -> Split:
-    rows, held_out = torch.arange(len(fold)), torch.from_numpy(fold == part)
-    return Split(rows[~held_out], rows[held_out], rows[:0], f"fold {part}")
+def _split(fold_of_row: np.ndarray, index: int) -> Split:
+    rows, held_out = torch.arange(len(fold_of_row)), torch.from_numpy(fold_of_row == index)
+    return Split(rows[~held_out], rows[held_out], rows[:0], f"fold {index}")
 
 
 class _Trained(NamedTuple):
-    model: nn.Module  #: after the last epoch
-    least: float  #: lowest held-out loss
+    model: nn.Module  #: the model after the last epoch
+    least: float  #: lowest held-out loss of an epoch
     best_epoch: int
-    seconds: float  #: per epoch
+    seconds: float  #: time per epoch
 
 
 def _choose(
@@ -187,27 +187,27 @@ def _choose(
 
     def attempt(changes: Mapping[str, Any], *callbacks: Callback) -> float:
         options = {**default, **changes}
-        limits: Any = {"patience": PATIENCE, "callbacks": callbacks}
-        trained = _train(settings, samples, options, plan.epochs, seed, **limits)
+        overrides: Any = {"patience": PATIENCE, "callbacks": callbacks}
+        trained = _train(settings, samples, options, plan.epochs, seed, **overrides)
         tried.append((options, trained))
         return trained.least
 
     if search is None:
         start = time.monotonic()
-        for count, trial in enumerate(settings.trials):
+        for num_done, trial in enumerate(settings.trials):
             elapsed = time.monotonic() - start
             # Stop if another trial would leave too little time to train all folds.
-            if count and elapsed + elapsed / count * (1 + plan.num_folds) > seconds:
+            if num_done and elapsed + elapsed / num_done * (1 + plan.num_folds) > seconds:
                 break
             attempt({**trial, **plan.changes})
-        options, best = min(tried, key=lambda pair: pair[1].least)
+        options, best_trained = min(tried, key=lambda pair: pair[1].least)
     else:
         start_options = {"channels": MODEL["channels"], **settings.train.module, **default}
         chosen = {**default, **search(attempt, start_options)}
         if chosen not in [options for options, _ in tried]:
             attempt(chosen)
-        options, best = next(pair for pair in tried if pair[0] == chosen)
-    return options, best.best_epoch, best.seconds
+        options, best_trained = next(pair for pair in tried if pair[0] == chosen)
+    return options, best_trained.best_epoch, best_trained.seconds
 
 
 def _train(
@@ -216,12 +216,12 @@ def _train(
     options: Mapping[str, Any],
     epochs: int,
     seed: int,
-    **limits: Any,
+    **overrides: Any,
 ) -> _Trained:
     start, train = time.monotonic(), settings.train
     module = {key: options.get(key, value) for key, value in train.module.items()}
     model = {key: value for key, value in options.items() if key not in module}
-    fit = {**train.fit, "max_epochs": epochs, "patience": None, **limits}
+    fit = {**train.fit, "max_epochs": epochs, "patience": None, **overrides}
     changed = replace(train, module=module, fit=fit)
 
     def build(train: MultiLabelDataset) -> nn.Module:

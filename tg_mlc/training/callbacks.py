@@ -59,7 +59,7 @@ class RandomState(Callback):
     """Stores the state of all random number generators, which Lightning's checkpoints lack."""
 
     def __init__(self) -> None:
-        self._restored: dict[str, Any] | None = None
+        self._loaded_state: dict[str, Any] | None = None
         self._num_processes = 1
 
     def setup(self, trainer: Trainer, *_: Any, **__: Any) -> None:
@@ -69,34 +69,34 @@ class RandomState(Callback):
     def state_dict(self) -> dict[str, Any]:
         """Returns the random state of this process, and of all others if there are several."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002
-        own = {
+        own_state = {
             "python": random.getstate(),
             "numpy": (name, torch.from_numpy(np.asarray(keys, dtype=np.int64)), *rest),
             "torch": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
         }
         if self._num_processes == 1:
-            return own
+            return own_state
         states: list[Any] = [None] * self._num_processes
-        torch.distributed.all_gather_object(states, own)
+        torch.distributed.all_gather_object(states, own_state)
         return {**states[0], "others": states[1:]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Stores a state that is restored at the start of the next epoch."""
-        self._restored = state_dict
+        self._loaded_state = state_dict
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Restores a loaded state. In a new training, gives each process its own random state."""
         rank = trainer.global_rank
-        if self._restored is not None:
-            state = self._restored["others"][rank - 1] if rank else self._restored
+        if self._loaded_state is not None:
+            state = self._loaded_state["others"][rank - 1] if rank else self._loaded_state
             name, keys, *rest = state["numpy"]
             random.setstate(state["python"])
             np.random.set_state((name, keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
             torch.set_rng_state(state["torch"])
             if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
                 torch.cuda.set_rng_state_all(state["cuda"])
-            self._restored = None
+            self._loaded_state = None
         elif rank and trainer.current_epoch == 0:
             torch.manual_seed(torch.initial_seed() + rank)
 
@@ -121,8 +121,8 @@ class ExponentialMovingAverage(WeightAveraging):
         def average(averaged: Any, current: Any, num_averaged: Tensor | int) -> None:
             n = int(num_averaged)
             rate = min(decay, (1 + n) / (10 + n))
-            step = get_ema_multi_avg_fn(rate)  # type: ignore[no-untyped-call]
-            step(averaged, current, n)
+            update = get_ema_multi_avg_fn(rate)  # type: ignore[no-untyped-call]
+            update(averaged, current, n)
 
         # Integer buffers, such as offsets of a look-up, cannot be averaged.
         super().__init__(use_buffers=False, multi_avg_fn=average)
@@ -154,7 +154,7 @@ def resuming_callbacks(
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best epoch, or of the last one without a metric. The folder may move."""
+    """Checkpoint of the best epoch; without a metric, of the last epoch. The folder may move."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}
@@ -180,14 +180,14 @@ class FileCheckpoint(ModelCheckpoint):
                 raise FileNotFoundError(f"{expected}; put it back, or train without 'resume'")
             check_whole(path)
         paths = [path] if state_dict["best_k_models"] else []
-        moved = {
+        current = {
             "dirpath": self.dirpath,
             "best_model_path": path,
             "kth_best_model_path": path,
             "best_k_models": dict.fromkeys(paths, state_dict["best_model_score"]),
             "last_model_path": "",
         }
-        super().load_state_dict({**state_dict, **moved})
+        super().load_state_dict({**state_dict, **current})
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -248,8 +248,8 @@ class RunProgressBar(ProgressBar):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Shows epoch and metric."""
         value = trainer.callback_metrics.get(self.monitor)
-        shown = "" if value is None else f"{float(value):.4f}"
-        self._bar.set_postfix({"epoch": trainer.current_epoch + 1, self.monitor: shown})
+        text = "" if value is None else f"{float(value):.4f}"
+        self._bar.set_postfix({"epoch": trainer.current_epoch + 1, self.monitor: text})
 
     def on_train_end(self, *_: Any) -> None:
         if self._bar is not None:
@@ -269,9 +269,9 @@ def make_trainer(
     options = {**_TRAINER_OPTIONS, "default_root_dir": folder, **options}
     logger, plugins = options.pop("logger", True), options.pop("plugins", None) or []
     if logger is True:
-        table = CSVLogger(folder, name="logs")
-        board: dict[str, Any] = {"version": table.version, "default_hp_metric": False}
-        logger = [table, TensorBoardLogger(folder, name="logs", **board)]
+        csv_logger = CSVLogger(folder, name="logs")
+        board_options: dict[str, Any] = {"version": csv_logger.version, "default_hp_metric": False}
+        logger = [csv_logger, TensorBoardLogger(folder, name="logs", **board_options)]
     if logger:
         callbacks = [LearningRateMonitor("epoch"), *callbacks]
     has_bar = any(isinstance(callback, ProgressBar) for callback in callbacks)

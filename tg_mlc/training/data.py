@@ -55,9 +55,9 @@ class EpochSampler(Sampler[int]):
             raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
         self.num_samples, self.seed, self.shuffle = num_samples, seed, shuffle
         self.process = rank, num_processes = process
-        batches = [-(-len(range(r, num_samples, num_processes)) // batch_size) for r in (0, rank)]
-        self.num_own_batches = batches[1]
-        self.is_short = batches[1] < batches[0]
+        counts = [-(-len(range(r, num_samples, num_processes)) // batch_size) for r in (0, rank)]
+        self.num_own_batches = counts[1]
+        self.is_short = counts[1] < counts[0]
         self.generator = Generator()
         self.set_epoch(0)
 
@@ -133,7 +133,7 @@ def _target_of(sample: BaseData, index: int) -> Tensor:
 
 
 def as_samples(dataset: Any) -> Any:
-    """Returns a PyG data set with targets :math:`(1, L)`, or a data set that makes batches."""
+    """Returns a PyG data set with targets :math:`(1, L)`; unchanged if it makes batches."""
     if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
         return dataset
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
@@ -205,17 +205,17 @@ class MultiLabelDataModule(LightningDataModule):
         """Returns the test samples, in order."""
         return self.test_dataloader()
 
-    def _sampler(self, part: Tensor, *, shuffle: bool = True) -> EpochSampler:
+    def _sampler(self, indices: Tensor, *, shuffle: bool = True) -> EpochSampler:
         options: dict[str, Any] = {"shuffle": shuffle, "batch_size": self.batch_size}
         if self.trainer is not None:
             options["process"] = self.trainer.global_rank, self.trainer.world_size
-        return EpochSampler(part.numel(), self.seed, **options)
+        return EpochSampler(indices.numel(), self.seed, **options)
 
-    def _loader(self, part: Tensor, sampler: EpochSampler | None = None) -> Any:
+    def _loader(self, indices: Tensor, sampler: EpochSampler | None = None) -> Any:
         # Without this generator, validation would change the global random state.
         generator = Generator() if sampler is None else sampler.generator
         sizes = {"batch_size": self.batch_size, "num_workers": self.num_workers}
-        return make_loader(self.part(part), sampler=sampler, generator=generator, **sizes)
+        return make_loader(self.part(indices), sampler=sampler, generator=generator, **sizes)
 
     def part(self, indices: Tensor) -> Any:
         """Returns the samples with these indices, as a data set."""
@@ -230,9 +230,9 @@ class MultiLabelDataModule(LightningDataModule):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Raises if split, seed or batch size differ from the checkpoint."""
-        present = self.state_dict()
-        if changed := [key for key, value in state_dict.items() if present[key] != value]:
-            stored, got = ({key: state[key] for key in changed} for state in (state_dict, present))
+        current = self.state_dict()
+        if changed := [key for key, value in state_dict.items() if current[key] != value]:
+            stored, got = ({key: state[key] for key in changed} for state in (state_dict, current))
             expected = f"Expected the data of the checkpoint, with {shorten(stored)}"
             hint = "resume with the same data, or start anew"
             raise ValueError(f"{expected} (got {shorten(got)}); {hint}")
@@ -244,7 +244,7 @@ def _are_loaders(data: Any) -> bool:
 
 
 def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Splits off a random fraction for conformal prediction; :obj:`None` if the fraction is 0."""
+    """Returns the other samples, and a random fraction for conformal prediction (None for 0)."""
     check_number("coverage_share", fraction, below=1.0)
     if not fraction:
         return data, None
@@ -301,8 +301,8 @@ def _check_loader(loader: Any) -> None:
     """Raises if a new loader of the same samples would not make the same batches."""
     is_loader = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
     extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
-    plain = RandomSampler, SequentialSampler
-    if not is_loader or extras or type(loader.sampler) not in plain:
+    supported = RandomSampler, SequentialSampler
+    if not is_loader or extras or type(loader.sampler) not in supported:
         expected = "Expected loaders with 'batch_size' and 'shuffle' alone"
         got = f"a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'"
         hint = "pass its samples, and make in 'forward' what a batch lacks"

@@ -217,7 +217,7 @@ def fit(
     check_flag("resume", resume)
     data, coverage_samples = split_off(data, coverage_share, data_options)
     data = data_module(data, data_options)
-    module = _module(module, data, label_names, module_options)
+    module = _make_module(module, data, label_names, module_options)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
@@ -226,16 +226,16 @@ def fit(
     if resume and not (path := folder / "last.ckpt").is_file():
         expected = f"Expected a checkpoint to resume from (got no file '{path}')"
         raise FileNotFoundError(f"{expected}; train without 'resume'")
-    lightning = {"max_epochs": max_epochs, "precision": precision, "accelerator": accelerator}
-    lightning |= {"deterministic": deterministic, "gradient_clip_val": gradient_clip, **options}
-    own = resuming_callbacks(monitor, MONITORS[monitor], patience, ema_decay)
+    settings = {"max_epochs": max_epochs, "precision": precision, "accelerator": accelerator}
+    settings |= {"deterministic": deterministic, "gradient_clip_val": gradient_clip, **options}
+    resuming = resuming_callbacks(monitor, MONITORS[monitor], patience, ema_decay)
     with quiet():
-        trainer = make_trainer(folder, monitor, [*own, *callbacks, best, last], lightning)
+        trainer = make_trainer(folder, monitor, [*resuming, *callbacks, best, last], settings)
         check_processes(trainer, module.objective)
         with nullcontext() if trainer.global_rank else _lock(folder):
             _train(trainer, module, data, folder, resume, options)
             _load_best(module, best.best_model_path)
-    model = _model(module, data, calibrate, coverage_samples)
+    model = _make_model(module, data, calibrate, coverage_samples)
     best_value = float(cast("Tensor", best.best_model_score))
     values = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
     model.facts = {"validation": {monitor: best_value, **values}, "epochs": trainer.current_epoch}
@@ -330,7 +330,7 @@ def _train(
         raise ValueError(f"{expected} (got {got})") from error
 
 
-def _module(
+def _make_module(
     module: Any, data: MultiLabelDataModule, label_names: Any, options: dict[str, Any]
 ) -> MultiLabelModule:
     """Returns the module of a network, with label names from the first source that has any."""
@@ -388,7 +388,7 @@ def _load_best(module: MultiLabelModule, path: str) -> None:
     module.eval()
 
 
-def _model(
+def _make_model(
     module: MultiLabelModule, data: MultiLabelDataModule, calibrate: bool, coverage_samples: Any
 ) -> Model:
     """Returns the model of a trained module, with calibration and coverage stages if requested."""

@@ -44,8 +44,8 @@ PLATEAU_FACTOR, PLATEAU_PATIENCE = 0.3, 5
 
 _DECAYS: dict[str, Callable[[float], float]] = {
     "none": lambda _: 1.0,
-    "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
-    "linear": lambda done: 1.0 - done,
+    "cosine": lambda progress: 0.5 * (1.0 + math.cos(math.pi * progress)),
+    "linear": lambda progress: 1.0 - progress,
 }
 
 # Metrics that are logged during validation, and their names in tg_mlc.metrics.
@@ -77,10 +77,10 @@ class MultiLabelModule(LightningModule):
             (default: :class:`~tg_mlc.training.BinaryObjective`)
         lr (float, optional): Learning rate. (default: :obj:`2e-4`, as in the LaMP paper)
         weight_decay (float, optional): Decoupled weight decay. (default: :obj:`0.0`)
-        betas (tuple, optional): Adam's coefficients of averages. (default: :obj:`(0.9, 0.999)`)
+        betas (tuple, optional): Decay rates of Adam's averages. (default: :obj:`(0.9, 0.999)`)
         eps (float, optional): Constant in Adam's denominator. (default: :obj:`1e-8`)
         lr_schedule (str, optional): The schedule of the learning rate: :obj:`"cosine"` or
-            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after over 5
+            :obj:`"linear"` to zero at the last epoch, :obj:`"plateau"` (times 0.3 after more than 5
             epochs without a lower validation loss), or :obj:`"none"`. (default: :obj:`"none"`)
         warmup (float, optional): Fraction of steps with a rising rate. (default: :obj:`0.0`)
         config (dict, optional): Options to store in checkpoints. (default: :obj:`None`)
@@ -114,9 +114,9 @@ class MultiLabelModule(LightningModule):
         preprocessor: Preprocessor | None = None,
     ) -> None:
         super().__init__()
-        kind = type(model).__name__
+        class_name = type(model).__name__
         if not isinstance(model, nn.Module):
-            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {kind})")
+            raise ValueError(f"Expected 'model' to be a torch.nn.Module (got {class_name})")
         label_names, config = [str(name) for name in label_names], dict(config or {})
         check_number("lr", lr)
         check_number("weight_decay", weight_decay)
@@ -134,15 +134,15 @@ class MultiLabelModule(LightningModule):
         checkpoints.check_preprocessor(preprocessor)
         self.objective = make_objective(objective)
         self.objective.check(model)
-        described = describe_objective(self.objective)
-        checkpoints.check_plain(described, "objective")
+        description = describe_objective(self.objective)
+        checkpoints.check_plain(description, "objective")
         for layer in label_graph_users(model):
             if layer.num_labels != (got := len(label_names)):
                 names = f"{layer.num_labels} names, one for each label of the model's graph"
                 raise ValueError(f"Expected 'label_names' to hold {names} (got {got})")
             check_same_names(layer.label_graph.get("label_names"), label_names, "the label graph")
         self.save_hyperparameters(ignore=["model", "objective", "preprocessor"])
-        self.save_hyperparameters({"objective": described})
+        self.save_hyperparameters({"objective": description})
         self.model, self.preprocessor = model, preprocessor
         self.label_names: list[str] = label_names
         self.config: dict[str, Any] = config
@@ -175,15 +175,15 @@ class MultiLabelModule(LightningModule):
         batch = without_given(self.model, in_type_of(self.model, batch))
         batch = self.objective.training_batch(batch)
         loss, size = self.objective.loss(self.model, batch), batch.num_graphs
-        if several := self._num_processes > 1:
+        if is_parallel := self._num_processes > 1:
             loader: Any = self.trainer.train_dataloader
             step_size = loader.batch_size * self._num_processes
             size = min(step_size, loader.sampler.num_samples - batch_idx * step_size)
             is_own = batch_idx < loader.sampler.num_own_batches
             num_terms = self.objective.num_terms(batch).to(loss) * is_own
-            mean = self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean")
-            loss = loss * num_terms / mean.clamp(min=1e-9)
-        logging = {"on_step": False, "on_epoch": True, "batch_size": size, "sync_dist": several}
+            mean_num_terms = self.trainer.strategy.reduce(num_terms.clone(), reduce_op="mean")
+            loss = loss * num_terms / mean_num_terms.clamp(min=1e-9)
+        logging = {"on_step": False, "on_epoch": True, "batch_size": size, "sync_dist": is_parallel}
         self.log("train/loss", loss, **logging)
         return loss
 
@@ -298,9 +298,9 @@ class MultiLabelModule(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds the entry that :func:`read_checkpoint` reads."""
-        described = describe_model(self.model, self.settings)
+        description = describe_model(self.model, self.settings)
         checkpoint[checkpoints.KEY] = checkpoints.make_entry(
-            described, self.tuners, self.preprocessor
+            description, self.tuners, self.preprocessor
         )
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -313,7 +313,7 @@ class MultiLabelModule(LightningModule):
         check_settings(entry["settings"], self.settings)
         check_same_graph(entry, self.model)
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
-        check_settings(*({"objective": {"class": described["class"]}} for described in objectives))
+        check_settings(*({"objective": {"class": fields["class"]}} for fields in objectives))
         self._scored, self._tuners = None, checkpoints.restore_tuners(entry["thresholds"])
         stored = entry["preprocessor"]
         if self.preprocessor is None:
@@ -329,8 +329,8 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
     def factor(step: int) -> float:
         if step < warmup_steps:
             return (step + 1) / warmup_steps
-        done = (step - warmup_steps) / max(total_steps - warmup_steps, 1)
-        return _DECAYS[lr_schedule](min(done, 1.0))
+        progress = (step - warmup_steps) / max(total_steps - warmup_steps, 1)
+        return _DECAYS[lr_schedule](min(progress, 1.0))
 
     return factor
 
@@ -349,10 +349,10 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
     """Raises if several processes cannot train like one process with all samples."""
     if trainer.world_size == 1:
         return
-    ends = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
-    if not isinstance(trainer.strategy, DDPStrategy) or ends:
+    is_temporary = isinstance(trainer.strategy.launcher, _MultiProcessingLauncher)
+    if not isinstance(trainer.strategy, DDPStrategy) or is_temporary:
         reasons = "divides weights, which checkpoints hold whole", "trains in processes that end"
-        got = f"{type(trainer.strategy).__name__}, which {reasons[ends]}"
+        got = f"{type(trainer.strategy).__name__}, which {reasons[is_temporary]}"
         raise ValueError(f"Expected strategy='ddp' for several processes (got {got})")
     if overfit := getattr(trainer, "overfit_batches", 0):
         expected = "Expected no 'overfit_batches' with several processes"
@@ -364,16 +364,16 @@ def check_processes(trainer: Trainer, objective: Objective) -> None:
 
 
 def gathered(sampler: Any, *parts: Tensor) -> list[Tensor]:
-    """Returns concatenated rows of all processes, in the order of samples if there is a sampler."""
-    own: list[Any] = [None, *(part.cpu() for part in parts)]
+    """Returns the rows of all processes, in the order of samples if there is a sampler."""
+    local: list[Any] = [None, *(part.cpu() for part in parts)]
     if sampler is not None:
-        own[0] = list(sampler)[: len(parts[0])]
+        local[0] = list(sampler)[: len(parts[0])]
     received: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(received, own)
+    torch.distributed.all_gather_object(received, local)
     indices, *rows = zip(*received, strict=True)
     merged = [torch.cat(row) for row in rows]
     if sampler is not None:
         row_of = {index: row for row, index in enumerate(chain(*indices))}
         order = torch.tensor([row_of[index] for index in sorted(row_of)])
         merged = [part[order] for part in merged]
-    return [part.to(own_part.device) for part, own_part in zip(merged, parts, strict=True)]
+    return [part.to(source.device) for part, source in zip(merged, parts, strict=True)]

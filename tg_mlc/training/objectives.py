@@ -122,10 +122,10 @@ class Objective(ABC):
 
 def reveal(batch: Batch, max_fraction: float, generator: torch.Generator | None = None) -> Batch:
     """Returns a batch with additional random given labels. Their targets become NaN."""
-    given, rest = draw_given(batch.y, max_fraction, generator)
+    given, targets = draw_given(batch.y, max_fraction, generator)
     batch = copy(batch)
     batch.given = torch.where(given.isnan(), batch.get("given", given), given)
-    batch.y = rest
+    batch.y = targets
     return batch
 
 
@@ -176,9 +176,9 @@ class BinaryObjective(SigmoidScores, Objective):
         check_number("intermediate_weight", self.intermediate_weight)
         check_number("label_smoothing", self.label_smoothing, below=1.0)
         check_choice("loss_name", self.loss_name, LOSSES)
-        shown = shorten(repr(self.loss_options))
+        got = shorten(repr(self.loss_options))
         if not isinstance(self.loss_options, Mapping):
-            raise ValueError(f"Expected 'loss_options' to be a mapping (got {shown})")
+            raise ValueError(f"Expected 'loss_options' to be a mapping (got {got})")
         loss = LOSSES[self.loss_name]
         allowed = {*inspect.signature(loss).parameters} - {"logits", "y", "label_smoothing"}
         if unknown := sorted({*self.loss_options} - allowed):
@@ -189,8 +189,8 @@ class BinaryObjective(SigmoidScores, Objective):
         # The number of labels is unknown, so the check uses one column per weight.
         weights = self.loss_options.get("pos_weight")
         is_list = isinstance(weights, list | tuple | Tensor)
-        one = torch.zeros(1, torch.as_tensor(weights).numel() if is_list else 1)
-        loss(one, one, **self.loss_options)
+        zeros = torch.zeros(1, torch.as_tensor(weights).numel() if is_list else 1)
+        loss(zeros, zeros, **self.loss_options)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns LaMP's loss."""
@@ -199,10 +199,10 @@ class BinaryObjective(SigmoidScores, Objective):
             logits, intermediate = output.logits, output.intermediate
         else:
             logits, intermediate = model(batch), ()
-        end = type(logits.grad_fn).__name__.removesuffix("Backward0")
-        if end in ("Sigmoid", "Softmax"):
+        node = type(logits.grad_fn).__name__.removesuffix("Backward0")
+        if node in ("Sigmoid", "Softmax"):
             reason = "but the loss takes logits and applies a sigmoid itself"
-            message = f"The network ends in '{end.lower()}', {reason}; return what comes before it"
+            message = f"The network ends in '{node.lower()}', {reason}; return what comes before it"
             warnings.warn(message, stacklevel=2)
         options = {"label_smoothing": self.label_smoothing, **self.loss_options}
         options["loss"] = LOSSES[self.loss_name]
@@ -234,5 +234,5 @@ def make_objective(objective: Objective | Mapping[str, Any] | None) -> Objective
         expected = "Expected 'objective' to be an Objective, or its description in a checkpoint"
         raise ValueError(f"{expected} (got {shorten(repr(objective))})")
     options = dict(objective)
-    made: Objective = find("objective", options.pop(_CLASS))(**options)
-    return made
+    result: Objective = find("objective", options.pop(_CLASS))(**options)
+    return result

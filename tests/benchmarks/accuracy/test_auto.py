@@ -47,9 +47,9 @@ def test_another_time_limit_repeats_all_runs(loaded_names, tmp_path):
 def test_large_data_sets_are_sampled(monkeypatch):
     monkeypatch.setattr(benchmark, "MAX_SAMPLES", 20)
     x = np.arange(50, dtype=np.float32)[:, None]
-    part = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
-    assert len(part) == 20
-    assert len(set(part.rows("x").flatten().tolist())) == 20
+    subset = part_of(from_arrays(x, np.ones((50, 1)), kind="vector"))
+    assert len(subset) == 20
+    assert len(set(subset.rows("x").flatten().tolist())) == 20
 
 
 def test_ranking_metrics_are_grouped_by_number_of_positives():

@@ -225,7 +225,7 @@ def change_default(call, name, monkeypatch):
         monkeypatch.setattr(function, "__defaults__", values)
 
 
-def test_settings_of_a_classifier():
+def test_settings_of_classifiers_are_recorded():
     assert settings(Row("linear SVM")) == {
         "data": "0",
         "split": "official",

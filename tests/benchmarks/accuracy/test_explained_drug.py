@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "explanations.md"
 
 
 def numbers_in(value):
-    """All numbers of a result without their signs, as the page rounds them."""
+    """Returns all numbers of a result without signs, as the page rounds them."""
     if isinstance(value, dict):
         return set().union(*map(numbers_in, value.values()))
     return {f"{abs(value):.2f}"} if isinstance(value, float) else set()

@@ -29,7 +29,7 @@ def twins():
     return ArrayDataset(Records(sp.csr_array(words), np.hstack([y, y]), NAMES).to_samples())
 
 
-def trial(dataset, seed=0):
+def make_trial(dataset, seed=0):
     recipe = RECIPES["bookmarks"].as_member(FAMILY["lamp-given"])
     task, split = Task("bookmarks", dataset, recipe), random_split(len(dataset), seed=seed)
     return Trial(task, split, seed, {"max_epochs": 1}, dataset, 0.0)
@@ -37,20 +37,20 @@ def trial(dataset, seed=0):
 
 def test_larger_fractions_include_the_given_labels_of_smaller_fractions(twins):
     test = torch.arange(60)
-    fractions = [trial(twins).given(test, fraction) for fraction in SHARES]
+    fractions = [make_trial(twins).given(test, fraction) for fraction in SHARES]
     assert fractions[0].isnan().all()
     for fewer, more in pairwise(fractions):
         assert torch.equal(more[~fewer.isnan()], fewer[~fewer.isnan()])
     half, known = fractions[5], ~fractions[5].isnan()
     assert known.float().mean() == pytest.approx(0.5, abs=0.1)
     assert torch.equal(half[known], twins.y[test][known])
-    assert not torch.equal(trial(twins, seed=1).given(test, 0.5).isnan(), ~known)
+    assert not torch.equal(make_trial(twins, seed=1).given(test, 0.5).isnan(), ~known)
 
 
 def test_the_regression_uses_given_values_of_other_labels(twins):
-    task = trial(twins)
-    predict, settings = ROWS[LOGISTIC](task)
-    y = twins.y[task.split.test]
+    trial = make_trial(twins)
+    predict, settings = ROWS[LOGISTIC](trial)
+    y = twins.y[trial.split.test]
     scores = predict(torch.where(torch.arange(4) == 0, y, torch.nan))
     assert ((scores[:, 2] > 0.5) == (y[:, 2] > 0).numpy()).all()
     assert settings["encoding"] in given_labels.ENCODINGS
@@ -72,14 +72,14 @@ def test_encodings_of_known_labels_see_no_test_label(encoding, twins, monkeypatc
 
 def learned_twice(row, dataset):
     """Returns scores and settings of a row with original and with inverted test labels."""
-    y, test = dataset.y.clone(), trial(dataset).split.test
+    y, test = dataset.y.clone(), make_trial(dataset).split.test
     y[test] = 1.0 - y[test]
     changed = ArrayDataset(Records(sp.csr_array(inputs_of(dataset)), y.numpy(), NAMES).to_samples())
     results = []
     for samples in (dataset, changed):
-        task = trial(samples)
-        prepared = task.task.recipe.prepare(samples, task.split)
-        predict, settings = ROWS[row](trial(prepared))
+        trial = make_trial(samples)
+        prepared = trial.task.recipe.prepare(samples, trial.split)
+        predict, settings = ROWS[row](make_trial(prepared))
         results.append((np.asarray(predict(None)).tolist(), settings))
     return results
 

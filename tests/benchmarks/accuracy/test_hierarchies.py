@@ -19,20 +19,20 @@ def root(tmp_path, monkeypatch):
     header = (
         f"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute c {kind}\n@data\n"
     )
-    for end, number in (("train", 60), ("test", 30)):
+    for part, num_rows in (("train", 60), ("test", 30)):
         text = header
-        for a, b in rng.normal(size=(number, 2)):
+        for a, b in rng.normal(size=(num_rows, 2)):
             label = ("x/y" if a > 0 else "x/z") + ("@u" if b > 0 else "")
             text += f"{a:.3f},{b:.3f},{label}\n"
-        (tmp_path / f"Diatoms_{end}.arff.xz").write_bytes(lzma.compress(text.encode()))
+        (tmp_path / f"Diatoms_{part}.arff.xz").write_bytes(lzma.compress(text.encode()))
     network = partial(NetworkBaseline, 16, 0.1, epochs=20)
     monkeypatch.setattr(benchmark, "NetworkBaseline", network)
-    forest = lambda number, **options: ForestBaseline(10, **options)  # noqa: E731
+    forest = lambda num_rows, **options: ForestBaseline(10, **options)  # noqa: E731
     monkeypatch.setattr(benchmark, "ForestBaseline", forest)
     return tmp_path
 
 
-def test_rows_of_a_small_tree(root, own_runs):
+def test_rows_of_a_small_tree_are_computed_once(root, own_runs):
     main(root, seeds=1, parts="frequency,alone,networks")
     path = own_runs / "hierarchies.json"
     content = json.loads(path.read_text())

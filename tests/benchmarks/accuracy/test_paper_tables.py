@@ -29,7 +29,7 @@ class NoSamples:
         return recipe, None
 
 
-def made(cell, *_):
+def fake_cell(cell, *_):
     if cell.row == EL:
         raise RuntimeError("does not train")
     names = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
@@ -43,7 +43,7 @@ def settings(cell, recipe, *_):
 
 @pytest.fixture(autouse=True)
 def no_training(monkeypatch):
-    monkeypatch.setattr(paper_tables, "run_cell", made)
+    monkeypatch.setattr(paper_tables, "run_cell", fake_cell)
     monkeypatch.setattr(paper_tables, "settings_of", settings)
 
 

@@ -8,7 +8,7 @@ from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
 
 
-def test_figures_of_the_papers():
+def test_figures_equal_those_of_the_papers():
     best = "best of the papers' message passing"
     metrics = ("f1_samples", "f1_micro", "f1_macro", "subset_accuracy")
     assert figures("bibtex")["arXiv:1904.08049, FMP + LaMP_fc"]["f1_samples"] == 0.445

@@ -123,11 +123,11 @@ def test_the_default_and_other_rows_get_the_same_given_effects(drugs, monkeypatc
     monkeypatch.setattr(benchmark, "SideEffectFrequencies", lambda root: dataset)
     masks = []
 
-    def rest(y, scores, given_runs):
+    def fake_metrics(y, scores, given_runs):
         masks.append(given_runs)
         return {"roc_auc": 0.5}
 
-    monkeypatch.setattr(benchmark, "_of_the_rest", rest)
+    monkeypatch.setattr(benchmark, "_of_the_rest", fake_metrics)
     new_run, *given_runs = benchmark.default(Path(), fold=0, seconds=1)
     assert new_run["roc_auc"] > 0.6
     assert [run["given"] for run in given_runs] == list(AMOUNTS)

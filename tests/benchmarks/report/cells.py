@@ -1,4 +1,4 @@
-"""Cells of the papers' tables that tests make up."""
+"""Made-up cells of the papers' tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.report.papers import METRICS
 
 
 def stored(row, seed, value, dataset="bibtex", **settings):
-    """A cell all metrics of which have a value."""
+    """Returns a cell whose metrics are all equal to a value."""
     names = (*METRICS, "roc_auc_macro", "average_precision_macro")
     metrics = dict.fromkeys(names, value)
     model = {"channels": 128, "num_steps": 2, **settings}
@@ -24,7 +24,7 @@ def stored(row, seed, value, dataset="bibtex", **settings):
 
 
 def seeds_of(row, values, dataset="bibtex", *, drawn=True):
-    """Cells by seed, each with test samples of its own if they are drawn anew."""
+    """Returns a cell per seed. If drawn anew, test samples differ between seeds."""
     cells = [stored(row, seed, value, dataset) for seed, value in values.items()]
     for cell in cells:
         cell["run"]["test"] = str(cell["run"]["seed"]) if drawn else ""
@@ -32,5 +32,5 @@ def seeds_of(row, values, dataset="bibtex", *, drawn=True):
 
 
 def table(cells):
-    """Cells as they are read."""
+    """Returns the table into which cells are read."""
     return table_of(cells)

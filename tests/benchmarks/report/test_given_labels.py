@@ -62,11 +62,11 @@ def test_the_table_shows_scores_by_the_fraction_of_given_labels():
     assert "from 0.500 to 0.550 (+0.050)" in single_seed
 
 
-def changed(by):
+def changed(gains):
     """Returns scores in which rows exceed 0.7 by their gain, a little more with every seed."""
     result = result_of([0, 1, 2])
     for point in result["runs"]:
-        gain = by.get((point["model"], point["given"]), 0.0)
+        gain = gains.get((point["model"], point["given"]), 0.0)
         point["roc_auc_macro"] = 0.7 + gain * (1 + 0.001 * point["seed"])
     return result
 

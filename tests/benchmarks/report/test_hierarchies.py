@@ -10,8 +10,8 @@ from tg_mlc.graphs import tree
 SIZES = {"num_pairs": 1, "train_ms": 1.5, "inference_ms": 1.0, "shortlist_ms": 1.0, "head_ms": 1.0}
 GROWTH = [{"num_labels": 100 * n, **SIZES, "megabytes": 250.0 * n} for n in (1, 10)]
 GROWTH[0]["dense_head_ms"] = 2.0
-ALONG = {"none, mean of classifiers": 0.25, "edgeless": 0.3, "up": 0.31}
-ALONG = {f"messages: {graph}": value for graph, value in ALONG.items()}
+MESSAGES = {"none, mean of classifiers": 0.25, "edgeless": 0.3, "up": 0.31}
+MESSAGES = {f"messages: {graph}": value for graph, value in MESSAGES.items()}
 
 
 def result(**values):
@@ -27,7 +27,7 @@ def result(**values):
 
 def test_the_default_is_compared_with_the_published_figure_and_its_best_part():
     parts = {"part: trees": 0.2, "part: network, coherent": 0.25}
-    text = page(result(**{DEFAULT: 0.3, **parts, **ALONG}))
+    text = page(result(**{DEFAULT: 0.3, **parts, **MESSAGES}))
     assert "| the default | **0.305** ± 0.007 | **0.305** ± 0.007 |" in text
     assert f"| C-HMCNN(h), published | 0.255 | {PUBLISHED['Diatoms']:.3f} |" in text
     single = "its best single part, network, coherent, has 0.255."
@@ -41,7 +41,7 @@ def test_the_default_is_compared_with_the_published_figure_and_its_best_part():
 
 
 def test_gains_by_messages_on_topics_stand_below_their_table():
-    content = result(**ALONG)
+    content = result(**MESSAGES)
     text = page({**content, "runs": [{**run, "dataset": "rcv1-sample"} for run in content["runs"]]})
     assert "What the label graph adds" not in text
     assert "| messages: up | 0.315 ± " in text

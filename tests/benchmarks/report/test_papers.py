@@ -17,8 +17,8 @@ def lines(name, cells, datasets=None):
     return papers.lines(name, table(cells), datasets or [])
 
 
-def line_of(found, name):
-    return next((line for line in found if line.startswith(f"| {name} |")), "")
+def line_of(table_lines, name):
+    return next((line for line in table_lines if line.startswith(f"| {name} |")), "")
 
 
 def test_measured_and_published_figures_share_a_cell():

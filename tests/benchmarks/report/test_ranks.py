@@ -11,7 +11,7 @@ from tests.benchmarks.report.cells import stored, table
 LAMP, MPED, SVM = Row("lamp", False, "complete"), Row("mped", True, "complete"), Row("linear SVM")
 
 
-def three(row, value, dataset):
+def three_seeds(row, value, dataset):
     return [stored(row, seed, value, dataset) for seed in (10, 11, 12)]
 
 
@@ -44,7 +44,7 @@ def test_changed_models_and_undefined_metrics_are_left_out():
     cells = []
     for data in ("bibtex", "emotions", "reuters", "sider"):
         for value, row in ((0.0, LAMP), (0.1, MPED), (0.2, SVM), (0.5, one_step)):
-            cells += three(row, value, data)
+            cells += three_seeds(row, value, data)
         cells.append(stored(Row("ML-kNN"), 10, 0.5, data))  # ML-kNN has one seed.
     for cell in cells:
         if cell["dataset"]["name"] == "emotions":
@@ -59,7 +59,7 @@ def test_the_section_shows_mean_ranks_and_tests():
     cells = []
     for data, values in scores.items():
         for row, value in zip((LAMP, MPED, SVM), values, strict=True):
-            cells += three(row, value, data)
+            cells += three_seeds(row, value, data)
     (ranking,) = numbers(table(cells))
     assert ranking["datasets"] == ["bibtex", "reuters", "sider"]
     ranks = ranking["metrics"]["f1_micro"]["ranks"]

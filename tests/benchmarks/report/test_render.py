@@ -22,8 +22,8 @@ def test_pictures_are_up_to_date():
 def test_every_comparison_has_a_short_and_a_full_page():
     text = "\n".join(page.read_text() for page in (render.DOCS / "results").glob("*.md"))
     for name in compared():
-        mark = "planted" if name.startswith("planted-") else name
-        assert f"<!-- results: {mark} -->" in text
+        marker = "planted" if name.startswith("planted-") else name
+        assert f"<!-- results: {marker} -->" in text
         assert f"(full/{name}.md)" in text
     # These pages hold tables that were moved from short pages.
     other_pages = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped"}

@@ -30,10 +30,10 @@ def result():
 
 def test_the_page_shows_coverage_and_calibration_errors():
     lines = page(result()).splitlines()
-    covered, rest = "0.905 ± 0.007", "0.700 ± 0.000 | 3.0 | 2.0 |"
+    covered, sizes = "0.905 ± 0.007", "0.700 ± 0.000 | 3.0 | 2.0 |"
     both = f"{covered} | 0.800, 0.950"
-    assert f"| songs | 90% per label | {both} | 5 of 6; 5 of 6 | {rest}" in lines
-    assert f"| songs | 90% per sample | {both} |  | {rest}" in lines
-    assert f"| songs | {PLAIN} | {covered} | 0.800 |  | {rest}" in lines
+    assert f"| songs | 90% per label | {both} | 5 of 6; 5 of 6 | {sizes}" in lines
+    assert f"| songs | 90% per sample | {both} |  | {sizes}" in lines
+    assert f"| songs | {PLAIN} | {covered} | 0.800 |  | {sizes}" in lines
     cells = " | ".join(["0.200 ± 0.000", "0.100 ± 0.000"] * 3)
     assert f"| songs | the default | 0.5 | {cells} |" in lines

@@ -214,7 +214,7 @@ def test_limits_exclude_products_of_lower_precision(monkeypatch):
     assert limits.seconds(2.0, 0.0) == {"bound": "FLOP", "wall_ms": 2000.0, "cpu_ms": 2000.0}
 
 
-def test_exponent_of_a_power_law():
+def test_the_exponent_of_a_power_law_is_fitted():
     fit = attention.fit_exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)])
     assert fit["exponent"] == pytest.approx(1.5)
     assert fit["r2"] == pytest.approx(1.0)
@@ -242,7 +242,7 @@ def test_default_heap_removes_the_settings_of_a_retained_heap(monkeypatch):
     not Path("/proc/self/clear_refs").exists(), reason="the system does not count peaks of memory"
 )
 @pytest.mark.slow
-def test_peak_memory_of_another_process():
+def test_peak_memory_of_another_process_is_measured():
     arguments = {"regime": "R3", "candidate": OURS, "quick": True, "dtype": "float32"}
     peaks = peaks_of("benchmarks.speed.implementations:memory_jobs", threads=1, **arguments)
     assert not isinstance(peaks, str)

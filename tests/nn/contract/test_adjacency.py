@@ -1,4 +1,4 @@
-"""Edges may have any form of PyG. Adjacencies use the operator unless messages are needed."""
+"""Edges may have any form of PyG. Adjacencies use the fused operator unless messages are needed."""
 
 from typing import Any
 
@@ -47,10 +47,10 @@ def assert_same_weights(edges, weights, expected):
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["EdgeIndex", "row", "col", "torch.sparse", SPARSE_TENSOR])
-def test_edges_of_every_form(form):
+def test_edges_of_every_form_give_the_same_output(form):
     conv = AttentionConv((5, 8), heads=2)
     edges = in_form(form, EDGE_INDEX, (3, 4))
-    expected, (_, other) = conv(X, EDGE_INDEX, return_attention_weights=True)
+    expected, (_, expected_weights) = conv(X, EDGE_INDEX, return_attention_weights=True)
     assert_close(conv(X, edges), expected)
     out, attention = conv(X, edges, return_attention_weights=True)
     assert_close(out, expected)
@@ -62,7 +62,7 @@ def test_edges_of_every_form(form):
         assert returned is edges
         is_sparse = form == "torch.sparse"
         edge_index = edges.to_sparse_coo().indices().flip(0) if is_sparse else edges.as_tensor()
-    assert_same_weights(edge_index, weights, other)
+    assert_same_weights(edge_index, weights, expected_weights)
 
 
 @pytest.mark.parametrize("form", ["EdgeIndex", "row", "col"])
@@ -103,7 +103,7 @@ def test_label_message_passing_takes_edges_of_every_form(form):
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["torch.sparse", "torch.sparse coo", SPARSE_TENSOR])
-def test_label_graphs_of_every_form(form):
+def test_label_graphs_of_every_form_are_the_same(form):
     edge_index = torch.tensor([[0, 1, 3, 2], [1, 2, 2, 3]])
     weight = torch.tensor([0.1, 0.2, 0.3, 0.4])
     adjacency = in_form(form, edge_index, (4, 4), weight)
@@ -128,7 +128,7 @@ BY_TARGET = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
 ADJACENCY = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
 
 
-class Counted(AttentionConv):
+class CountingConv(AttentionConv):
     """Counts the calls of the fused operator."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -152,7 +152,7 @@ def gradients(conv, edges):
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["col", "torch.sparse"])
 def test_an_adjacency_uses_the_operator(form):
-    conv = Counted()
+    conv = CountingConv()
     fused = gradients(conv, in_form(form, BY_TARGET, (5, 5)))
     assert conv.fused == 1
     assert_close(fused, gradients(conv, BY_TARGET))
@@ -160,7 +160,7 @@ def test_an_adjacency_uses_the_operator(form):
 
 
 def test_hooks_on_messages_and_weights_need_messages():
-    conv, calls = Counted(), []
+    conv, calls = CountingConv(), []
     _, (_, weights) = conv(STATES, ADJACENCY, return_attention_weights=True)
     assert weights.shape == (6, 2)
     conv.register_message_forward_hook(lambda module, inputs, out: calls.append(out.shape))
@@ -176,7 +176,7 @@ class Child(LabelToLabelConv):
         return super().propagate(*args, **kwargs)
 
 
-@pytest.mark.parametrize("conv", [Counted(), Child(8, heads=2)], ids=["class", "subclass"])
+@pytest.mark.parametrize("conv", [CountingConv(), Child(8, heads=2)], ids=["class", "subclass"])
 def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
     # PyG compiles the parent's propagate at the parent's first call.
     LabelToLabelConv(8, heads=2)(STATES, BY_TARGET)
@@ -190,7 +190,7 @@ def test_an_explainer_masks_the_edges_of_an_adjacency(conv):
 
 @pytest.mark.parametrize("options", [{"flow": "target_to_source"}, {"aggr": "max"}], ids=str)
 def test_other_flows_and_aggregations_need_messages(options):
-    conv = Counted(**options)
+    conv = CountingConv(**options)
     assert_close(conv(STATES, ADJACENCY), conv(STATES, BY_TARGET))
     assert conv.fused == 0
 
@@ -214,7 +214,7 @@ def test_an_adjacency_with_unknown_nodes_is_an_error(form):
 
 @pytest.mark.parametrize("size", [{}, {"sparse_size": (5, 3)}])
 def test_an_adjacency_may_lack_its_last_nodes(size):
-    conv = Counted()
+    conv = CountingConv()
     edges = EdgeIndex(BY_TARGET, sort_order="col", **size)
     assert_close(conv((STATES, STATES), edges), conv((STATES, STATES), BY_TARGET))
     assert conv.fused == 1
@@ -245,8 +245,8 @@ def test_hetero_conv_takes_the_layer():
     out = HeteroConv(convs, aggr="sum")(BY_TYPE, EDGES)
     assert list(out) == ["label"]
     label = BY_TYPE["label"]
-    parts = [convs[kind]((BY_TYPE[kind[0]], label), edges) for kind, edges in EDGES.items()]
-    assert_close(out["label"], parts[0] + parts[1])
+    outputs = [convs[kind]((BY_TYPE[kind[0]], label), edges) for kind, edges in EDGES.items()]
+    assert_close(out["label"], outputs[0] + outputs[1])
 
 
 class Homogeneous(nn.Module):

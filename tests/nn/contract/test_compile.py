@@ -29,7 +29,7 @@ def arguments(form, batch, sizes):
 
 
 def run(model, x, **kwargs):
-    """The output, and the gradients of the input and of every parameter."""
+    """Returns the output, and the gradients of the input and of every parameter."""
     model.zero_grad()
     x = x.double().requires_grad_()
     out = model(x, **kwargs)
@@ -38,9 +38,9 @@ def run(model, x, **kwargs):
 
 
 def check(model, backend, form, batches):
-    """The first batch compiles one graph, which serves all the others.
+    """Checks that the first batch compiles one graph, which serves all other batches.
 
-    In double precision, because the rounding of gradients depends on the order of labels.
+    It runs in double precision, because rounded gradients depend on the order of labels.
     """
     compiled = torch.compile(model.double(), fullgraph=FULL_GRAPH, dynamic=True, backend=backend)
     for i, sizes in enumerate(batches):
@@ -56,17 +56,17 @@ def sparse_graph():
     return LabelGraph(torch.randint(0, 100, (2, 150), generator=generator), num_nodes=100)
 
 
-def labels(graph, **options):
+def label_layer(graph, **options):
     return LabelMessagePassing(8, graph, **{"num_steps": 1, "heads": 2, **options})
 
 
 CASES = {
-    "ptr": (lambda: labels(path_graph(5)), "ptr"),
-    "batch": (lambda: labels(path_graph(5)), "batch"),
-    "largest sample": (lambda: labels(path_graph(5)), "batch-max"),
-    "large sparse label graph": (lambda: labels(sparse_graph()), "ptr"),
-    "explicit edges": (lambda: labels(path_graph(5)), "ptr-edges"),
-    "checkpointing": (lambda: labels(path_graph(5), num_steps=2, checkpointing=True), "ptr"),
+    "ptr": (lambda: label_layer(path_graph(5)), "ptr"),
+    "batch": (lambda: label_layer(path_graph(5)), "batch"),
+    "largest sample": (lambda: label_layer(path_graph(5)), "batch-max"),
+    "large sparse label graph": (lambda: label_layer(sparse_graph()), "ptr"),
+    "explicit edges": (lambda: label_layer(path_graph(5)), "ptr-edges"),
+    "checkpointing": (lambda: label_layer(path_graph(5), num_steps=2, checkpointing=True), "ptr"),
     "features": (lambda: FeatureMessagePassing(8, num_layers=1, heads=2), "batch-max"),
     "features of unknown sizes": (lambda: FeatureMessagePassing(8, num_layers=1, heads=2), "ptr"),
 }
@@ -90,11 +90,11 @@ def test_gradients_of_layers_are_traced(case):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
 def test_a_layer_compiles_with_inductor():
-    check(labels(path_graph(5)), "inductor", "batch", BATCHES[:2])
+    check(label_layer(path_graph(5)), "inductor", "batch", BATCHES[:2])
 
 
 def test_compiled_dropout_is_random():
-    model = labels(fully_connected(5), dropout=0.5, norm="pre")
+    model = label_layer(fully_connected(5), dropout=0.5, norm="pre")
     compiled = torch.compile(model, fullgraph=FULL_GRAPH, dynamic=True, backend="eager")
     x, batch = ragged([3, 2], 8)
     assert not torch.equal(compiled(x, batch, batch_size=2), compiled(x, batch, batch_size=2))

@@ -46,17 +46,17 @@ def test_export_leaves_the_number_of_samples_open(graph, smallest):
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-5)
 
 
-# A part whose input is a tuple warns.
+# A hook of a module whose input is a tuple warns.
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 @pytest.mark.parametrize(
     "name", ["labels", "labels.feature_to_label.0", "labels.label_to_label.1.lin_query", "head"]
 )
-def test_hooks_see_every_part(name):
+def test_hooks_see_every_module(name):
     model, calls = Net(fully_connected(5)), []
-    part = model.get_submodule(name)
-    part.register_forward_pre_hook(lambda *_: calls.append("before"))
-    part.register_forward_hook(lambda *_: calls.append("after"))
-    part.register_full_backward_hook(lambda *_: calls.append("back"))
+    module = model.get_submodule(name)
+    module.register_forward_pre_hook(lambda *_: calls.append("before"))
+    module.register_forward_hook(lambda *_: calls.append("after"))
+    module.register_full_backward_hook(lambda *_: calls.append("back"))
     x, ptr = pointers([3, 4])
     model(x.requires_grad_(), ptr).sum().backward()
     assert calls == ["before", "after", "back"]

@@ -13,7 +13,7 @@ def batch_of(*lengths):
 
 
 def by_hand(encoder, x):
-    """The equation of the docstring, letter by letter."""
+    """Computes the equation of the encoder's docstring, letter by letter."""
     weight, bias, width = encoder.conv.weight, encoder.conv.bias, encoder.conv.kernel_size[0]
     vectors = [torch.full((4,), 0.25) if code == 4 else torch.eye(4)[code] for code in x.tolist()]
     states = []
@@ -24,8 +24,8 @@ def by_hand(encoder, x):
             if 0 <= position < len(vectors):
                 state = state + weight[:, :, j] @ vectors[position]
         states.append(state.relu())
-    pooled = [states[k : k + encoder.pool] for k in range(0, len(x), encoder.pool)]
-    return torch.stack([torch.stack(part).amax(0) for part in pooled])
+    windows = [states[k : k + encoder.pool] for k in range(0, len(x), encoder.pool)]
+    return torch.stack([torch.stack(window).amax(0) for window in windows])
 
 
 @pytest.mark.parametrize("lengths", [(9, 9, 9), (7, 1, 12), (5,)])
@@ -36,7 +36,7 @@ def test_the_encoder_equals_the_equation(lengths, kernel_size, pool):
     x, ptr, edge_index, edge_attr = encoder(batch)[:4]
     expected = [by_hand(encoder, data.x) for data in batch.to_data_list()]
     assert_close(x, torch.cat(expected))
-    assert ptr.diff().tolist() == [len(part) for part in expected]
+    assert ptr.diff().tolist() == [len(states) for states in expected]
     assert (edge_index, edge_attr, encoder.channels, encoder.edge_dim) == (None, None, 6, None)
 
 

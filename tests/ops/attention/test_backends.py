@@ -45,7 +45,7 @@ def outputs_and_gradients(tensors, pattern, backend, edge_bias, **options):
 
 
 def example(backend):
-    """A small pattern that a backend takes, with an isolated query."""
+    """Returns a small pattern that a backend takes, with an isolated query."""
     if backend == "blocks":
         return Blocks(ptr([2, 3, 1]), ptr([4, 2, 0]))
     return Shared(random_edges(5, 5, 12, seed=0), 2)
@@ -82,10 +82,10 @@ def test_backends_agree_with_the_oracle(backend, dtype, data, heads, seed):
     expected = outputs_and_gradients(tensors, pattern, "reference", bias, **options)
     actual = outputs_and_gradients(tensors, pattern, backend, bias, **options)
     assert len(actual) == len(expected)
-    for one, other in zip(actual, expected, strict=True):
-        assert one.shape == other.shape
-        assert one.isfinite().all()
-        assert_close(one, other, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+    for tensor, reference in zip(actual, expected, strict=True):
+        assert tensor.shape == reference.shape
+        assert tensor.isfinite().all()
+        assert_close(tensor, reference, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
 
 
 @settings(max_examples=50)
@@ -99,12 +99,12 @@ def test_the_oracle_equals_the_formula(pattern, seed):
     for i in range(pattern.num_queries):
         for head in range(2):
             edges = (edge_index[1] == i).nonzero().flatten().tolist()
-            neighbours = [int(edge_index[0, e]) for e in edges]
+            neighbours = [int(edge_index[0, edge]) for edge in edges]
             scores = [float(query[i, head] @ key[j, head]) / math.sqrt(4) for j in neighbours]
             exps = list(map(math.exp, scores))
-            for e, j, exp in zip(edges, neighbours, exps, strict=True):
+            for edge, j, exp in zip(edges, neighbours, exps, strict=True):
                 expected[i, head] += exp / sum(exps) * value[j, head]
-                assert float(weights[e, head]) == pytest.approx(exp / sum(exps), abs=1e-12)
+                assert float(weights[edge, head]) == pytest.approx(exp / sum(exps), abs=1e-12)
     assert_close(out, expected, atol=1e-12, rtol=1e-12)
 
 
@@ -151,9 +151,9 @@ def test_half_precision_is_close_to_the_oracle(backend, dtype, tolerance, under_
     exact = outputs_and_gradients([t.double() for t in tensors], pattern, "reference", None)
     with torch.autocast("cpu", dtype, enabled=under_autocast):
         actual = outputs_and_gradients(tensors, pattern, backend, None)
-    for one, other in zip(actual, exact, strict=True):
-        assert under_autocast or one.dtype == dtype
-        assert (one.double() - other).norm() < tolerance * other.norm()
+    for tensor, reference in zip(actual, exact, strict=True):
+        assert under_autocast or tensor.dtype == dtype
+        assert (tensor.double() - reference).norm() < tolerance * reference.norm()
 
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)
@@ -174,8 +174,8 @@ def test_scores_may_be_larger_than_half_precision_can_express(
     if dropout_p == 0.0:
         exact = [t.double() for t in tensors]
         expected = outputs_and_gradients(exact, pattern, "reference", None, **options)
-        for one, other in zip(result[: 1 + return_weights], expected, strict=False):
-            assert_close(one.double(), other, atol=1e-2, rtol=1e-2)
+        for tensor, reference in zip(result[: 1 + return_weights], expected, strict=False):
+            assert_close(tensor.double(), reference, atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize(("backend", "return_weights"), WAYS)

@@ -43,7 +43,7 @@ def tensors(pattern, channels=4):
 
 
 def results(pattern, leaves, backend="blocks", **options):
-    """The output and the gradients, with the same seed every time."""
+    """Returns the output and the gradients, with the same seed every time."""
     torch.manual_seed(0)
     bias = (*leaves, None)[3]
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend, **options)
@@ -105,8 +105,8 @@ def test_single_precision_is_close_to_the_oracle_and_nan_stays_nan(num_keys):
     out = graph_attention(*leaves, pattern, backend="blocks")
     exact = graph_attention(*[leaf.double() for leaf in leaves], pattern, backend="reference")
     actual, expected = (torch.autograd.grad(x.square().sum(), leaves) for x in (out, exact))
-    for one, other in zip((out, *actual), (exact, *expected), strict=True):
-        assert (one - other).norm() <= 1e-5 * other.norm().clamp(min=1e-3)
+    for tensor, reference in zip((out, *actual), (exact, *expected), strict=True):
+        assert (tensor - reference).norm() <= 1e-5 * reference.norm().clamp(min=1e-3)
     leaves[0].data[4] = torch.nan
     out = graph_attention(*leaves, pattern, backend="blocks")
     assert out[4].isnan().all()
@@ -193,7 +193,7 @@ def test_few_samples_are_divided_among_many_threads():
         actual.append(results(pattern, leaves, dropout_p=0.5))
         tasks = blocks._tasks(pattern.query_ptr, pattern.key_ptr, leaves[0])
         rows = [task.rows for task in tasks if task.heads == slice(0, 1)]
-        assert [row for part in rows for row in range(9)[part]] == list(range(9))
+        assert [row for row_slice in rows for row in range(9)[row_slice]] == list(range(9))
         assert len(rows) == min(5, num_threads // 2)  # A tile has two queries.
     assert_close(*actual)
 
@@ -233,5 +233,5 @@ def test_forward_and_backward_drop_the_same_weights_for_any_number_of_threads(mo
         out = graph_attention(query, key, value, pattern, dropout_p=0.5, backend="blocks")
         monkeypatch.setattr(blocks.threads, "num_workers", lambda workers=workers: workers)
         gradients.append(torch.autograd.grad(out.square().sum(), (query, key, value)))
-    for one, other in zip(*gradients, strict=True):
-        assert_close(one, other)
+    for first, second in zip(*gradients, strict=True):
+        assert_close(first, second)

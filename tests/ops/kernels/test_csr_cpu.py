@@ -34,7 +34,7 @@ def _threads(request):
 
 
 def hub(num_nodes, num_spokes, seed):
-    """A graph whose hub shares edges in both directions with most nodes, and few other edges."""
+    """Returns a graph whose hub has edges in both directions to most nodes, and few others."""
     generator = torch.Generator().manual_seed(seed)
     spokes = torch.randperm(num_nodes, generator=generator)[:num_spokes]
     centre = torch.full_like(spokes, int(torch.randint(num_nodes, (1,), generator=generator)))
@@ -45,7 +45,7 @@ def hub(num_nodes, num_spokes, seed):
 
 
 def results(pattern, heads, dtype, backend, seed=0, channels=5):
-    """Output and gradients, for slices of one larger tensor."""
+    """Returns the output and gradients for slices of one larger tensor."""
     generator = torch.Generator().manual_seed(seed)
     options = {"generator": generator, "dtype": dtype, "requires_grad": True}
     joint = torch.randn(pattern.num_queries, 3, heads, channels, **options)
@@ -110,8 +110,8 @@ def test_single_precision_is_close_to_the_oracle(channels):
     exact = graph_attention(*[tensor.double() for tensor in tensors], pattern, backend="reference")
     out = graph_attention(*tensors, pattern, backend="csr")
     actual, expected = (torch.autograd.grad(x.square().sum(), tensors) for x in (out, exact))
-    for one, other in zip([out, *actual], [exact, *expected], strict=True):
-        assert (one - other).norm() < 2e-6 * other.norm()
+    for value, reference in zip([out, *actual], [exact, *expected], strict=True):
+        assert (value - reference).norm() < 2e-6 * reference.norm()
 
 
 @pytest.mark.parametrize("degree", [1, 31, 32, 40])

@@ -34,7 +34,7 @@ def device():
 
 
 def ragged_edges(num_queries=7, num_keys=6):
-    """Query 0 has a row longer than any block, query 1 has no edge, and key 1 has none."""
+    """Returns edges: a row longer than any block for query 0, none for query 1 or key 1."""
     hub = torch.stack([torch.arange(19) % (num_keys - 2) + 2, torch.zeros(19, dtype=torch.long)])
     others = random_edges(num_queries - 2, num_keys - 2, 9, seed=0).edge_index + 2
     last_key = torch.tensor([[0], [num_queries - 1]])
@@ -44,11 +44,11 @@ def ragged_edges(num_queries=7, num_keys=6):
 
 
 def hub_edges():
-    """Query 0 has 300 edges, and so has key 0; a program of many warps walks along either."""
+    """Returns 300 edges of query 0 and of key 0, along which a program of many warps walks."""
     source, target = torch.arange(300) % 9, torch.zeros(300, dtype=torch.long)
-    far = torch.tensor([[3, 4], [70, 71]])
-    forth = torch.stack([source, target])
-    return Edges(torch.cat([forth, forth.flip(0), far], dim=1), 72, 72)
+    far_edges = torch.tensor([[3, 4], [70, 71]])
+    forward = torch.stack([source, target])
+    return Edges(torch.cat([forward, forward.flip(0), far_edges], dim=1), 72, 72)
 
 
 PATTERNS = {
@@ -68,7 +68,7 @@ SIZES = [(1, 4, 4), (3, 6, 5), (2, 1, 3), (1, 20, 1)]
 
 
 def inputs(pattern, size, device, dtype=torch.float32):
-    """Queries, keys, values and an edge bias."""
+    """Returns queries, keys, values and an edge bias."""
     heads, channels, value_channels = size
     generator = torch.Generator().manual_seed(0)
     sizes = [(pattern.num_queries, heads, channels), (pattern.num_keys, heads, channels)]
@@ -77,7 +77,7 @@ def inputs(pattern, size, device, dtype=torch.float32):
 
 
 def outputs_and_gradients(tensors, pattern, backend="triton", rounded=None):
-    """The output, and gradients of its weighted sum, whose weights are rounded to a type."""
+    """Returns the output, and gradients of its sum with weights rounded to a dtype."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     bias = leaves[3] if len(leaves) > 3 else None
     out = graph_attention(*leaves[:3], pattern, edge_bias=bias, backend=backend)
@@ -91,9 +91,9 @@ def check_against_the_oracle(tensors, pattern):
     doubles = [tensor.double() for tensor in tensors]
     exact = outputs_and_gradients(doubles, pattern, "reference", tensors[0].dtype)
     tolerance = TOLERANCE[tensors[0].dtype]
-    for one, other in zip(actual, exact, strict=True):
-        assert one.dtype == tensors[0].dtype
-        assert_close(one.double(), other, atol=tolerance, rtol=tolerance)
+    for value, reference in zip(actual, exact, strict=True):
+        assert value.dtype == tensors[0].dtype
+        assert_close(value.double(), reference, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_the_kernels_take_any_heads_channels_and_dtypes(device, size, dtype):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("size", [(4, 128, 128), (2, 96, 64), (16, 32, 32), (1, 512, 512)], ids=str)
-def test_many_programs_at_once(dtype, size):
+def test_many_programs_agree_with_the_oracle(dtype, size):
     pattern = Shared(random_edges(983, 983, 9830, seed=0), 4).to("cuda")
     check_against_the_oracle(inputs(pattern, size, "cuda", dtype), pattern)
 

@@ -13,7 +13,7 @@ SIZES = [(3, 5), (8, 16), (17, 33), (0, 4), (5, 0), (1, 1)]
 
 
 def blocks():
-    ptrs = (torch.tensor([0, *(size[side] for size in SIZES)]).cumsum(0) for side in (0, 1))
+    ptrs = (torch.tensor([0, *(size[index] for size in SIZES)]).cumsum(0) for index in (0, 1))
     return Blocks(*ptrs)
 
 

@@ -1,4 +1,4 @@
-"""Few bags of words for recipes."""
+"""A small data set of bags of words, for recipes."""
 
 from __future__ import annotations
 

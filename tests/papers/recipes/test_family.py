@@ -22,7 +22,7 @@ SPLIT = Split(torch.arange(160), torch.arange(160, 200), torch.arange(200, 240),
 
 
 def words():
-    """Labels that each have a word of their own."""
+    """Returns bags of words in which each label equals the presence of one word."""
     x = (np.random.default_rng(0).random((240, 16)) < 0.4).astype(np.float32)
     y = x[:, :3].copy()
     y[:20, 0] = np.nan
@@ -30,7 +30,7 @@ def words():
 
 
 def atoms():
-    """Labels for most of a molecule's atoms being aromatic, or in a ring."""
+    """Returns molecules; labels apply if most atoms are aromatic, or in a ring."""
     samples = molecules(240, largest=12)
     for sample in samples:
         sample.y = (sample.x[:, 7:9].float().mean(dim=0, keepdim=True) > 0.5).float()

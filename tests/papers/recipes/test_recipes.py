@@ -44,7 +44,7 @@ def test_scores_before_training_are_those_of_base_scores_alone(dataset):
     recipe = RECIPES["bibtex"]
     prepared = recipe.prepare(dataset, FEW)
     on_val, on_test = recipe.untrained_scores(prepared, FEW)
-    copies = [part.clone() for part in (on_val, on_test)]
+    copies = [scores.clone() for scores in (on_val, on_test)]
     # Other weights have the same scores.
     torch.testing.assert_close(recipe.untrained_scores(prepared, FEW), tuple(copies))
     assert on_test.std(dim=0).min() > 0
@@ -57,7 +57,7 @@ def test_labels_that_are_too_rare_do_not_count(dataset):
     scores, columns = torch.rand(40, 4), [0, 2, 3]
     evaluation = recipe.evaluate(dataset, FEW, scores[FEW.val], scores[FEW.test])
     assert evaluation.num_labels == recipe.counted_labels(dataset).sum() == 3
-    val, test = ((dataset.y[part][:, columns], scores[part][:, columns]) for part in FEW.parts[1:])
+    val, test = ((dataset.y[rows][:, columns], scores[rows][:, columns]) for rows in FEW.parts[1:])
     assert evaluation["roc_auc_macro"] == macro_roc_auc(*test)
     assert evaluation.thresholds["f1_micro"] == ThresholdTuner().fit(*val).threshold
 

@@ -68,8 +68,8 @@ class DNAEncoder(nn.Module):
         dtypes, cure = (torch.uint8, torch.long, torch.int), "words are for SequenceEncoder"
         x = self.one_hot[read_symbols(data, "letters", dtypes, NUM_LETTERS, cure)]
         sizes = ptr.diff()
-        unknown = torch.compiler.is_compiling() or sizes.numel() == 0
-        if unknown or not sizes[0] or bool((sizes != sizes[0]).any()):
+        may_be_ragged = torch.compiler.is_compiling() or sizes.numel() == 0
+        if may_be_ragged or not sizes[0] or bool((sizes != sizes[0]).any()):
             return self._ragged(x, ptr)
         x = self._convolve(x.view(sizes.numel(), -1, NUM_LETTERS).mT)  # [B, d, n]
         x = nn.functional.max_pool1d(x, self.pool, ceil_mode=True).mT.reshape(-1, self.channels)
@@ -96,8 +96,8 @@ class DNAEncoder(nn.Module):
         return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))
 
     def _convolve(self, x: Tensor) -> Tensor:
-        before = self.conv.kernel_size[0] // 2
-        padding = (before, self.conv.kernel_size[0] - 1 - before)
+        left = self.conv.kernel_size[0] // 2
+        padding = (left, self.conv.kernel_size[0] - 1 - left)
         # Flipping both axes gives the reverse complement: A pairs with T, and C with G.
         strands = [x, x.flip(1, 2)] if self.both_strands else [x]
         padded = [nn.functional.pad(strand, padding) for strand in strands]

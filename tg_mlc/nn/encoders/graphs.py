@@ -47,7 +47,7 @@ class CategoricalEmbedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Embeds every row of categories."""
         check_columns(x, len(self.num_categories), "categorical features")
-        # A single look-up in a stacked table. Inputs may be empty (a molecule without bonds).
+        # One look-up in a stacked table works for empty inputs, too (a molecule without bonds).
         index = x.long() + self.get_buffer("offset")
         return nn.functional.embedding_bag(index, self.weight, mode="sum")
 

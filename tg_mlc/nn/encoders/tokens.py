@@ -65,7 +65,7 @@ class BagEncoder(nn.Module):
 
     @torch.no_grad()
     def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
-        r"""Starts words of the same documents alike, as the `"Indexing by Latent Semantic Analysis"
+        r"""Embeds words of the same documents alike, as the `"Indexing by Latent Semantic Analysis"
         <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper.
 
         .. math::
@@ -94,15 +94,15 @@ class BagEncoder(nn.Module):
         frequency = np.asarray((documents != 0).sum(axis=0)).ravel()
         if not frequency.any():
             raise ValueError("Expected 'documents' with words (got zeros only)")
-        length = (1 + np.log((1 + documents.shape[0]) / (1 + frequency))) ** -0.5
-        length *= (frequency > 0) * (channels**0.5 * frequency.sum() / (frequency @ length))
+        norm = (1 + np.log((1 + documents.shape[0]) / (1 + frequency))) ** -0.5
+        norm *= (frequency > 0) * (channels**0.5 * frequency.sum() / (frequency @ norm))
         rng = np.random.default_rng(seed)
         rank = min(channels, min(documents.shape) - 1)
         start = rng.standard_normal(min(documents.shape))
-        _, sizes, directions = svds(documents.astype(np.float64), k=rank, v0=start)
+        _, scales, directions = svds(documents.astype(np.float64), k=rank, v0=start)
         rotation = np.linalg.qr(rng.standard_normal((channels, channels)))[0][:rank]
-        words = nn.functional.normalize(torch.from_numpy((directions.T * sizes) @ rotation))
-        self.embedding.weight.copy_(words * torch.from_numpy(length).unsqueeze(-1))
+        words = nn.functional.normalize(torch.from_numpy((directions.T * scales) @ rotation))
+        self.embedding.weight.copy_(words * torch.from_numpy(norm).unsqueeze(-1))
 
     def forward(self, data: Data) -> Components:
         """Encodes the tokens of a batch, without order."""

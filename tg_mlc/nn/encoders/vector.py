@@ -59,7 +59,7 @@ class VectorEncoder(nn.Module):
         self.lin = Linear(in_channels, num_components * channels)
 
     def vectors(self, data: Data) -> Tensor:
-        """The scaled vectors :math:`(B, F)` of a batch, with dropout."""
+        """Returns the scaled vectors :math:`(B, F)` of a batch, with dropout."""
         x = data[self.key]
         if not x.is_floating_point():
             expected = f"vectors '{self.key}' of floating-point numbers"

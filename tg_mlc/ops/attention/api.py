@@ -140,7 +140,7 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
         weights (torch.Tensor): The weights from :func:`~tg_mlc.ops.graph_attention`.
 
     Shapes:
-        - **weights:** :math:`(*, H)`, with the sizes :obj:`pattern.weights_size` in front
+        - **weights:** :math:`(*, H)`, whose leading sizes are :obj:`pattern.weights_size`
         - **output:** :math:`(B, H, L, S)` for the largest numbers of queries and keys of a sample
     """
     if weights.shape[:-1] != pattern.weights_size:
@@ -150,8 +150,8 @@ def to_dense_weights(pattern: Pattern, weights: Tensor) -> Tensor:
         query_ptr, key_ptr = pattern.query_ptr, pattern.key_ptr
     else:
         graph, num_samples = pattern.shared()
-        bounds = torch.arange(num_samples + 1, device=pattern.device)
-        query_ptr, key_ptr = bounds * graph.num_queries, bounds * graph.num_keys
+        offsets = torch.arange(num_samples + 1, device=pattern.device)
+        query_ptr, key_ptr = offsets * graph.num_queries, offsets * graph.num_keys
     (key, query), weights = pattern.to_edge_list(weights)
     sample = ptr2index(query_ptr, output_size=pattern.num_queries)[query]
     index = (sample, query - query_ptr[sample], key - key_ptr[sample])

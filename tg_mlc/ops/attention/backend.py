@@ -54,17 +54,17 @@ class AttentionCall:
     def shape(self) -> CallShape:
         """The properties of the call, without tensors."""
         query, compiling = self.query, torch.compiler.is_compiling()
-        kind = (query.device.type, query.dtype)
+        types = (query.device.type, query.dtype)
         sizes = (query.size(1), query.size(2), self.value.size(2))
-        has_bias, weighs = self.edge_bias is not None, self.return_weights
+        has_bias, weights = self.edge_bias is not None, self.return_weights
         transformed = not compiling and any(map(is_functorch_wrapped_tensor, self.tensors))
         modes = (differentiates_forward(self), transformed)
-        return CallShape(self.pattern, *kind, *sizes, self.dropout_p, has_bias, weighs, *modes)
+        return CallShape(self.pattern, *types, *sizes, self.dropout_p, has_bias, weights, *modes)
 
 
 Output = tuple[Tensor, Tensor | None]
 
-#: Reason in :attr:`Backend.prefer` of backends that compute only edges.
+#: Reason that :attr:`Backend.prefer` returns for backends that compute only edges.
 SPARSE = "is sparse, so only its edges are computed"
 
 
@@ -136,8 +136,8 @@ def register(
     returns the output and a tensor of size ``kept_size`` for the backward pass. ``backward`` takes
     the gradient of the output and this tensor first, and returns four gradients.
     """
-    listed = "".join(f"Tensor {name}, " for name in edge_names)
-    tensors = f"Tensor query, Tensor key, Tensor value, Tensor? bias, {listed}"
+    edge_arguments = "".join(f"Tensor {name}, " for name in edge_names)
+    tensors = f"Tensor query, Tensor key, Tensor value, Tensor? bias, {edge_arguments}"
     inputs = f"{tensors}float scale, float dropout_p, Tensor seed"
     options: Any = {"mutates_args": (), "device_types": device}
     options["schema"] = f"({inputs}) -> (Tensor, Tensor)"

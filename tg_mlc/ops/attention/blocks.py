@@ -54,8 +54,8 @@ class _Task:
     rows: slice  #: the queries
     cols: slice  #: the keys of the sample
     heads: slice
-    first_pair: int  #: index of the pair of query 0 and the first key, extrapolated
-    first_score_row: int  #: extrapolated score row of query 0, for seeds of dropout
+    first_pair: int  #: index that the pair of query 0 and the first key would have
+    first_score_row: int  #: score row that query 0 would have, for seeds of dropout
     step: int  #: number of queries per tile
     part: int = 0  #: the index of this part among the parts of the sample's queries
 
@@ -80,7 +80,7 @@ class _Task:
         for rows in _pieces(self.rows, self.step):
             yield rows, self.first_score_row + rows.start
 
-    def of(self, x: Tensor, rows: slice) -> Tensor:
+    def view(self, x: Tensor, rows: slice) -> Tensor:
         """Returns a view ``[heads, rows, channels]`` of ``[num_rows, heads, channels]``."""
         return x[rows, self.heads].transpose(0, 1)
 
@@ -131,17 +131,17 @@ def _forward(*inputs: Any) -> tuple[Tensor, Tensor]:
         return kernels.forward(query, key, value, blocked)  # type: ignore[no-any-return]
     out = query.new_zeros(query.size(0), query.size(1), value.size(2))
     lse = query.new_zeros(_kept_size(query), dtype=accumulator(query.dtype))
-    start = int(call.seed)
+    seed = int(call.seed)
 
     def attend(task: _Task, scratch: Tensor) -> None:
-        k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
+        k, v = _exact(task.view(key, task.cols)) * call.scale, _exact(task.view(value, task.cols))
         for rows, score_row in task.tiles():
-            weight = _product(_exact(task.of(query, rows)), k.mT, scratch[0])
+            weight = _product(_exact(task.view(query, rows)), k.mT, scratch[0])
             if bias is not None:
                 weight += task.pairs(bias, rows)
-            total = softmax().forward(weight, call.dropout_p, start + score_row)
-            task.of(out, rows).copy_(torch.bmm(weight, v))
-            task.of(lse, rows).copy_(total)
+            total = softmax().forward(weight, call.dropout_p, seed + score_row)
+            task.view(out, rows).copy_(torch.bmm(weight, v))
+            task.view(lse, rows).copy_(total)
 
     _for_each(_tasks(call.query_ptr, call.key_ptr, query), attend, accumulator(query.dtype))
     return out, lse
@@ -160,36 +160,36 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
         grads = kernels.backward(grad, query, key, value, lse, blocked)
         return *grads, query.new_zeros(0, query.size(1))
     tasks = _tasks(call.query_ptr, call.key_ptr, query)
-    start = int(call.seed)
+    seed = int(call.seed)
     dtype = accumulator(query.dtype)
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Threads that share a sample have separate sums, which are added in a fixed order.
     parts = max((task.part + 1 for task in tasks), default=1)
-    sums = key.dtype if parts == 1 else dtype
-    grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sums) for x in (key, value))
+    sum_dtype = key.dtype if parts == 1 else dtype
+    grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sum_dtype) for x in (key, value))
 
     def differentiate(task: _Task, scratch: Tensor) -> None:
-        k, v = _exact(task.of(key, task.cols)) * call.scale, _exact(task.of(value, task.cols))
+        k, v = _exact(task.view(key, task.cols)) * call.scale, _exact(task.view(value, task.cols))
         sum_key, sum_value = torch.zeros_like(k), torch.zeros_like(v)
         for rows, score_row in task.tiles():
-            q, g = _exact(task.of(query, rows)), _exact(task.of(grad, rows))
+            q, g = _exact(task.view(query, rows)), _exact(task.view(grad, rows))
             weight, grad_score = _product(q, k.mT, scratch[0]), _product(g, v.mT, scratch[1])
             if bias is not None:
                 weight += task.pairs(bias, rows)
-            drawn = (call.dropout_p, start + score_row)
-            softmax().backward(weight, grad_score, task.of(lse, rows), *drawn)
+            dropout_options = (call.dropout_p, seed + score_row)
+            softmax().backward(weight, grad_score, task.view(lse, rows), *dropout_options)
             sum_value.baddbmm_(weight.mT, g)
             sum_key.baddbmm_(grad_score.mT, q)
-            task.of(grad_query, rows).copy_(torch.bmm(grad_score, k))
+            task.view(grad_query, rows).copy_(torch.bmm(grad_score, k))
             if bias is not None:
                 task.pairs(grad_bias, rows).copy_(grad_score)
-        task.of(grad_key[task.part], task.cols).copy_(sum_key.mul_(call.scale))
-        task.of(grad_value[task.part], task.cols).copy_(sum_value)
+        task.view(grad_key[task.part], task.cols).copy_(sum_key.mul_(call.scale))
+        task.view(grad_value[task.part], task.cols).copy_(sum_value)
 
     _for_each(tasks, differentiate, dtype)
-    sums_of = [x[0] if parts == 1 else x.sum(dim=0) for x in (grad_key, grad_value)]
-    return grad_query, sums_of[0].to(key.dtype), sums_of[1].to(key.dtype), grad_bias
+    totals = [x[0] if parts == 1 else x.sum(dim=0) for x in (grad_key, grad_value)]
+    return grad_query, totals[0].to(key.dtype), totals[1].to(key.dtype), grad_bias
 
 
 _FUNCTIONS = (_forward, _backward, _kept_size)
@@ -214,9 +214,9 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
         width = max(1, heads) if num_pairs * heads * itemsize <= TILE else 1
         for head in range(0, heads if num_pairs else 0, width):
             step = min(end - row, max(MIN_ROWS, TILE // ((stop - col) * itemsize)))
-            taken, score_row = slice(head, head + width), row * heads + head * (end - row)
-            firsts = pair - row * (stop - col), score_row - row
-            tasks.append(_Task(rows, slice(col, stop), taken, *firsts, step))
+            head_slice, score_row = slice(head, head + width), row * heads + head * (end - row)
+            offsets = pair - row * (stop - col), score_row - row
+            tasks.append(_Task(rows, slice(col, stop), head_slice, *offsets, step))
         pair += num_pairs
     parts = -(-threads.num_workers() // max(1, len(tasks)))
     return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
@@ -258,7 +258,7 @@ class TorchSoftmax:
 
     @staticmethod
     def backward(scores: Tensor, grad: Tensor, lse: Tensor, dropout_p: float, seed: int) -> None:
-        """Turns scores into weights, and gradients of weights into those of scores."""
+        """Turns scores into weights, and gradients of weights into gradients of scores."""
         # Rounding may put a score above the sum.
         weight = scores.sub_(lse).clamp_(max=0.0).exp_().clone()
         factors = TorchSoftmax.factors(scores, dropout_p, seed)

@@ -40,7 +40,7 @@ _HAS_TRITON = is_installed("triton")
 def define(
     name: str, backend: str, module: str, device: str | None
 ) -> Callable[[AttentionCall], Output]:
-    """Registers the operator ``tg_mlc::{name}`` of a module of kernels, and returns its run."""
+    """Registers the operator ``tg_mlc::{name}`` of kernels, and returns a function that runs it."""
     kernels = f"tg_mlc.ops.kernels.{module}"
     on_gpu = device is None
     edge_names: tuple[str, ...] = ("ptr", "index", "col_ptr", "col_index", "col_order")

@@ -31,10 +31,10 @@ DENSE_FROM: dict[str, tuple[tuple[int, float], ...]] = {
     "scatter": ((0, 0.0), (129, 0.02)),
     "triton": ((0, 0.0), (129, 0.03)),
 }
-#: Channels of a head below which it is narrow: measured with 128 and with 16, at 32 in between.
+#: Heads with fewer channels are narrow. Crossovers at 32 channels lie between those at 16 and 128.
 NARROW = 64
-#: Multiplications in an average block above which separate matrix products pay off: by less
-#: padding, and, with dropout, by fewer stored weights.
+#: Multiplications in an average block above which products of single blocks are faster: without
+#: dropout because of less padding, with dropout because of fewer stored weights.
 MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
 #: Largest number of channels for kernels of narrow heads, and number of scores above which these
 #: kernels are faster than padding (with dropout, they are always faster).
@@ -71,7 +71,7 @@ def folding_ratio(
 ) -> float:
     """Returns the ratio of multiplications with separate and with folded projections."""
     size = heads * (value_channels if shared else head_channels + value_channels)
-    apart = (pattern.num_queries * channels + pattern.num_edges) * size
+    separate = (pattern.num_queries * channels + pattern.num_edges) * size
     padded = pattern.num_samples * pattern.max_queries * pattern.max_keys * heads * channels
     folded = FOLD_COST * pattern.num_keys * channels * size + (padded if shared else 2 * padded)
-    return apart / folded if folded > 0 else math.inf
+    return separate / folded if folded > 0 else math.inf

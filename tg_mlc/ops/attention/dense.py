@@ -111,8 +111,8 @@ def _attend(
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else query.dtype
     if dtype == torch.float16:  # Half precision cannot express large scores.
         with torch.autocast(device, enabled=False):
-            exact = accumulator(query.dtype)
-            score = query.to(exact) * call.scale @ key.to(exact).transpose(-2, -1)
+            dtype_of_sums = accumulator(query.dtype)
+            score = query.to(dtype_of_sums) * call.scale @ key.to(dtype_of_sums).transpose(-2, -1)
     else:
         score = query * call.scale @ key.transpose(-2, -1)  # [B, heads, queries, keys]
     if mask is not None:
@@ -152,9 +152,9 @@ def prefer(shape: CallShape) -> str | None:
         return "is complete within each sample, so it is one padded matrix product"
     if isinstance(pattern, Shared) and pattern.density >= dense_from(shape, pattern.num_nodes):
         reason = "is so small or so dense that a masked matrix product costs less than its edges"
-        helps = shape.device == "cpu" and not (shape.return_weights or pattern.graph.is_complete)
-        slow = helps and numba_problem() is not None
-        return f"{reason} do without the extra 'numba'" if slow else reason
+        helpful = shape.device == "cpu" and not (shape.return_weights or pattern.graph.is_complete)
+        lacks_numba = helpful and numba_problem() is not None
+        return f"{reason} do without the extra 'numba'" if lacks_numba else reason
     return None
 
 

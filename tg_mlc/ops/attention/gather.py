@@ -40,11 +40,11 @@ def by_segment(call: AttentionCall) -> Output:
         score = score + (bias if perm is None else bias[perm])
 
     shape = call.shape
-    backwards = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
-    forwards = shape.forward_mode or shape.transformed
+    backward = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in call.tensors)
+    forward = shape.forward_mode or shape.transformed
     summarise = partial(scatter, index=target, dim=0, dim_size=pattern.num_queries)
     # torch-scatter's kernels have wrong second derivatives, and a compiler does not know them.
-    differentiates = torch.compiler.is_compiling() or backwards or forwards
+    differentiates = torch.compiler.is_compiling() or backward or forward
     if torch_geometric.typing.WITH_TORCH_SCATTER and not differentiates:
         summarise = partial(segment, ptr=ptr)
     weights = softmax_of_groups(score, target, summarise)

@@ -85,7 +85,7 @@ _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic(prefer_literal=True)
 
 @_intrinsic
 def zeros(_: Any, like: Any, lanes: Any) -> Any:
-    """A vector of zeros with the dtype of an array."""
+    """Returns a vector of zeros with the dtype of an array."""
     vector = Vector(like.dtype, lanes.literal_value)
     generate = lambda context, *_: ir.Constant(context.get_value_type(vector), None)  # noqa: E731
     return vector(like, lanes), generate
@@ -131,7 +131,7 @@ def stream(_: Any, array: Any, offset: Any, vector: Any) -> Any:
 
 @_intrinsic
 def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
-    """``total + factor * vector``."""
+    """Returns ``total + factor * vector``."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         empty = ir.Constant(ir.VectorType(arguments[1].type, vector.lanes), ir.Undefined)
@@ -147,7 +147,7 @@ def add_scaled(_: Any, total: Any, factor: Any, vector: Any) -> Any:
 
 @_intrinsic
 def dot(_: Any, one: Any, other: Any) -> Any:
-    """The dot product of two vectors."""
+    """Returns the dot product of two vectors."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element = context.get_value_type(one.dtype)
@@ -159,7 +159,7 @@ def dot(_: Any, one: Any, other: Any) -> Any:
 
 @_intrinsic
 def larger(_: Any, one: Any, other: Any) -> Any:
-    """The elementwise maximum of two vectors. NaN counts as missing."""
+    """Returns the elementwise maximum of two vectors, ignoring NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         return _call(builder, "maxnum", one, arguments[0].type, arguments)
@@ -169,7 +169,7 @@ def larger(_: Any, one: Any, other: Any) -> Any:
 
 @_intrinsic
 def largest(_: Any, vector: Any) -> Any:
-    """The maximum of a vector. NaN counts as missing."""
+    """Returns the maximum of a vector, ignoring NaN."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         element = context.get_value_type(vector.dtype)
@@ -206,7 +206,7 @@ def _call(
 
 
 def _address(context: Any, builder: Any, array: Any, arguments: Any, vector: Vector) -> Any:
-    """The address of a vector in a contiguous array. ``arguments`` begin with array and offset."""
+    """Returns the address of a vector in a contiguous array. ``arguments``: array, offset, ..."""
     data = context.make_array(array)(context, builder, arguments[0]).data
     pointer = context.get_value_type(vector).as_pointer()
     return builder.bitcast(builder.gep(data, [arguments[1]]), pointer)

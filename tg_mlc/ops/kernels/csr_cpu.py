@@ -66,16 +66,16 @@ def backward(
 ) -> tuple[Tensor, ...]:
     """Returns gradients of query, key, value and bias (``[num_edges, heads]`` or empty)."""
     grads = [on_large_pages(query.new_empty(tensor.shape)) for tensor in (query, key, value)]
-    biased = 0 if options.bias is None else graph.num_edges
+    num_biased = 0 if options.bias is None else graph.num_edges
     if 0 in (graph.num_edges, value.numel()):
-        return *(grad.zero_() for grad in grads), query.new_zeros(biased, query.size(1))
+        return *(grad.zero_() for grad in grads), query.new_zeros(num_biased, query.size(1))
     g, q, grad_q = (_rows(graph.num_queries, x) for x in (grad, query, grads[0]))
     k, v, grad_k, grad_v = (_rows(graph.num_keys, x) for x in (key, value, *grads[1:]))
     by_query = _side(graph.ptr, graph.index, graph.index[:0], graph.num_keys)
     by_key = _side(graph.col_ptr, graph.col_index, graph.col_order, graph.num_queries)
     softmax, weights = _softmax(query, options), _kept(kept, graph, value)
     call = Backward(by_query, by_key, g, q, k, v, softmax, weights, grad_q, grad_k, grad_v)
-    work = _Work(query, value, graph, options, backward=True, biased=biased)
+    work = _Work(query, value, graph, options, backward=True, num_biased=num_biased)
     targets = (None, None, None, grad_q, grad_k, grad_v, None)
     work.run(csr_numba.backward_groups, csr_numba.backward_pass, call, targets)
     return *grads, work.bias.sum(dim=0).t().contiguous()
@@ -108,9 +108,9 @@ def _kept(kept: Tensor, graph: Graph, value: Tensor) -> Kept:
 
 
 def _side(ptr: Tensor, index: Tensor, order: Tensor, num_others: int) -> Side:
-    """Checks grouped edges, which compiled models do not."""
-    right, ascends = csr_numba.inspect(ptr.numpy(), index.numpy(), num_others)
-    if not right:
+    """Converts grouped edges, and checks them, which compiled models do not."""
+    is_valid, ascends = csr_numba.inspect(ptr.numpy(), index.numpy(), num_others)
+    if not is_valid:
         got = "others, or pointers that decrease"
         raise ValueError(f"Expected 'edge_index' to name nodes that there are (got {got})")
     return Side(ptr.numpy(), index.numpy(), order.numpy(), bool(ascends))
@@ -127,7 +127,7 @@ class _Work:
         options: Options,
         *,
         backward: bool = False,
-        biased: int = 0,
+        num_biased: int = 0,
     ) -> None:
         heads, size, item = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
@@ -135,16 +135,16 @@ class _Work:
         #: Number of groups that a single thread processes; other groups are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
-            left = self.num_groups % self.num_workers
-            self.num_alone -= self.num_groups if size * item > LARGE else left
+            remainder = self.num_groups % self.num_workers
+            self.num_alone -= self.num_groups if size * item > LARGE else remainder
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
         tile = min(rows * channels, max(channels, TILE // item))
         # Threads without own groups share scores and the gradient of the bias.
         owners = max(1, min(self.num_workers, self.num_alone))
-        self.bias = query.new_zeros(owners, heads, biased)
+        self.bias = query.new_zeros(owners, heads, num_biased)
         # Kept weights need no scratch memory, except for weights after dropout.
-        apart = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
-        weights = query.new_empty(owners, size * apart)
+        needs_scratch = options.dropout_p > 0 or not graph.keeps_weights(value.size(2))
+        weights = query.new_empty(owners, size * needs_scratch)
         grads = query.new_empty(owners, size * backward)
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
@@ -166,13 +166,13 @@ class _Work:
 
     def _run_shared(self, single: _Pass, step: int, group: int, call: Any, target: Any) -> None:
         scores = {"weight": self.spaces[0].weight, "grad": self.spaces[0].grad}
-        begun = [-1] * self.num_workers
+        offsets = [-1] * self.num_workers
 
         def work(worker: int, low: int, high: int) -> None:
             space = self.spaces[worker]._replace(**scores)
-            begun[worker] = single(step, low, high, group, call, space)
+            offsets[worker] = single(step, low, high, group, call, space)
 
         threads.share(work, self.num_edges, self.num_workers)
-        for offset, space in zip(begun, self.spaces, strict=True):
+        for offset, space in zip(offsets, self.spaces, strict=True):
             if target is not None and offset >= 0:  # Two spans share this row.
                 target.data[offset : offset + target.channels] += space.partial[: target.channels]

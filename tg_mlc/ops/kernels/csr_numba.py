@@ -101,7 +101,7 @@ class Kept(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """Arrays that the passes forward read and write."""
+    """Arrays that the forward passes read and write."""
 
     edges: Side
     query: Rows
@@ -113,7 +113,7 @@ class Forward(NamedTuple):
 
 
 class Backward(NamedTuple):
-    """Arrays that the passes backward read and write."""
+    """Arrays that the backward passes read and write."""
 
     edges: Side
     by_key: Side
@@ -141,7 +141,7 @@ class Space(NamedTuple):
 
 @kernel
 def forward_groups(first: int, last: int, call: Forward, space: Space) -> None:
-    """All passes over whole groups, one group after the other."""
+    """Runs all passes over whole groups, one group after the other."""
     for group in range(first, last):
         for step in range(3):
             forward_pass(step, 0, call.edges.other.shape[0], group, call, space)
@@ -165,7 +165,7 @@ def forward_pass(step: int, low: int, high: int, group: int, call: Forward, spac
 
 @kernel
 def backward_groups(first: int, last: int, call: Backward, space: Space) -> None:
-    """All passes over whole groups, one group after the other."""
+    """Runs all passes over whole groups, one group after the other."""
     for group in range(first, last):
         for step in range(7):
             backward_pass(step, 0, call.edges.other.shape[0], group, call, space)
@@ -233,10 +233,10 @@ def sum_span(
     """
     low, high, group, heads = span
     sample, head = divmod(group, heads)
-    begun = -1
+    shared_offset = -1
     first, last = rows_that_begin(edges.ptr, low, high)
     if first > 0 and edges.ptr[first - 1] < low < edges.ptr[first]:
-        begun = (sample * out.rows + first - 1) * out.stride + head * out.channels
+        shared_offset = (sample * out.rows + first - 1) * out.stride + head * out.channels
         stop = min(edges.ptr[first], high)
         origin = sample * y.rows * y.stride + head * y.channels
         source = Source(y.data, origin, y.stride, y.channels)
@@ -259,7 +259,7 @@ def sum_span(
                     ask_for(out.data, offset + AHEAD * out.stride, out.channels)
                 target = Target(out.data, offset, new, streamed)
                 weighted_sum(edges, weight, factor, edge, stop, source, target)
-    return begun
+    return shared_offset
 
 
 @kernel
@@ -271,24 +271,24 @@ def begin(ptr: Array, first: int, last: int, low: int, cursor: Array) -> None:
 
 @kernel
 def inspect(ptr: Array, other: Array, num_others: int) -> tuple[bool, bool]:
-    """Tells whether all indices of edges exist, and whether those of each row ascend."""
-    right, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
+    """Tells whether all indices of edges exist, and whether indices ascend in every row."""
+    is_valid, ascends = ptr[0] == 0 and ptr[ptr.shape[0] - 1] == other.shape[0], True
     for row in range(ptr.shape[0] - 1):
-        right = right and ptr[row] <= ptr[row + 1]
-        for e in range(ptr[row], ptr[row + 1] if right else ptr[row]):
-            right = right and 0 <= other[e] < num_others
+        is_valid = is_valid and ptr[row] <= ptr[row + 1]
+        for e in range(ptr[row], ptr[row + 1] if is_valid else ptr[row]):
+            is_valid = is_valid and 0 <= other[e] < num_others
             ascends = ascends and (e == ptr[row] or other[e - 1] <= other[e])
-    return right, ascends
+    return is_valid, ascends
 
 
 @kernel
 def rows_of_a_tile(num_edges: int, num_rows: int, ascends: bool, y: Rows, tile: Array) -> Any:
-    """Rows of the other side per tile: as many as fit, or all where copies would not pay."""
-    most = max(1, tile.shape[0] // max(1, y.channels))
-    tiles = (y.rows + most - 1) // most
-    tiled = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
-    if num_edges < y.rows or not tiled:
-        return max(y.rows, most + 1)
+    """Returns rows of the other side per tile: as many as fit, or all if copies do not pay off."""
+    max_rows = max(1, tile.shape[0] // max(1, y.channels))
+    tiles = (y.rows + max_rows - 1) // max_rows
+    pays_off = tiles == 1 or (ascends and num_edges >= EDGES_PER_TILE * tiles * num_rows)
+    if num_edges < y.rows or not pays_off:
+        return max(y.rows, max_rows + 1)
     return (y.rows + tiles - 1) // tiles
 
 
@@ -337,7 +337,7 @@ def pack(source: Rows, sample: int, head: int, first: int, last: int, out: Array
 def dots(
     x: Array, offset: int, index: Array, low: int, high: int, y: Source, scale: float, out: Array
 ) -> None:
-    """The scaled dot products of one row with the rows of its edges."""
+    """Computes scaled dot products of one row with the other ends of its edges."""
     done, size = uintp(0), uintp(y.channels)
     if size == 0:
         out[low:high] = 0
@@ -399,12 +399,12 @@ def _sum(lanes: int) -> Any:
 
     def add(edges: Side, weights: Any, span: Any, y: Source, done: Any, target: Target) -> Any:
         (weight, factor), (low, high) = weights, span
-        ordered, one, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
+        ordered, scale, out = edges.order.shape[0] > 0, weight.dtype.type(factor), target.data
         while done + uintp(lanes) <= uintp(y.channels):
             offset = uintp(target.offset) + done
             total = zeros(out, lanes) if target.new else load(out, offset, lanes)
             for e in range(uintp(low), uintp(high)):
-                w = one * (weight[edges.order[e]] if ordered else weight[e])
+                w = scale * (weight[edges.order[e]] if ordered else weight[e])
                 row = uintp(y.origin) + uintp(edges.other[e]) * uintp(y.step) + done
                 total = add_scaled(total, w, load(y.data, row, lanes))
             if target.streamed:
@@ -480,7 +480,7 @@ def drop(first: int, last: int, group: int, softmax: Softmax, weight: Array, out
 
 @kernel
 def bias_span(span: Span, grad: Array, out: Array) -> None:
-    """Adds gradients of scores to those of a bias ``[heads, num_edges]``, if there is one."""
+    """Adds gradients of scores to gradients of a bias ``[heads, num_edges]``, if there is one."""
     head = span.group % span.heads
     if out.shape[1] > 0:
         for e in range(uintp(span.low), uintp(span.high)):

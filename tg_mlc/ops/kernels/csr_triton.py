@@ -28,13 +28,13 @@ from tg_mlc.ops.patterns import most_edges
 #: fewer warps: of 983 labels with 10 neighbours each, 4 heads of 128 channels and 32 samples, a
 #: query's gradients in single precision take 182 us on an H200, and 285 us with twice as many.
 TILE = 2**11
-#: Bytes of one channel in the edges of a row that are taken at once.
+#: Largest number of edges of a row that are processed at once, times the bytes of a number.
 MAX_EDGES = 16
-#: Rows that are taken together where they have few edges; all wait for the longest.
+#: Largest number of rows that are processed at once; all wait for the row with most edges.
 MAX_ROWS = 4
 #: Warps of a program that walks along a row with far more edges than others.
 LONG_WARPS = 16
-#: Channels from which on more warps share a row. Sums within one warp need no shared memory.
+#: Channels per warp. More channels are divided among warps; sums in one warp need no shared memory.
 CHANNELS_OF_WARP = 2**8
 MAX_WARPS = 8
 
@@ -42,7 +42,7 @@ MAX_WARPS = 8
 def forward(
     query: Tensor, key: Tensor, value: Tensor, graph: Graph, options: Options
 ) -> tuple[Tensor, Tensor]:
-    """The output ``[num_queries, heads, C_v]`` and the logarithm of every row's sum."""
+    """Returns the output ``[num_queries, heads, C_v]`` and every row's log-sum-exp."""
     out = query.new_empty(query.size(0), query.size(1), value.size(2))
     lse = query.new_empty(query.size(0) * query.size(1), dtype=torch.float32)
     launch = _Launch(query, key, value, graph, options)
@@ -60,7 +60,7 @@ def backward(
     graph: Graph,
     options: Options,
 ) -> tuple[Tensor, ...]:
-    """The gradients of query, key, value and bias, the last ``[num_edges, heads]`` or empty."""
+    """Returns gradients of query, key, value and bias (``[num_edges, heads]`` or empty)."""
     launch = _Launch(query, key, value, graph, options)
     grads = [query.new_empty(tensor.shape) for tensor in (query, key, value)]
     grad = dense_rows(grad)
@@ -89,18 +89,18 @@ def dense_rows(x: Tensor) -> Tensor:
 
 
 def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int, int, int]:
-    """Rows of a program, edges of each that it takes at once, and its warps, for average rows."""
+    """Returns a program's numbers of rows, of edges per row at once, and of warps."""
     warps = max(1, min(block // CHANNELS_OF_WARP, MAX_WARPS))
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
-    numbers = TILE * warps // itemsize
-    edges = max(1, min(average, MAX_EDGES // itemsize, numbers // block))
+    num_values = TILE * warps // itemsize
+    edges = max(1, min(average, MAX_EDGES // itemsize, num_values // block))
     # Sums take 4 bytes in any dtype.
     rows = max(1, min(TILE * warps // 4 // (block * edges), MAX_ROWS))
     return rows, edges, warps
 
 
 def long_tile(block: int) -> tuple[int, int, int]:
-    """The tile of a row with far more edges than others."""
+    """Returns the :func:`tile` of a row with far more edges than others."""
     return 1, max(1, LONG_WARPS * TILE // 4 // block), LONG_WARPS
 
 
@@ -143,7 +143,7 @@ class _Launch:
         if num_long > 0:
             walks.insert(0, (num_long, long_rows, 2**31 - 1, long_tile(block)))
         for num_walked, walked, longest, (rows, edges, warps) in walks:
-            # One axis, as the others of a grid are short; the rows of a group are neighbours on it.
+            # One axis, as other axes of a grid are short. The rows of a group are neighbours on it.
             programs = triton.cdiv(num_walked, rows) * self.num_samples * self.heads
             if programs > 0:
                 walk = {"rows": walked, "num_rows": num_walked, "longest": longest}
@@ -162,9 +162,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 def rows_of_program(
     ptr: tensor, rows: tensor, num_rows: tensor, longest: tensor, heads: tensor, ROWS: constexpr
 ) -> Any:
-    """The sample, the head, the group of both, the rows of a program, which of them it owns, and
-    where their edges begin and end. It owns none beyond the last row, and none with more edges than
-    the longest that it may walk along.
+    """Returns the sample, the head, the group of both, the rows of a program, a mask of rows that
+    it owns, and where the edges of rows begin and end. A program owns no row beyond the last one,
+    and no row with more than ``longest`` edges.
     """
     portions = tl.cdiv(num_rows, ROWS)
     group, portion = tl.program_id(0) // portions, tl.program_id(0) % portions
@@ -172,7 +172,7 @@ def rows_of_program(
     owned = row < num_rows
     if rows is not None:
         row = tl.load(rows + row, mask=owned, other=0)
-    row = row.to(tl.int64)  # offsets count numbers, of which there may be more than 2**31
+    row = row.to(tl.int64)  # Offsets may exceed 2**31.
     first = tl.load(ptr + row, mask=owned, other=0)
     last = tl.load(ptr + row + 1, mask=owned, other=0)
     owned &= last - first <= longest
@@ -190,7 +190,7 @@ def load_rows(
     C: constexpr,
     BLOCK: constexpr,
 ) -> Any:
-    """The channels of one head of some rows, as one more axis, in single precision."""
+    """Loads the channels of one head of some rows, as an additional axis, in single precision."""
     channel = tl.arange(0, BLOCK)
     offset = tl.expand_dims(row * stride + head * C, -1) + channel
     loaded = tl.load(x + offset, mask=tl.expand_dims(mask, -1) & (channel < C), other=0.0)
@@ -216,13 +216,13 @@ def store_rows(
 
 @kernel
 def dots(x: tensor, y: tensor) -> Any:
-    """The dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
+    """Returns dot products ``[ROWS, EDGES]`` of rows with the other ends of their edges."""
     return tl.sum(x[:, None, :] * y, axis=2)
 
 
 @kernel
 def weighted_sum(weight: tensor, y: tensor) -> Any:
-    """The sums over the edges of every row, ``[ROWS, BLOCK]``."""
+    """Returns weighted sums over the edges of every row, ``[ROWS, BLOCK]``."""
     return tl.sum(weight[:, :, None] * y, axis=1)
 
 
@@ -280,11 +280,11 @@ def attend(
         higher = tl.maximum(highest, tl.max(score, axis=1))
         shift = tl.where(higher == -float("inf"), 0.0, higher)
         weight = tl.exp(score - shift[:, None])
-        share = tl.exp(highest - shift)
-        total = total * share + tl.sum(weight, axis=1)
+        rescale = tl.exp(highest - shift)
+        total = total * rescale + tl.sum(weight, axis=1)
         if DROPOUT:
             weight *= dropout_factor(seed, group, edge, dropout_p, kept)
-        sums = sums * share[:, None] + weighted_sum(weight, v)
+        sums = sums * rescale[:, None] + weighted_sum(weight, v)
         highest = higher
 
     empty = total == 0.0
@@ -304,9 +304,9 @@ def query_gradient(
     C: constexpr, C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr,
     EDGES: constexpr,
 ) -> None:  # fmt: skip
-    r"""The gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
-    :math:`\Delta = \sum_j \alpha_j g_j`, in one walk: as :math:`\Delta` is only known at its end,
-    both parts of the difference are summed. :math:`\Delta` is kept for the keys.
+    r"""Computes gradients of some queries, :math:`\sum_j \alpha_j (g_j - \Delta) k_j` with
+    :math:`\Delta = \sum_j \alpha_j g_j`, in one pass over edges: :math:`\Delta` is only known at
+    its end, so both terms are summed separately. :math:`\Delta` is stored for gradients of keys.
     """
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
@@ -347,7 +347,7 @@ def key_gradient(
     grad_key: tensor, grad_value: tensor, grad_scores: tensor, DROPOUT: constexpr, C: constexpr,
     C_V: constexpr, BLOCK_C: constexpr, BLOCK_V: constexpr, ROWS: constexpr, EDGES: constexpr,
 ) -> None:  # fmt: skip
-    """The gradients of some keys, of their values and, with a bias, of their edges' scores."""
+    """Computes gradients of some keys, their values and, with a bias, their edges' scores."""
     sample, head, group, row, owned, first, last = rows_of_program(
         ptr, rows, num_rows, longest, heads, ROWS
     )
@@ -369,16 +369,16 @@ def key_gradient(
         score = add_bias(dots(k, q) * scale, bias, edge, head, heads, valid)
         weight = weights_again(score, shift)
         grad_weight = dots(v, g)
-        summed = weight
+        dropped = weight
         if DROPOUT:
             factor = dropout_factor(seed, group, edge, dropout_p, kept)
             grad_weight *= factor
-            summed = weight * factor
+            dropped = weight * factor
         grad_score = weight * (grad_weight - mean)
         if grad_scores is not None:
             tl.store(grad_scores + group * num_edges + edge, grad_score, mask=valid)
         key_sums += weighted_sum(grad_score, q)
-        value_sums += weighted_sum(summed, g)
+        value_sums += weighted_sum(dropped, g)
 
     store_rows(grad_key, heads, sample * num_keys + row, head, owned, key_sums * scale, C, BLOCK_C)
     store_rows(grad_value, heads, sample * num_keys + row, head, owned, value_sums, C_V, BLOCK_V)

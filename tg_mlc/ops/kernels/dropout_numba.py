@@ -56,21 +56,21 @@ def dropped(value: float, factor: float, key: int, column: int, dropout_p: float
 
 @kernel
 def row_key(seed: int, row: int) -> Any:
-    """Start of the hash of a row."""
+    """Returns the key from which the hashes of a row start."""
     return uint32(mix(seed, row + 1))
 
 
 @kernel
-def dropout_factor(seed: int, place: int, dropout_p: float) -> float:
+def dropout_factor(seed: int, index: int, dropout_p: float) -> float:
     """Returns 0 for a dropped weight, else 1 / (1 - p). Both passes get the same factors."""
-    uniform = np.float64(mix(seed, place) >> uint64(11)) * 2.0**-53
+    uniform = np.float64(mix(seed, index) >> uint64(11)) * 2.0**-53
     return 1.0 / (1.0 - dropout_p) if uniform >= dropout_p else 0.0
 
 
 @kernel
-def mix(seed: int, place: int) -> Any:
-    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
-    state = uint64(seed) + uint64(place) * uint64(0x9E3779B97F4A7C15)
+def mix(seed: int, index: int) -> Any:
+    """Returns a hash by the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    state = uint64(seed) + uint64(index) * uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> uint64(27))) * uint64(0x94D049BB133111EB)
     return state ^ (state >> uint64(31))

@@ -42,9 +42,9 @@ class Graph:
 
 def num_kept(query: Tensor, value: Tensor, graph: Graph) -> int:
     """Returns the number of kept entries: weights, or log-sum-exps."""
-    sums = query.size(0) * query.size(1)
+    num_sums = query.size(0) * query.size(1)
     keeps_weights = graph.keeps_weights(value.size(2))
-    return sums // graph.num_queries * graph.num_edges if keeps_weights else sums
+    return num_sums // graph.num_queries * graph.num_edges if keeps_weights else num_sums
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Blocked(NamedTuple):
 
 
 class Head(NamedTuple):
-    """One head of queries or keys, or of values, and the vector that its channels are padded to."""
+    """One head of queries, keys or values, and the lanes that its channels are padded to."""
 
     heads: int
     head: int
@@ -106,14 +106,14 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
     scores = np.repeat(np.diff(blocks.query_ptr) * keys, blocks.heads).cumsum()
     workers = max(1, min(threads.num_workers(), scores.size))
     total = int(scores[-1]) if scores.size else 0
-    shares = [worker * total // workers for worker in range(1, workers)]
-    bounds = [0, *np.searchsorted(scores, shares, side="right").tolist(), scores.size]
-    most = -(-int(keys.max(initial=0)) // LANES) * LANES
+    splits = [worker * total // workers for worker in range(1, workers)]
+    bounds = [0, *np.searchsorted(scores, splits, side="right").tolist(), scores.size]
+    max_keys = -(-int(keys.max(initial=0)) // LANES) * LANES
     dtype = tensors[0].dtype
 
     def share(worker: int) -> None:
-        rows, many = (ROWS * blocks.lanes,), most * blocks.lanes
-        sizes = (*rows * 3, ROWS * most, ROWS * most, ROWS, most, *(many,) * 5)
+        per_query, per_key = (ROWS * blocks.lanes,), max_keys * blocks.lanes
+        sizes = (*per_query * 3, ROWS * max_keys, ROWS * max_keys, ROWS, max_keys, *(per_key,) * 5)
         space = Scratch(*(torch.empty(size, dtype=dtype).numpy() for size in sizes))
         work(bounds[worker], bounds[worker + 1], blocks, Tensors(*flat), space)
 
@@ -124,55 +124,55 @@ def _run(work: Callable[..., None], blocks: Blocked, tensors: list[Tensor]) -> N
 def forward_groups(
     first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
 ) -> None:
-    """Outputs and logarithms of sums of whole groups."""
+    """Computes outputs and log-sum-exps of whole groups."""
     heads, lanes, score, out = blocks.heads, blocks.lanes, space.score, tensors.out
     dropout_p, seed, factor = blocks.dropout_p, blocks.seed, kept_factor(score, blocks.dropout_p)
     for group in range(first, last):
         block, head = divmod(group, heads)
         low, high, key, keys, stride = bounds(block, blocks)
-        at_key = Head(heads, head, blocks.channels, lanes)
-        at_value = Head(heads, head, blocks.value_channels, lanes)
-        transpose(tensors.key, key, keys, at_key, stride, space.columns)
-        pack(tensors.value, key, keys, at_value, keys, space.value)
+        key_head = Head(heads, head, blocks.channels, lanes)
+        value_head = Head(heads, head, blocks.value_channels, lanes)
+        transpose(tensors.key, key, keys, key_head, stride, space.columns)
+        pack(tensors.value, key, keys, value_head, keys, space.value)
         for row in range(low, high, ROWS):
             size = min(ROWS, high - row)
-            pack(tensors.query, row, size, at_key, ROWS, space.query)
-            products(space.query, at_key, space.columns, stride, blocks.scale, score)
+            pack(tensors.query, row, size, key_head, ROWS, space.query)
+            products(space.query, key_head, space.columns, stride, blocks.scale, score)
             leave_out(score, keys, stride)
             for i in range(size):
                 index, start = (row + i) * heads + head, i * stride
-                share, lse = weigh(score, start, stride, dropout_p, seed, index)
-                space.share[i], tensors.lse[index] = share, lse
+                inverse, lse = weigh(score, start, stride, dropout_p, seed, index)
+                space.share[i], tensors.lse[index] = inverse, lse
             weighted_sums(score, stride, keys, space.value, lanes, space.sums)
             for i in range(size):
-                unpack(space.sums, i, factor * space.share[i], at_value, out, row + i)
+                unpack(space.sums, i, factor * space.share[i], value_head, out, row + i)
 
 
 @kernel
 def backward_groups(
     first: int, last: int, blocks: Blocked, tensors: Tensors, space: Scratch
 ) -> None:
-    """Gradients of queries, keys and values of whole groups."""
+    """Computes gradients of queries, keys and values of whole groups."""
     heads, lanes, dropout_p, seed = blocks.heads, blocks.lanes, blocks.dropout_p, blocks.seed
     score, grad_score, weight = space.score, space.grad_score, space.weight
     one, scale = score.dtype.type(1), score.dtype.type(blocks.scale)
     for group in range(first, last):
         block, head = divmod(group, heads)
         low, high, key, keys, stride = bounds(block, blocks)
-        at_key = Head(heads, head, blocks.channels, lanes)
-        at_value = Head(heads, head, blocks.value_channels, lanes)
-        transpose(tensors.key, key, keys, at_key, stride, space.columns)
-        transpose(tensors.value, key, keys, at_value, stride, space.value_columns)
-        pack(tensors.key, key, keys, at_key, keys, space.key)
+        key_head = Head(heads, head, blocks.channels, lanes)
+        value_head = Head(heads, head, blocks.value_channels, lanes)
+        transpose(tensors.key, key, keys, key_head, stride, space.columns)
+        transpose(tensors.value, key, keys, value_head, stride, space.value_columns)
+        pack(tensors.key, key, keys, key_head, keys, space.key)
         space.grad_key[: keys * lanes] = 0
         space.value[: keys * lanes] = 0
         for row in range(low, high, ROWS):
             size = min(ROWS, high - row)
-            pack(tensors.query, row, size, at_key, ROWS, space.query)
-            pack(tensors.grad, row, size, at_value, ROWS, space.grad)
-            products(space.query, at_key, space.columns, stride, scale, score)
+            pack(tensors.query, row, size, key_head, ROWS, space.query)
+            pack(tensors.grad, row, size, value_head, ROWS, space.grad)
+            products(space.query, key_head, space.columns, stride, scale, score)
             leave_out(score, keys, stride)
-            products(space.grad, at_value, space.value_columns, stride, 1.0, grad_score)
+            products(space.grad, value_head, space.value_columns, stride, 1.0, grad_score)
             for i in range(size):
                 index, start = (row + i) * heads + head, i * stride
                 drawn = dropout_p, seed, index
@@ -181,17 +181,17 @@ def backward_groups(
                 )
             weighted_sums(grad_score, stride, keys, space.key, lanes, space.sums)
             for i in range(size):
-                unpack(space.sums, i, scale, at_key, tensors.grad_query, row + i)
+                unpack(space.sums, i, scale, key_head, tensors.grad_query, row + i)
             add_outer(score, stride, keys, space.grad, lanes, space.value)
             add_outer(grad_score, stride, keys, space.query, lanes, space.grad_key)
         for j in range(keys):
-            unpack(space.grad_key, j, scale, at_key, tensors.grad_key, key + j)
-            unpack(space.value, j, one, at_value, tensors.grad_value, key + j)
+            unpack(space.grad_key, j, scale, key_head, tensors.grad_key, key + j)
+            unpack(space.value, j, one, value_head, tensors.grad_value, key + j)
 
 
 @kernel
 def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
-    """The queries of a block, its first key, and its number of keys, also in whole vectors."""
+    """Returns a block's first and last query, first key, and number of keys, also when padded."""
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
     low, high = blocks.query_ptr[block], blocks.query_ptr[block + 1]
@@ -202,7 +202,7 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
 def weigh(
     score: Array, low: int, size: int, dropout_p: float, seed: int, index: int
 ) -> tuple[Any, Any]:
-    """Turns scores into weights, some dropped; returns their factor and the log of their sum."""
+    """Turns scores into unscaled weights, some dropped; returns their factor and log-sum-exp."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
     total = zero
@@ -224,18 +224,18 @@ def weigh(
 
 @kernel
 def products(x: Array, head: Head, columns: Array, stride: int, scale: float, out: Array) -> None:
-    """Scaled products of rows ``[ROWS, lanes]`` with columns ``[channels, stride]``."""
-    width, step, none = uintp(head.lanes), uintp(stride), zeros(out, LANES)
+    """Computes scaled products of rows ``[ROWS, lanes]`` and columns ``[channels, stride]``."""
+    width, step, zero = uintp(head.lanes), uintp(stride), zeros(out, LANES)
     for column in range(uintp(0), step, uintp(LANES)):
-        sums = none, none, none, none, none, none, none, none
+        sums = zero, zero, zero, zero, zero, zero, zero, zero
         for c in range(uintp(head.channels)):
             sums = add_each(sums, x, c, width, load(columns, c * step + column, LANES))
-        store_each(sums, none, out.dtype.type(scale), out, column, step)
+        store_each(sums, zero, out.dtype.type(scale), out, column, step)
 
 
 @kernel
 def add_each(sums: Any, weight: Array, first: int, step: int, y: Any) -> Any:
-    """Adds a vector to each of eight, weighed by numbers that stand a step apart."""
+    """Adds a vector to eight sums, with weights that are a step apart in memory."""
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     return (
         add_scaled(s0, weight[first], y),
@@ -251,7 +251,7 @@ def add_each(sums: Any, weight: Array, first: int, step: int, y: Any) -> Any:
 
 @kernel
 def store_each(sums: Any, none: Any, factor: float, out: Array, first: int, step: int) -> None:
-    """Writes eight scaled vectors to places that are a step apart."""
+    """Writes eight scaled vectors to offsets that are a step apart."""
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     store(out, first, add_scaled(none, factor, s0))
     store(out, first + step, add_scaled(none, factor, s1))
@@ -273,7 +273,7 @@ def leave_out(score: Array, keys: int, stride: int) -> None:
 
 @kernel
 def weighted_sums(weight: Array, stride: int, keys: int, y: Array, lanes: int, out: Array) -> None:
-    """The sums ``[ROWS, lanes]`` of rows ``[keys, lanes]`` with weights ``[ROWS, stride]``."""
+    """Computes sums ``[ROWS, lanes]`` of rows ``[keys, lanes]``, weighted ``[ROWS, stride]``."""
     if lanes == 16:
         _sums_16(weight, stride, keys, y, out)
     else:
@@ -282,11 +282,11 @@ def weighted_sums(weight: Array, stride: int, keys: int, y: Array, lanes: int, o
 
 def _sums(lanes: int) -> Any:
     def sums(weight: Array, stride: int, keys: int, y: Array, out: Array) -> None:
-        none = zeros(out, lanes)
-        total = none, none, none, none, none, none, none, none
+        zero = zeros(out, lanes)
+        total = zero, zero, zero, zero, zero, zero, zero, zero
         for j in range(uintp(keys)):
             total = add_each(total, weight, j, uintp(stride), load(y, j * uintp(lanes), lanes))
-        store_each(total, none, out.dtype.type(1), out, uintp(0), uintp(lanes))
+        store_each(total, zero, out.dtype.type(1), out, uintp(0), uintp(lanes))
 
     return named(sums, f"narrow_sums_{lanes}")
 
@@ -327,7 +327,7 @@ _sums_16, _sums_32, _outer_16, _outer_32 = _sums(16), _sums(32), _outer(16), _ou
 
 @kernel
 def pack(x: Array, first: int, size: int, head: Head, padded: int, out: Array) -> None:
-    """Copies rows of one head to ``[padded, lanes]``, with zeros beside and below."""
+    """Copies rows of one head to ``[padded, lanes]``, padded with zeros."""
     for row in range(uintp(padded)):
         done = uintp(0)
         if row < uintp(size):
@@ -347,13 +347,13 @@ def unpack(x: Array, i: int, factor: float, head: Head, out: Array, row: int) ->
 
 @kernel
 def start_of(row: Any, head: Head) -> Any:
-    """The offset of one head of a row."""
+    """Returns the offset of one head of a row."""
     return (row * uintp(head.heads) + uintp(head.head)) * uintp(head.channels)
 
 
 @kernel
 def copy(x: Array, source: int, channels: int, factor: float, out: Array, target: int) -> None:
-    """Copies neighbouring numbers, scaled."""
+    """Copies contiguous numbers, and scales them."""
     done, size = uintp(0), uintp(channels)
     while done + uintp(LANES) <= size:
         row = add_scaled(zeros(out, LANES), factor, load(x, uintp(source) + done, LANES))
@@ -365,7 +365,7 @@ def copy(x: Array, source: int, channels: int, factor: float, out: Array, target
 
 @kernel
 def transpose(x: Array, first: int, size: int, head: Head, stride: int, out: Array) -> None:
-    """Copies rows of one head to columns ``[channels, stride]``, with zeros beside."""
+    """Copies rows of one head to columns ``[channels, stride]``, padded with zeros."""
     for row in range(uintp(size)):
         source = start_of(uintp(first) + row, head)
         for c in range(uintp(head.channels)):

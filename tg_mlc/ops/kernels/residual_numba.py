@@ -38,7 +38,7 @@ class Branch(NamedTuple):
 class Activations(NamedTuple):
     """Tensors kept between forward and backward."""
 
-    hidden: Tensor  #: behind the ReLU, or empty
+    hidden: Tensor  #: after the ReLU, or empty
     normalised: Tensor
     deviation: Tensor  #: one over the standard deviation of every row
 
@@ -62,7 +62,7 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
     kept = Activations(hidden, normalised, x.new_empty(rows))
 
     norm, flat_residual = _norm(branch), _flat(residual)
-    written = (_flat(kept.deviation), _flat(out))
+    outputs = (_flat(kept.deviation), _flat(out))
 
     def work(_: int, begin: int, end: int) -> None:
         scratch = kept[:2] if keep else (x.new_empty(step, inner), x.new_empty(step, size))
@@ -71,11 +71,11 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
         for low in range(begin, end, step):
             high = min(low + step, end)
             offset = 0 if keep else low
-            y, of = x[low:high], slice(low - offset, high - offset)
+            y, tile = x[low:high], slice(low - offset, high - offset)
             if branch.first is not None:
-                y = _linear(y, branch.first, branch.first_bias, hidden[of]).relu_()
-            _linear(y, branch.last, branch.last_bias, normalised[of])
-            add_and_normalise((low, high, offset), flat_residual, flat, norm, *written)
+                y = _linear(y, branch.first, branch.first_bias, hidden[tile]).relu_()
+            _linear(y, branch.last, branch.last_bias, normalised[tile])
+            add_and_normalise((low, high, offset), flat_residual, flat, norm, *outputs)
 
     threads.share(work, rows, _workers(rows), threads.run_apart)
     return out, kept
@@ -84,25 +84,25 @@ def forward(residual: Tensor, x: Tensor, branch: Branch, keep: bool) -> tuple[Te
 def backward(
     grad: Tensor, x: Tensor, branch: Branch, kept: Activations, same: bool
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The gradients of the sum (and residual), the input, and the six parameters."""
+    """Returns gradients of the sum (and residual), the input, and the six parameters."""
     rows, size, step = x.size(0), branch.norm.numel(), _step(branch)
     inner = kept.hidden.size(1)
     grad_sum = on_large_pages(torch.empty_like(grad))
     grad_x = grad_sum if same else on_large_pages(torch.empty_like(x))
-    parts = _workers(rows)
-    like = [branch.last if branch.first is None else branch.first, branch.last]
-    weights = [x.new_zeros(parts, *weight.shape) for weight in like]
-    hidden_sums, sums = x.new_zeros(parts, inner), x.new_zeros(parts, 3, size)
+    num_workers = _workers(rows)
+    matrices = [branch.last if branch.first is None else branch.first, branch.last]
+    weights = [x.new_zeros(num_workers, *weight.shape) for weight in matrices]
+    hidden_sums, sums = x.new_zeros(num_workers, inner), x.new_zeros(num_workers, 3, size)
 
-    read = _flat(grad), _flat(kept.normalised), _flat(kept.deviation)
-    norm, written = _norm(branch), _flat(grad_sum)
+    inputs = _flat(grad), _flat(kept.normalised), _flat(kept.deviation)
+    norm, outputs = _norm(branch), _flat(grad_sum)
 
     def work(part: int, begin: int, end: int) -> None:
         scratch, scratch_hidden = x.new_empty(step, size), x.new_empty(step, inner)
         flat, flat_sums = _flat(scratch), _flat(sums[part])
         for low in range(begin, end, step):
             high = min(low + step, end)
-            differentiate((low, high), read, norm, written, flat, flat_sums)
+            differentiate((low, high), inputs, norm, outputs, flat, flat_sums)
             g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
                 hidden = kept.hidden[low:high]
@@ -110,9 +110,9 @@ def backward(
                 g = _add_product(g, branch.last, scratch_hidden[: high - low], keep=False)
                 rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
             _add_product(g.t(), y, weights[0][part])
-            _add_product(g, like[0], grad_x[low:high], keep=same)
+            _add_product(g, matrices[0], grad_x[low:high], keep=same)
 
-    threads.share(work, rows, parts, threads.run_apart)
+    threads.share(work, rows, num_workers, threads.run_apart)
     grad_norm, grad_norm_bias, grad_bias = sums.sum(dim=0)
     first, last = (weight.sum(dim=0) for weight in weights)
     last = first if branch.first is None else last
@@ -121,7 +121,7 @@ def backward(
 
 
 def kept_entries(like: Tensor, dropout_p: float, seed: int) -> Tensor:
-    """Factors on the entries of the branch in both passes."""
+    """Returns the factors of dropout on entries of the branch, the same in both passes."""
     factors = torch.ones_like(like, requires_grad=False)
     drop_rows(0, *like.shape, _flat(factors), dropout_p, seed, _flat(factors))
     return factors
@@ -164,8 +164,8 @@ def _workers(rows: int) -> int:
 def add_and_normalise(
     rows: Any, residual: Array, hidden: Array, norm: Norm, deviation: Array, out: Array
 ) -> None:
-    """Computes some rows of the output. ``hidden``, whose first row is ``offset``, becomes the rows
-    before the weight, and ``deviation`` one over their standard deviations. The residual repeats.
+    """Computes some rows of the output. Overwrites ``hidden``, which begins with row ``offset``, by
+    normalised rows, and ``deviation`` by one over standard deviations. The residual may repeat.
     """
     (first, last, offset), (weight, bias, eps, dropout_p, seed) = rows, norm
     size, zero, one = uintp(weight.shape[0]), out.dtype.type(0), out.dtype.type(1)
@@ -194,26 +194,26 @@ def add_and_normalise(
 def differentiate(
     rows: Any, read: Any, norm: Norm, out: Array, out_hidden: Array, sums: Array
 ) -> None:
-    """The gradients of the sum, and, in an array that begins with the first row, of what was
-    dropped before it. Adds gradients of weight, bias and the dropped rows' shift to ``sums``.
+    """Computes gradients of the sum, and, in ``out_hidden``, which begins with the first row, of
+    the branch before dropout. Adds gradients of weight, bias and the branch's bias to ``sums``.
     """
     (first, last), (weight, _, _, dropout_p, seed) = rows, norm
     grad, hidden, deviation = read
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
-    factor, share = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
+    factor, inverse_size = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
     for row in range(first, last):
-        low, scale, mean, along = uintp(row) * size, deviation[row], zero, zero
+        low, scale, mean, correlation = uintp(row) * size, deviation[row], zero, zero
         target, key = uintp(row - first) * size, row_key(seed, row)
         for c in range(size):
             value = grad[low + c] * weight[c]
             mean += value
-            along += value * hidden[low + c]
-        mean, along = mean * share, along * share
+            correlation += value * hidden[low + c]
+        mean, correlation = mean * inverse_size, correlation * inverse_size
         for c in range(size):
             value = grad[low + c]
             sums[c] += value * hidden[low + c]
             sums[size + c] += value
-            out[low + c] = scale * (value * weight[c] - mean - hidden[low + c] * along)
+            out[low + c] = scale * (value * weight[c] - mean - hidden[low + c] * correlation)
         for c in range(size):
             out_hidden[target + c] = dropped(out[low + c], factor, key, c, dropout_p)
         for c in range(size):

@@ -67,18 +67,18 @@ def differentiate_row(
     if dropout_p > 0:
         key, factor = row_key(seed, index), kept_factor(score, dropout_p)
         for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
-            kept = factor * share if is_kept(key, e, dropout_p) else zero
-            weight[e] = share
+            prob = exp(min(score[start + e] - lse, zero))  # rounding may put a score above the sum
+            kept = factor * prob if is_kept(key, e, dropout_p) else zero
+            weight[e] = prob
             score[start + e] = kept
             total += kept * grad[start + e]
         for e in range(uintp(size)):
             grad[start + e] = score[start + e] * grad[start + e] - weight[e] * total
     else:
         for e in range(uintp(size)):
-            share = exp(min(score[start + e] - lse, zero))
-            score[start + e] = share
-            total += share * grad[start + e]
+            prob = exp(min(score[start + e] - lse, zero))
+            score[start + e] = prob
+            total += prob * grad[start + e]
         for e in range(uintp(size)):
             grad[start + e] = score[start + e] * (grad[start + e] - total)
 
@@ -97,9 +97,9 @@ def normalise(score: Array, bias: Array, head: int, heads: int, low: int, high: 
         value = exp(score[e] - highest)
         score[e] = value
         total += value
-    share = score.dtype.type(1) / total
+    inverse = score.dtype.type(1) / total
     for e in range(low, high):
-        score[e] *= share
+        score[e] *= inverse
     return highest + np.log(total)
 
 
@@ -108,12 +108,12 @@ def highest_of(score: Array, low: int, high: int) -> Any:
     """Returns the highest score of a row, ignoring NaN."""
     highest, e, stop = score.dtype.type(-np.inf), uintp(low), uintp(high)
     if e + uintp(32) <= stop:
-        several = load(score, e, 32)
+        lanes = load(score, e, 32)
         e += uintp(32)
         while e + uintp(32) <= stop:
-            several = larger(several, load(score, e, 32))
+            lanes = larger(lanes, load(score, e, 32))
             e += uintp(32)
-        highest = largest(several)
+        highest = largest(lanes)
     while e < stop:
         highest = score[e] if score[e] > highest else highest
         e += uintp(1)

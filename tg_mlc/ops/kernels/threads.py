@@ -20,13 +20,13 @@ def run(work: Callable[[int], None], workers: int) -> None:
     """Calls ``work(0), ..., work(workers - 1)`` concurrently, and waits for all calls."""
     if workers == 0:
         return
-    others = [_pool().submit(work, worker) for worker in range(1, workers)]
+    futures = [_pool().submit(work, worker) for worker in range(1, workers)]
     try:
         work(0)
     finally:  # Arrays must outlive the work of all threads.
-        wait(others)
-    for other in others:
-        other.result()
+        wait(futures)
+    for future in futures:
+        future.result()
 
 
 def run_apart(work: Callable[[int], None], workers: int) -> None:
@@ -41,10 +41,10 @@ def run_apart(work: Callable[[int], None], workers: int) -> None:
     if workers == 1:
         alone(0)
         return
-    shares = [_pool().submit(alone, worker) for worker in range(workers)]
-    wait(shares)
-    for one in shares:
-        one.result()
+    futures = [_pool().submit(alone, worker) for worker in range(workers)]
+    wait(futures)
+    for future in futures:
+        future.result()
 
 
 def share(
@@ -68,9 +68,9 @@ def _take_one_thread() -> None:
     """
     with _BIRTHS:
         # This call initialises the number of this thread; else its first operator would reset it.
-        others = torch.get_num_threads()
+        default = torch.get_num_threads()
         torch.set_num_threads(1)
-        restore = Thread(target=torch.set_num_threads, args=(others,))
+        restore = Thread(target=torch.set_num_threads, args=(default,))
         restore.start()
         restore.join()
 

@@ -1,4 +1,4 @@
-"""Models of the family for any recipe: ``RECIPES["bibtex"].as_member(FAMILY["lamp"])``."""
+"""LaMP and its rivals for any recipe: ``RECIPES["bibtex"].as_member(FAMILY["lamp"])``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tg_mlc.papers.mped import graph2graph, mped
 from tg_mlc.papers.recipes.recipe import Member
 from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, energy_network
 
-#: Models learn within half an epoch of Bibtex. With 2e-3, autoregressive models learn half as much
-#: in four epochs (by validation samples). The papers use 2e-4 at four times the width.
+#: Models learn at this rate within half an epoch of Bibtex; with 2e-3, autoregressive models learn
+#: half as much in four epochs (by validation samples). The papers use 2e-4 at four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
 #: No intermediate loss: these models have no label states between steps, or their papers use none.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
@@ -52,7 +52,7 @@ RIVALS: dict[str, Member] = {
 #: LaMP and its rivals, by the names of rows in benchmarks.
 FAMILY: dict[str, Member] = {
     "lamp": Member(),
-    # C-Tran (arXiv:2011.14027) has the same maximum fraction.
+    # The maximum fraction of given labels is that of C-Tran (arXiv:2011.14027).
     "lamp-given": Member(None, {"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
     "mped": Member(mped, {**_PLAIN, **_SLOWER}),
     "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),

@@ -1,4 +1,4 @@
-"""Recipes for data sets of molecules and of DNA, and for those with a planted label graph."""
+"""Recipes for data sets of molecules and of DNA, and for data sets with a planted label graph."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _split(dataset: MultiLabelDataset, method: str, seed: int) -> Split:
     return random_split(len(dataset), seed=seed)
 
 
-def _moleculenet(kind: type[MoleculeNetTable]) -> Source:
+def _moleculenet(data_class: type[MoleculeNetTable]) -> Source:
     options = {"pre_transform": molecule_features()}
-    return Source(lambda root: kind(root / kind.name, **options), _split, _SPLITS)
+    return Source(lambda root: data_class(root / data_class.name, **options), _split, _SPLITS)
 
 
 def _hierarchy(dataset: MultiLabelDataset, split: Split) -> LabelGraph:
@@ -74,7 +74,7 @@ _SIDER = Recipe(
 )
 MOLECULES = {
     "sider": _SIDER,
-    # These settings are SIDER's, untuned.
+    # Settings of these data sets are SIDER's, untuned.
     "tox21": replace(_SIDER, data=_moleculenet(Tox21)),
     "clintox": replace(_SIDER, data=_moleculenet(ClinTox)),
     # Each of ToxCast's labels is unknown for some samples, so forests would take hours.
@@ -100,7 +100,7 @@ MOLECULES = {
 }
 
 #: Interactions of the five factors with a combined score of at least 800 in STRING v12.0
-#: (https://string-db.org, CC BY 4.0), as ``string_ppi`` finds them in STRING's files.
+#: (https://string-db.org, CC BY 4.0), as ``string_ppi`` reads them from STRING's files.
 INTERACTIONS = (
     *(("CTCF", "EP300"), ("CTCF", "RAD21"), ("CTCF", "SIN3A")),
     *(("EP300", "JUND"), ("EP300", "SIN3A"), ("JUND", "RAD21")),

@@ -61,7 +61,7 @@ class Source:
     load: Callable[[Path], MultiLabelDataset]  #: Loads samples from the folder of all data sets.
     #: Splits samples by the name of a method and a seed.
     split: Callable[[MultiLabelDataset, str, int], Split] = official_split
-    splits: tuple[str, ...] = ("official",)  #: Names of methods; the first is the default.
+    splits: tuple[str, ...] = ("official",)  #: Names of split methods; the first is the default.
     #: Draws new samples from a seed, for synthetic data.
     redraw: Callable[[int], MultiLabelDataset] | None = None
     min_positives: int = 0  #: Metrics skip labels that occur less often.
@@ -86,7 +86,7 @@ class Recipe:
     classifiers: tuple[str, ...] = ()
     objective: dict[str, Any] = field(default_factory=dict)  #: Arguments of the objective class.
     objective_class: type[Objective] = BinaryObjective
-    settings: dict[str, Any] = field(default_factory=dict)  #: Preprocessing, as files list it.
+    settings: dict[str, Any] = field(default_factory=dict)  #: Preprocessing, for result files.
     #: Changes for LaMP as published: the paper's settings if LaMP learns with them, else ours.
     published: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     rivals: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: More changes for rivals.
@@ -118,8 +118,8 @@ class Recipe:
         recipe = self.as_published()
         if member.build is not None:
             recipe = replace(recipe, **recipe._merged(self.rivals))
-        shared = recipe.model if member.build is None else INPUT_OPTIONS
-        inputs = {key: recipe.model[key] for key in shared if key in recipe.model}
+        shared_options = recipe.model if member.build is None else INPUT_OPTIONS
+        inputs = {key: recipe.model[key] for key in shared_options if key in recipe.model}
         model = {**inputs, **member.changes.get("model", {})}
         changed = {**recipe._merged(member.changes), "model": model, **member.replaced}
         return replace(recipe, **{**changed, "build": member.build or recipe.build})
@@ -138,7 +138,7 @@ class Recipe:
 
         Args:
             dataset (MultiLabelDataset): The data set.
-            split (Split): Its parts.
+            split (Split): The split of the data set.
         """
         if not self.data.preprocess:
             return dataset
@@ -150,8 +150,8 @@ class Recipe:
 
     def counted_labels(self, dataset: MultiLabelDataset) -> Tensor:
         """Returns a mask :math:`(L)` of labels with enough positive samples in the data set."""
-        counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
-        return counted
+        is_counted: Tensor = dataset.y.nansum(dim=0) >= self.data.min_positives
+        return is_counted
 
     def untrained_scores(self, dataset: MultiLabelDataset, split: Split) -> tuple[Tensor, Tensor]:
         """Returns scores of validation and test samples before training, from base scores."""
@@ -168,11 +168,11 @@ class Recipe:
         on_test: Tensor | FloatArray,
     ) -> Evaluation:
         """Evaluates :meth:`counted_labels` on test samples, with thresholds from validation."""
-        counted = self.counted_labels(dataset).numpy()
-        y_val, y_test = (dataset.y[part][:, counted] for part in split.parts[1:])
-        names = list(compress(dataset.label_names, counted))
-        tuners = tune_thresholds(y_val, on_val[:, counted])
-        return evaluate(y_test, on_test[:, counted], tuners, names)
+        is_counted = self.counted_labels(dataset).numpy()
+        y_val, y_test = (dataset.y[part][:, is_counted] for part in split.parts[1:])
+        names = list(compress(dataset.label_names, is_counted))
+        tuners = tune_thresholds(y_val, on_val[:, is_counted])
+        return evaluate(y_test, on_test[:, is_counted], tuners, names)
 
     def label_graph(self, name: str, dataset: MultiLabelDataset, split: Split) -> LabelGraph:
         """Returns a label graph by name.
@@ -180,14 +180,14 @@ class Recipe:
         Args:
             name (str): :obj:`"edgeless"`, :obj:`"complete"`, or one of :attr:`graphs`.
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
-            split (Split): Its parts.
+            split (Split): The split of the data set.
         """
-        always = {"edgeless": edgeless, "complete": fully_connected}
-        if name in always:
-            return always[name](dataset.label_names)
+        builders = {"edgeless": edgeless, "complete": fully_connected}
+        if name in builders:
+            return builders[name](dataset.label_names)
         if name not in self.graphs:
-            known = [*always, *self.graphs]
-            raise ValueError(f"Expected a label graph among {known} (got {name!r})")
+            names = [*builders, *self.graphs]
+            raise ValueError(f"Expected a label graph among {names} (got {name!r})")
         return self.graphs[name](dataset, split)
 
     def train(
@@ -208,7 +208,7 @@ class Recipe:
 
         Args:
             dataset (MultiLabelDataset): The data set, as :meth:`prepare` returns it.
-            split (Split): Its parts.
+            split (Split): The split of the data set.
             label_graph (LabelGraph): The label graph.
             folder (str or PathLike): Folder of checkpoints and logs.
             node_messages (bool, optional): Whether components send messages to each other.
