@@ -28,7 +28,7 @@ LOSSES = {
     "micro": partial(soft_f1_loss, average="micro"),
     "lamp": lambda logits, y, **options: lamp_loss(logits, y, [logits * 2], 0.5, **options),
 }
-SYMBOLS = torch.tensor([[1, 0, 3, 3], [3, 3, 3, 3]])  # Sets of two labels and of none.
+SYMBOLS = torch.tensor([[1, 0, 3, 3], [3, 3, 3, 3]])  # Two labels and none; symbol 3 stops.
 COUNTED = torch.tensor([[True, True, True, False], [True, False, False, False]])
 
 
@@ -189,7 +189,7 @@ def test_smoothing_skips_excluded_symbols():
 
 
 def released_asymmetric(z, y, gamma_neg, gamma_pos, margin):
-    """Returns the loss of the authors' released code, without its limit of logarithms."""
+    """Returns the loss of the authors' released code, but does not clamp the logarithms."""
     p, q = z.sigmoid(), (1 - z.sigmoid() + margin).clamp(max=1)
     losses = y * p.log() + (1 - y) * q.log()
     pt = p * y + q * (1 - y)

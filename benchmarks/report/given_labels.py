@@ -59,7 +59,7 @@ To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --datas
 
 
 def divided(results: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Result]]:
-    """Results of the short page, and those with LaMP that were repeated without it."""
+    """Returns results for the short page, and results with LaMP that also exist without LaMP."""
     repeated = {name for name in results if name + measured.WITHOUT_LAMP in results}
     short = {name: result for name, result in results.items() if name not in repeated}
     return short, {name: result for name, result in results.items() if name in repeated}
@@ -90,7 +90,7 @@ def _epochs(result: Result) -> int:
 
 
 class Scores:
-    """Scores of a data set by row, fraction of given labels, and whether these were given."""
+    """Scores of a data set by row, fraction of labels given, and whether the row receives them."""
 
     def __init__(self, result: Result) -> None:
         runs = pd.DataFrame(result["runs"]).sort_values("seed", kind="stable")
@@ -98,10 +98,10 @@ class Scores:
         self.fractions = sorted(runs["share"].unique().tolist())
         self._groups = runs.groupby(["model", "share", "given"])
         # Samples are divided anew for every seed unless the split is official.
-        self._test = {"test_share": 0.0} if result["split"] == "official" else {}
+        self._test_options = {"test_share": 0.0} if result["split"] == "official" else {}
 
     def of(self, row: str, fraction: float, given: bool = True, metric: str = METRIC) -> np.ndarray:
-        """Scores of all seeds; with nothing given if the row takes nothing or the fraction is 0."""
+        """Scores of all seeds. ``given`` is ignored for fraction 0 and rows that take no labels."""
         key = (row, fraction, given and row in measured.TAKE_GIVEN and fraction > 0)
         return self._groups.get_group(key)[metric].to_numpy(dtype=float)
 
@@ -109,13 +109,13 @@ class Scores:
         """The mean difference, and p if there are several seeds."""
         if len(difference) < 2:
             return f"{difference.mean():+.3f}"
-        p = corrected_difference(difference, **self._test).p
+        p = corrected_difference(difference, **self._test_options).p
         chance = ", which may be chance" if p is not None and p >= ALPHA else ""
         return f"{difference.mean():+.3f}, {p_in_words(p)}{chance}"
 
 
 def section(result: Result) -> list[str]:
-    """Scores by fraction of given labels, and gains for half of the labels from the other half."""
+    """Scores by fraction of given labels, and gains for one half of the labels given the other."""
     scores = Scores(result)
     lines = []
     for row in scores.rows:
@@ -144,7 +144,7 @@ def section(result: Result) -> list[str]:
 
 
 def _conclusion(scores: Scores) -> str:
-    """The gain of the default, or of LaMP, from half of the labels, and differences from rivals."""
+    """The gain of the default (or LaMP) with half of the labels given; differences from rivals."""
     ours = measured.DEFAULT if measured.DEFAULT in scores.rows else measured.WITH_MASKS
     given = scores.of(ours, HALF)
 
@@ -171,11 +171,11 @@ def numbers(result: Result) -> dict[str, Any]:
     def scores_of(row: str, given: bool) -> list[list[float]]:
         return [scores.of(row, fraction, given).tolist() for fraction in scores.fractions]
 
-    taking = [row for row in scores.rows if row in measured.TAKE_GIVEN]
+    rows_with_given = [row for row in scores.rows if row in measured.TAKE_GIVEN]
     return {
         "shares": scores.fractions,
         "given": {row: scores_of(row, True) for row in scores.rows},
-        "alone": {row: scores_of(row, False) for row in taking},
+        "alone": {row: scores_of(row, False) for row in rows_with_given},
     }
 
 

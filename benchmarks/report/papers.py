@@ -17,8 +17,7 @@ from benchmarks.accuracy.runs import Row
 from benchmarks.report.statistics import Spread, spread
 from benchmarks.report.writing import LETTERS, bold, cell, listed, machine, table
 
-#: The mean of all metrics.
-AVERAGE = "average"
+AVERAGE = "average"  #: The mean of all metrics.
 #: Settings of the papers, and how they are written.
 _SIZES, _TRAINING = {"channels": 512, "heads": 4}, {"lr": 2e-4, "batch_size": 32}
 PAPERS: dict[str, dict[str, Any]] = {
@@ -40,7 +39,7 @@ SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1},
     **{("lamp2019", name): {"dropout": 0.2} for name in ("reuters", "bibtex", "sider")},
 }
-#: Matches the options of a block in the texts that cells record of a model's modules.
+#: Matches the options of attention blocks in the descriptions of modules that cells record.
 BLOCK = re.compile(r"heads=(?P<heads>\d+), dropout=(?P<dropout>[\d.]+)")
 #: A row with this number of seeds is complete.
 NUM_SEEDS = 3
@@ -54,34 +53,34 @@ Groups = dict[Key, pd.DataFrame]
 
 
 def lines(name: str, cells: pd.DataFrame, datasets: Sequence[str] = ()) -> list[str]:
-    """A table of the papers, of the specified data sets or of all that exist."""
+    """The lines of a paper's table, for the specified data sets or for all that have a score."""
     spec = TABLES[name]
     groups = {key: group for key, group in grouped(cells).items() if key[1] in spec.rows}
-    used = comparable(groups)
-    quoted = {key[1] for key in reported() if key[0] == spec.paper}
-    known = sorted({dataset for dataset, _ in groups} | quoted)
+    table_groups = comparable(groups)
+    reported_datasets = {key[1] for key in reported() if key[0] == spec.paper}
+    known = sorted({dataset for dataset, _ in groups} | reported_datasets)
     ordered = [*(name for name in ORDER if name in known), *(n for n in known if n not in ORDER)]
     shown = [dataset for dataset in ordered if not datasets or dataset in datasets]
     if len(spec.metrics) == 1:
-        body = _body(spec, shown, [(dataset, spec.metrics[0]) for dataset in shown], used)
+        body = _body(spec, shown, [(dataset, spec.metrics[0]) for dataset in shown], table_groups)
     else:
         metrics, body = [*spec.metrics, AVERAGE], []
         letters = [LETTERS.get(metric, metric) for metric in metrics]
         for dataset in shown:
             columns = [(dataset, metric) for metric in metrics]
-            body += ["", f"**{dataset}**", "", *_body(spec, letters, columns, used)]
-    used = {key: group for key, group in used.items() if key[0] in shown}
-    dropped = _by_dataset(key for key in groups if key not in used and key[0] in shown)
+            body += ["", f"**{dataset}**", "", *_body(spec, letters, columns, table_groups)]
+    table_groups = {key: group for key, group in table_groups.items() if key[0] in shown}
+    dropped = _by_dataset(key for key in groups if key not in table_groups and key[0] in shown)
     left_out = (f"left out because they share no seed with other rows: {rows}" for rows in dropped)
-    notes = [*([spec.note] if spec.note else []), *left_out, *_notes(spec.paper, used)]
+    notes = [*([spec.note] if spec.note else []), *left_out, *_notes(spec.paper, table_groups)]
     return [*body, "", *listed(notes)]
 
 
 def grouped(cells: pd.DataFrame) -> Groups:
-    """The seeds of each row.
+    """The cells of each row on each data set, one for each seed.
 
     Raises:
-        ValueError: If they differ in their settings.
+        ValueError: If the seeds of a row differ in their settings.
     """
     groups: Groups = dict(iter(cells.groupby(["dataset", "row"], sort=False)))
     for (dataset, row), group in groups.items():
@@ -117,7 +116,7 @@ def _shared(groups: Mapping[Key, pd.DataFrame], dataset: str) -> set[int] | None
     rows = [set(group["seed"]) for group in on_dataset if len(group) >= NUM_SEEDS]
     counts = Counter(seed for seeds in rows for seed in seeds)
     shared: set[int] | None = None
-    # Seeds that most rows have come first, so that the odd row out is the one that loses seeds.
+    # Rows with common seeds come first, so that only the odd row out loses its seeds.
     for seeds in sorted(rows, key=lambda seeds: -max(counts[seed] for seed in seeds)):
         common = seeds if shared is None else shared & seeds
         shared = common if len(common) >= NUM_SEEDS else shared
@@ -135,15 +134,15 @@ def spreads(group: pd.DataFrame) -> dict[str, Spread]:
 def _body(
     spec: Table, heads: Sequence[str], columns: Sequence[tuple[str, str]], groups: Groups
 ) -> list[str]:
-    """The rows of a table. Each column has its best complete mean and best figure in bold."""
+    """The rows of a table. Bold by column: best mean of complete rows, best figure of the paper."""
     # A table also has the rows that a paper quotes and that are not run here.
-    named = {name for names in spec.rows.values() for name in names}
-    quoted = {
+    models_run_here = {name for names in spec.rows.values() for name in names}
+    quoted_models = {
         model
         for (paper, dataset, model, metric) in reported()
-        if paper == spec.paper and (dataset, metric) in columns and model not in named
+        if paper == spec.paper and (dataset, metric) in columns and model not in models_run_here
     }
-    rows = {**spec.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted)}}
+    rows = {**spec.rows, **{Row(f"*{model}*"): (model,) for model in sorted(quoted_models)}}
     values = {key: spreads(group) for key, group in groups.items()}
     ours: dict[Row, list[Spread]] = {}
     theirs: dict[Row, list[Spread]] = {}
@@ -171,7 +170,7 @@ def _body(
 
 
 def _notes(paper: str, groups: Groups) -> list[str]:
-    """Differences from the paper, one line for all rows that share one; data, seeds, machines."""
+    """Notes: each difference from the paper with the rows that have it; data, seeds, machines."""
     networks = {key: group for key, group in groups.items() if key[1].node_messages is not None}
     differing: dict[str, list[Key]] = {}
     for key, group in networks.items():
@@ -180,7 +179,7 @@ def _notes(paper: str, groups: Groups) -> list[str]:
     means = {key: spreads(group)["roc_auc_macro"]["mean"] for key, group in networks.items()}
     chance = (key for key, mean in means.items() if mean is not None and abs(mean - 0.5) < CHANCE)
     notes += [f"macro ROC-AUC within {CHANCE} of chance, 0.5: {row}" for row in _by_dataset(chance)]
-    # None of the means of these rows is bold.
+    # Rows with few seeds have no bold mean.
     few = {key: f": {len(group)}" for key, group in groups.items() if len(group) < NUM_SEEDS}
     notes += [f"fewer seeds: {row}" for row in _by_dataset(few, few)]
     data = sorted({dataset for dataset, _ in groups} & DIFFERENT.keys())
@@ -232,7 +231,7 @@ def sources(groups: Groups) -> Iterator[str]:
 
 
 def steps(cells: pd.DataFrame) -> dict[str, dict[int, Spread]]:
-    """MPED's Figure 2: the average of all metrics by data set and number of steps, if several."""
+    """MPED's Figure 2: averages of all metrics by step count, for each data set with several."""
     averages: dict[str, dict[int, Spread]] = {}
     for (dataset, row), group in grouped(cells).items():
         if replace(row, change=None) == MPED and (row.change or STEPS).startswith(STEPS):

@@ -115,7 +115,7 @@ class _DecoderLayer(nn.Module):
 
 
 class _Attention(nn.Module):
-    """Scores, softmax and sums as separate products over all heads and samples."""
+    """Unfused attention: scores, softmax and weighted sums in turn, for all heads and samples."""
 
     def __init__(self, channels: int, heads: int, dropout: float) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
-"""Scores files with many rows: ``tg-mlc predict`` by number of rows, Ray Data with two workers.
+"""Measures scoring of large files: ``tg-mlc predict`` by row count, Ray Data with two workers.
 
     python -m benchmarks.speed.scoring --replace
     python -m benchmarks.speed.scoring --engine ray --model model --replace  # needs ray[data]
     python -m benchmarks.speed.scoring --quick
 
-The model of the table is a fast one, because the costs outside of the model are measured.
+The table is scored by a fast model, because the costs outside of the model are measured.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def main(
         quick: Whether to take few rows.
     """
     check_replacement(replace, quick=quick)
-    numbers = [300, 600] if quick else [int(number) for number in rows.split(",")]
+    row_counts = [300, 600] if quick else [int(number) for number in rows.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if engine == "predict":
-            scored = [predicted(folder, number) for number in numbers]
+            scored = [predicted(folder, number) for number in row_counts]
         else:
-            scored = [with_ray(folder, numbers[1], model, root)]
+            scored = [with_ray(folder, row_counts[1], model, root)]
     print(*scored, sep="\n")
     content = {"settings": {"seed": SEED}, "scored": scored}
     print(f"Wrote {write_results(f'scoring-{engine}', content, replace=replace)}")
@@ -84,7 +84,7 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "tg_mlc", "predict", str(model)]
     command += ["--csv", str(path), "--out", str(out)]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
-    # The peak that the system reports at the end may be that of this process, its parent.
+    # The peak that the system reports for an ended child may be that of this process, the parent.
     while process.poll() is None:
         peak = max(peak, memory_of(process.pid, "VmHWM"))
         time.sleep(0.1)
@@ -133,14 +133,14 @@ def with_ray(folder: Path, number: int, model: str, root: str) -> dict[str, Any]
 def _watch(peaks: dict[str, int], stop: threading.Event) -> None:
     """Records the peak memory of each kind of process: workers, and Ray's other processes."""
     while not stop.wait(0.5):
-        for line in Path("/proc").glob("[0-9]*/cmdline"):
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                title = line.read_text().partition("\0")[0]
+                title = path.read_text().partition("\0")[0]
             except OSError:  # The process has ended.
                 continue
             if title.startswith("ray::"):
                 kind = "worker" if "Scores" in title else "other process"
-                peaks[kind] = max(peaks.get(kind, 0), memory_of(line.parent.name, "VmHWM"))
+                peaks[kind] = max(peaks.get(kind, 0), memory_of(path.parent.name, "VmHWM"))
 
 
 if __name__ == "__main__":

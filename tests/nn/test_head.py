@@ -56,12 +56,12 @@ def test_logits_start_around_zero_unless_tied():
 
 def test_a_head_can_start_from_frequencies():
     labels, nan = LabelMessagePassing(8, path_graph(3), num_steps=1), float("nan")
-    readout, odds = LabelHead(labels, bias=True), torch.tensor([1 / 3, 0.25, 0.5]).logit()
+    readout, log_odds = LabelHead(labels, bias=True), torch.tensor([1 / 3, 0.25, 0.5]).logit()
     y = torch.tensor([[1, 0, nan], [0, 0, nan], [nan, 1, nan], [0, 0, nan]])
     readout.start_from_frequencies(y)
-    assert_close(readout.bias, odds)
+    assert_close(readout.bias, log_odds)
     readout.start_from_frequencies(y, frequency_strength=0.5)
-    assert_close(readout.bias, (odds + odds.mean()) / 2)
+    assert_close(readout.bias, (log_odds + log_odds.mean()) / 2)
 
 
 class Tied(torch.nn.Module):
@@ -100,7 +100,7 @@ GRAPHS = {
 
 
 def dense(scores, graph):
-    """Computes the paper's definition: a maximum over a matrix of all labels, by sample."""
+    """Computes the paper's definition: maxima over descendants, from a matrix of all pairs."""
     descendants = torch.eye(graph.num_labels, dtype=torch.bool)
     for _ in range(graph.num_labels):
         descendants[graph.parent_index[0]] |= descendants[graph.parent_index[1]]
@@ -154,7 +154,7 @@ def test_unknown_labels_add_nothing_to_the_loss():
     head.loss(logits, y).backward()
     assert logits.grad.isfinite().all()
     assert head.loss(logits, torch.full_like(y, torch.nan)) == 0
-    y[y == 1] = torch.nan  # Label 4 may still be the largest of descendants.
+    y[y == 1] = torch.nan  # A negative label's maximum still includes unknown descendants.
     assert head.loss(logits, y).isfinite()
 
 

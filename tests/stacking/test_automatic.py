@@ -116,8 +116,8 @@ def test_held_out_samples_give_label_sets_their_coverage(monkeypatch):
     held_out = dataset[rows]
     for per in ("label", "sample"):
         frame = model.predict(held_out, coverage=0.8, coverage_per=per)
-        applies = frame["decision"].to_numpy()[held_out.y.numpy() == 1]
-        assert 0.8 <= applies.mean() < 1.0
+        is_covered = frame["decision"].to_numpy()[held_out.y.numpy() == 1]
+        assert 0.8 <= is_covered.mean() < 1.0
 
 
 @pytest.mark.usefixtures("short")
@@ -152,7 +152,7 @@ def refuse(event, arguments):
 sys.addaudithook(refuse)
 for line in sys.stdin:
     model, raw, out = json.loads(line)
-    tg_mlc.load(model).probabilities(raw)  # Numba reads its own cache
+    tg_mlc.load(model).probabilities(raw)  # Numba unpickles its own cache
     armed.append(True)
     np.save(out, tg_mlc.load(model).probabilities(raw))
     armed.clear()

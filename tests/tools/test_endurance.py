@@ -17,7 +17,7 @@ from tools import endurance
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Returns the folder of a model of three numbers."""
+    """Returns the folder of a model whose inputs are three numbers."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     dataset = from_arrays(X, (X[:, :2] > 0).astype(float), ["a", "b"], kind="vector")
     return tg_mlc.auto(dataset, seconds=0).save(tmp_path_factory.mktemp("saved") / "model")

@@ -65,7 +65,7 @@ class SparseLabels(NamedTuple):
         ones = np.ones(num_samples, dtype=np.int64)
         indices, shape = (group_of, np.arange(num_samples)), (num_groups, num_samples)
         members = sp.csr_array((ones, indices), shape=shape)
-        positive, unknown = ((members @ part).toarray() for part in self)
+        positive, unknown = ((members @ matrix).toarray() for matrix in self)
         sizes = np.bincount(group_of, minlength=num_groups)[:, None]
         return np.hstack([sizes - positive - unknown, positive])
 
@@ -78,13 +78,13 @@ def sparse_labels(y: LabelMatrix, label_names: list[str] | None = None) -> Spars
     labels = to_label_csr(y)
     if label_names is not None:
         check_names(label_names, labels.shape[1], "label_names")
-    parts = []
+    matrices = []
     for is_chosen in (labels.data == 1, np.isnan(labels.data)):
         stored = is_chosen.astype(np.int64), labels.indices, labels.indptr
-        part = sp.csr_array(stored, shape=labels.shape, copy=True)
-        part.eliminate_zeros()
-        parts.append(part)
-    return SparseLabels(*parts)
+        matrix = sp.csr_array(stored, shape=labels.shape, copy=True)
+        matrix.eliminate_zeros()
+        matrices.append(matrix)
+    return SparseLabels(*matrices)
 
 
 def coverage_report(
@@ -188,7 +188,7 @@ class Split:
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
-            # Stack level 4 is the caller of the public function that checks its arguments.
+            # Stack level 4 is the caller of 'co_occurrence', whose helper calls this method.
             warnings.warn(f"{message}; if it should not, make it of all", stacklevel=4)
 
     @property
@@ -319,7 +319,7 @@ def _stratify(positive: sp.csr_array, sizes: np.ndarray, rng: np.random.Generato
     by_label = by_sample.tocsc()
     num_left = np.diff(by_label.indptr).astype(np.int64)  # Unassigned positive samples per label.
     room = sizes.astype(np.int64).copy()
-    # [num_labels, num_parts]: the loop below reads the numbers of one label at a time.
+    # Positives that parts lack, [num_labels, num_parts]: the loop below reads one row at a time.
     lacking = np.outer(num_left, sizes / num_samples)
     part_of = np.full(num_samples, -1, dtype=np.int64)
     while num_left.any():

@@ -197,17 +197,17 @@ def check_plain(value: Any, name: str) -> None:
         )
 
 
-def _are_close(stored: Any, present: Any) -> bool:
+def _are_close(stored: Any, current: Any) -> bool:
     """Returns whether plain data and tensors are equal, up to rounding."""
-    if isinstance(stored, float) and isinstance(present, float):
-        stored, present = torch.tensor(stored), torch.tensor(present)
-    if isinstance(stored, Tensor) and isinstance(present, Tensor):
-        pair = stored.cpu().double(), present.cpu().double()
+    if isinstance(stored, float) and isinstance(current, float):
+        stored, current = torch.tensor(stored), torch.tensor(current)
+    if isinstance(stored, Tensor) and isinstance(current, Tensor):
+        pair = stored.cpu().double(), current.cpu().double()
         options: dict[str, Any] = {"rtol": 1e-3, "atol": 1e-4, "equal_nan": True}
-        return stored.shape == present.shape and torch.allclose(*pair, **options)
-    if isinstance(stored, Mapping) and isinstance(present, Mapping):
-        same_keys = stored.keys() == present.keys()
-        return same_keys and all(_are_close(stored[key], present[key]) for key in stored)
-    if isinstance(stored, (list, tuple)) and isinstance(present, (list, tuple)):
-        return len(stored) == len(present) and all(map(_are_close, stored, present))
-    return type(stored) is type(present) and bool(stored == present)
+        return stored.shape == current.shape and torch.allclose(*pair, **options)
+    if isinstance(stored, Mapping) and isinstance(current, Mapping):
+        same_keys = stored.keys() == current.keys()
+        return same_keys and all(_are_close(stored[key], current[key]) for key in stored)
+    if isinstance(stored, (list, tuple)) and isinstance(current, (list, tuple)):
+        return len(stored) == len(current) and all(map(_are_close, stored, current))
+    return type(stored) is type(current) and bool(stored == current)

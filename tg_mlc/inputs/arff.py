@@ -84,10 +84,10 @@ def from_arff(
         raise ValueError(f"Expected {expected} (got {labels}); {hint}")
     test_table = None
     if test is not None:
-        count = meka_count(table.relation) if specified is None else specified
-        repeats = isinstance(count, int) and any(a.is_renamed for a in table.attributes)
+        names_or_count = meka_count(table.relation) if specified is None else specified
+        use_count = isinstance(names_or_count, int) and any(a.is_renamed for a in table.attributes)
         # If attributes share names, only the number of labels specifies the labels uniquely.
-        test_labels = count if repeats else table.labels
+        test_labels = names_or_count if use_count else table.labels
         test_table = read_arff(test, drop, labels=test_labels, encoding=encoding)
     schema = table.schema()
     ids = {column.name for column in schema.columns if column.role == "id"}
@@ -121,9 +121,7 @@ def read_label_xml(path: str | Path) -> LabelFile:
 
 
 def parse_label_xml(content: bytes, name: str = "XML content") -> LabelFile:
-    """Reads Mulan's XML file of labels: ``<labels>`` of ``<label name=...>``, which may be
-    nested in their parents.
-    """
+    """Reads Mulan's XML: ``<labels>`` of ``<label name=...>``, which may be nested in parents."""
     try:
         if b"<!DOCTYPE" in content:  # A few entities may expand to gigabytes.
             raise ValueError("Expected no document type (got one); delete its declaration")

@@ -58,7 +58,7 @@ def numbers_of(
     """
     numbers, misread = _parse(notation, cells)
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
-    descriptions = dict[str, str]()  # Describing a cell takes 1,000 times as long.
+    descriptions = dict[str, str]()  # Describing a cell takes 1,000 times as long as reading it.
     for row in sorted({*misread, *large}):
         if row in (refused or ()):
             continue
@@ -103,8 +103,8 @@ def single_cells(
 
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
-    """Returns columns of 0 and 1 for the values of a category, all 0 where the cell is unknown. A
-    cell matches an equal value, else one equal regardless of case, else the only equal number.
+    """Returns columns of 0 and 1 for the values of a category; rows without a match are 0. A cell
+    matches an equal value, else one that differs in case only, else the only one equal as number.
     """
     texts = [clean(text) for text in texts_of(cells)]
     numeric = [_is_number(cell) for cell in cells.tolist()]
@@ -158,16 +158,16 @@ def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int,
 
 def _parse_texts(notation: Notation, texts: list[str]) -> tuple[np.ndarray, dict[int, str]]:
     unique = dict.fromkeys(texts)
-    number: dict[str, float | None] = {
+    number_of: dict[str, float | None] = {
         text: np.nan for text in unique if text == "-" or is_blank(text)
     }
-    known = [text for text in unique if text not in number]
-    parsed = plain_numbers(known) if notation == PLAIN else None
-    number |= zip(known, map(notation.parse, known) if parsed is None else parsed, strict=True)
+    filled = [text for text in unique if text not in number_of]
+    parsed = plain_numbers(filled) if notation == PLAIN else None
+    number_of |= zip(filled, map(notation.parse, filled) if parsed is None else parsed, strict=True)
     misread = dict[int, str]()
-    if None in number.values():
-        misread = {row: text for row, text in enumerate(texts) if number[text] is None}
-    values = [number[text] for text in texts]
+    if None in number_of.values():
+        misread = {row: text for row, text in enumerate(texts) if number_of[text] is None}
+    values = [number_of[text] for text in texts]
     return np.array([np.nan if n is None else n for n in values], dtype=np.float64), misread
 
 

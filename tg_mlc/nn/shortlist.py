@@ -51,7 +51,9 @@ class Shortlister:
         self.num_labels = int(label_graph.num_nodes or 0)
         self._neighbours = grouped(to_list(adjacency_of(label_graph)), self.num_labels)
         parents = label_graph.get("parent_index")
-        self._above = None if parents is None else grouped(pairs_of(label_graph), self.num_labels)
+        self._ancestors = (
+            None if parents is None else grouped(pairs_of(label_graph), self.num_labels)
+        )
 
     def __call__(self, candidates: Tensor) -> Shortlist:
         """Makes shortlists from candidate labels :math:`(B, K)`."""
@@ -60,8 +62,8 @@ class Shortlister:
         sample = torch.arange(candidates.size(0), device=candidates.device)
         sample = sample.repeat_interleave(candidates.size(1))
         keys = sample * self.num_labels + candidates.flatten()
-        if self._above is not None:
-            index, ancestor = gathered(candidates.flatten(), *self._above)
+        if self._ancestors is not None:
+            index, ancestor = gathered(candidates.flatten(), *self._ancestors)
             keys = torch.cat([keys, sample[index] * self.num_labels + ancestor])
         keys = torch.unique(keys)  # sorted by sample, then by label
         sample, label = keys // self.num_labels, keys % self.num_labels
@@ -81,7 +83,7 @@ def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
 
 
 def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns, for every source of all targets, its target's index in the input, and the source."""
+    """Returns one index into ``target`` for each source of the targets, and these sources."""
     begin, count = ptr[target], ptr[target + 1] - ptr[target]
     index = torch.repeat_interleave(count)
     offset = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]

@@ -17,11 +17,11 @@ def scored():
 def test_label_sets_reach_the_specified_coverage(scored):
     runs = {run["sets"]: run for run in sets(*scored, seed=0, resplits=30)}
     for fraction in (0.8, 0.9):
-        label, sample = (runs[f"{fraction:.0%} per {per}"] for per in ("label", "sample"))
-        assert label["labels within"] == label["labels"] == 3
-        assert label["least label"] <= label["of labels"] <= label["most label"]
-        assert sample["of samples"] == pytest.approx(fraction, abs=TOLERANCE)
-        assert label["true size"] < label["size"] < 3
+        per_label, per_sample = (runs[f"{fraction:.0%} per {per}"] for per in ("label", "sample"))
+        assert per_label["labels within"] == per_label["labels"] == 3
+        assert per_label["least label"] <= per_label["of labels"] <= per_label["most label"]
+        assert per_sample["of samples"] == pytest.approx(fraction, abs=TOLERANCE)
+        assert per_label["true size"] < per_label["size"] < 3
     assert runs["80% per label"]["size"] < runs["90% per label"]["size"]
 
 

@@ -13,10 +13,10 @@ def test_atoms_and_labels_have_the_color_of_their_sign():
     result |= {"occlusion": {"C0": 0.1, "C1": -0.4, "O2": 0.2}, "given as present": labels}
     result["given as absent"] = {"c": 1.0}
     left, right = draw(result).axes
-    radii = [(patch.get_facecolor()[:3], patch.radius) for patch in left.patches]
-    colors = [color for color, _ in radii]
+    circles = [(patch.get_facecolor()[:3], patch.radius) for patch in left.patches]
+    colors = [color for color, _ in circles]
     assert colors[0] == colors[2] != colors[1]
-    assert radii[1][1] > radii[2][1] > radii[0][1]
+    assert circles[1][1] > circles[2][1] > circles[0][1]
     assert [text.get_text() for text in left.texts] == ["OH"]
     assert [tick.get_text() for tick in right.get_yticklabels()] == ["b", "c: absent", "a"]
     assert [bar.get_width() for bar in right.patches] == [-2.0, 1.0, 0.5]

@@ -40,7 +40,7 @@ def in_form(form, edges, size, value=None):
 
 
 def assert_same_weights(edges, weights, expected):
-    """Compares weights edge by edge with those along EDGE_INDEX."""
+    """Compares weights edge by edge with expected weights in the order of EDGE_INDEX."""
     index = {edge: i for i, edge in enumerate(map(tuple, EDGE_INDEX.t().tolist()))}
     assert_close(weights, expected[[index[edge] for edge in map(tuple, edges.t().tolist())]])
 
@@ -111,8 +111,8 @@ def test_label_graphs_of_every_form_are_the_same(form):
     same = LabelGraph(adjacency, num_nodes=4)
     assert torch.equal(same.edge_index, graph.edge_index)
     assert torch.equal(same.edge_weight, graph.edge_weight)
-    shared = [Shared(edges, 2, num_nodes=4).graph.mask() for edges in (adjacency, edge_index)]
-    assert torch.equal(*shared)
+    masks = [Shared(edges, 2, num_nodes=4).graph.mask() for edges in (adjacency, edge_index)]
+    assert torch.equal(*masks)
 
     labels = LabelMessagePassing(5, graph, heads=1)
     x, batch = ragged([2, 1], 5)
@@ -123,7 +123,7 @@ def test_label_graphs_of_every_form_are_the_same(form):
 
 
 STATES = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
-#: Sorted by target, with an isolated node.
+#: Edges sorted by target. Nodes 3 and 4 have no incoming edges.
 BY_TARGET = torch.tensor([[1, 2, 0, 4, 1, 3], [0, 0, 1, 1, 2, 2]])
 ADJACENCY = EdgeIndex(BY_TARGET, sparse_size=(5, 5), sort_order="col")
 

@@ -65,7 +65,7 @@ class BagEncoder(nn.Module):
 
     @torch.no_grad()
     def start_from_documents(self, documents: sp.sparray, seed: int = 0) -> None:
-        r"""Embeds words of the same documents alike, as the `"Indexing by Latent Semantic Analysis"
+        r"""Embeds co-occurring words alike, as in the `"Indexing by Latent Semantic Analysis"
         <https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9>`_ paper.
 
         .. math::
@@ -116,9 +116,9 @@ class BagEncoder(nn.Module):
             tokens, weight = tokens[kept], None if weight is None else weight[kept]
         x = self.embedding(tokens)
         if weight is not None and self.normalized:
-            mean: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()
-            mean = mean.repeat_interleave(ptr.diff(), output_size=weight.numel())
-            weight = weight * mean.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
+            rms: Tensor = segment(weight.square(), ptr, reduce="mean").sqrt()
+            rms = rms.repeat_interleave(ptr.diff(), output_size=weight.numel())
+            weight = weight * rms.clamp_min(torch.finfo(weight.dtype).tiny).reciprocal()
         if self.training and self.dropout > 0.0:
             weight = torch.ones_like(x[:, 0]) if weight is None else weight
             weight = dropout(weight, self.dropout)
