@@ -46,10 +46,10 @@ class ResidualMessages(nn.Module):
         \quad \text{or} \quad b_i + \frac{1}{\sigma_i} \sum_{j \in \mathcal{G}} C_{ij} w_j
 
     where the probability is limited to :math:`[p_i / 64, \, 1 - (1 - p_i) / 64]`. The second line
-    removes what given labels repeat of each other. :math:`\mathbf{C}` is positive semidefinite, with
-    any number of unknown targets, so each system has a solution. On a sparse label graph each
-    label reads its given neighbours alone, with all correlations among them. Given labels, and
-    samples without given labels, keep their base logits.
+    removes what given labels repeat of each other. With any number of unknown targets,
+    :math:`\mathbf{C}` is positive semidefinite, so each system has a solution. On a sparse label
+    graph each label reads only its given neighbours, with all correlations among them. Given
+    labels, and samples without given labels, keep their base logits.
 
     .. code-block:: python
 
@@ -322,7 +322,8 @@ def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor) -> Te
     solution, rest = torch.zeros_like(right), right
     squares = (rest * rest).sum(dim=1, keepdim=True)
     direction, limit = rest, _TOLERANCE**2 * squares
-    for _ in range(_MAX_STEPS):
+    # In exact arithmetic, as many steps as unknowns suffice.
+    for _ in range(min(_MAX_STEPS, right.size(1) + 4)):
         image = matrix(direction)
         curvature = (direction * image).sum(dim=1, keepdim=True)
         step = squares / curvature.clamp(min=1e-30)

@@ -40,7 +40,7 @@ _FOLDS = 3
 # Held-out masks: several per sample of small data sets, fewer for many labels.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
-_NOISE = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+_NOISE = (0.03, 0.1, 0.3, 1.0, 3.0)
 _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
 _ROWS = 256  # Per prediction.
@@ -58,19 +58,17 @@ PARTS: dict[str, Callable[[LabelGraph], Any]] = {
 class GivenLabelStacking:
     r"""Logits of labels after others are given, by parts that change base logits.
 
-    The parts are :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with attention
-    among labels, :class:`LinearMessages`, and on a complete graph :class:`LabelNeighbours` (up to
-    300 labels) or :class:`LabelAutoencoder` (301 to 1,000). Each part :math:`z_p` counts twice: as
-    a change of the base logits :math:`b` that is a sum over the given labels :math:`\mathcal{G}`,
-    and as the mean, because many given labels repeat each other:
+    The parts are :class:`~tg_mlc.nn.ResidualMessages` and, on a complete graph,
+    :class:`~tg_mlc.nn.given_messages.LabelNeighbours` (up to 300 labels) or
+    :class:`~tg_mlc.nn.given_messages.LabelAutoencoder` (301 to 1,000 labels). Base logits
+    :math:`b` and the logits :math:`z_p` of parts are combined with weights of each label:
 
     .. math::
-        z = c + w_0 b + \sum_p \Big( w_p z_p +
-        w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
+        z = c + w_0 b + \sum_p w_p z_p
 
     :class:`~tg_mlc.stacking.combination.LogitStacking` fits the weights to held-out samples under
-    masks that give :math:`k \ge 1` labels on average. A part without weight is dropped. Rows
-    without given labels keep their base logits.
+    masks. A part without weight is dropped. Given labels, and rows without given labels, keep their
+    base logits.
 
     Args:
         masks (str, optional): One of :obj:`GivenMasks`. (default: :obj:`"both"`)
@@ -78,17 +76,15 @@ class GivenLabelStacking:
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        mean_num_given (float): Mean number of labels that masks give, at least 1.
-        combination (LogitStacking): The weights of the base logits, the parts, and their means.
+        combination (LogitStacking): The weights of the base logits and the parts.
         label_graph (LabelGraph): The edges of messages.
         masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
             that remain, for a calibration; :obj:`None` in a loaded object.
-        report (dict): Losses, weights, epochs and seconds.
+        report (dict): Losses, weights, chosen options and seconds.
     """
 
     masked: tuple[np.ndarray, np.ndarray] | None = None
     parts: dict[str, nn.Module]
-    mean_num_given: float
     combination: LogitStacking
     label_graph: LabelGraph
     report: dict[str, Any]
@@ -124,29 +120,24 @@ class GivenLabelStacking:
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         self._fit_parts(fitting)
-        num_given = (~fitting.given.isnan()).sum(dim=1)
-        self.mean_num_given = max(1.0, num_given.float().mean().item())
-        base, held_out = fitting.base_logits[fitting.rows], [*fitting.held_out.values()]
-        logits = _logit_columns(base, held_out, fitting.given, self.mean_num_given).double().numpy()
-        rest = fitting.rest.numpy()
+        base, rest = fitting.base_logits[fitting.rows], fitting.rest.numpy()
+        logits = torch.stack([base, *fitting.held_out.values()], dim=-1).double().numpy()
         self.combination = LogitStacking().fit(logits, rest)
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
         # Masks may leave a label without targets of both classes: it keeps its base logits.
         is_base_only = _has_both(y) & ~_has_both(rest)
         weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
         self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
-        # The weights of parts as sums, and as means [L, 2, parts].
-        part_weight = weight[:, 1:].reshape(len(weight), 2, -1)
-        is_used = np.asarray((part_weight > 0).any(axis=(0, 1)))
-        used_weight = part_weight[..., is_used].reshape(len(weight), -1)
-        self.combination.weight = np.append(weight[:, :1], used_weight, axis=1)
-        used = [name for name, used in zip(fitting.parts, is_used.tolist(), strict=True) if used]
+        is_used = (weight > 0).any(axis=0)
+        is_used[0] = True
+        self.combination.weight = weight[:, is_used]
+        used = [name for name, used in zip(fitting.parts, is_used[1:], strict=True) if used]
         self.parts = {name: fitting.parts[name] for name in used}
-        titles = ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)]
+        mean_weight = dict(zip(["base", *fitting.parts], weight.mean(axis=0).tolist(), strict=True))
         self.report = {
             "masks": self.masks,
             "losses": {name: fitting.loss(logits) for name, logits in fitting.held_out.items()},
-            "weights": dict(zip(titles, weight.mean(axis=0).tolist(), strict=True)),
+            "weights": mean_weight,
             **fitting.options,
             "seconds": time.monotonic() - start,
         }
@@ -182,9 +173,9 @@ class GivenLabelStacking:
             chunk = rows[start : start + size]
             base, known = (float_tensor(matrix[chunk]) for matrix in (base_logits, given))
             parts = [part(base, known) for part in self.parts.values()]
-            exact = torch.from_numpy(logits[chunk])
-            columns = _logit_columns(exact, parts, known, self.mean_num_given)
-            logits[chunk] = self.combination.decision_function(columns.numpy())
+            columns = np.stack([logits[chunk], *parts], axis=-1)
+            changed = self.combination.decision_function(columns)
+            logits[chunk] = np.where(known.isnan(), changed, logits[chunk])
         return logits
 
     def module(self) -> nn.Module:
@@ -200,7 +191,6 @@ class GivenLabelStacking:
             "edges": None if is_complete else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
-            "usual": self.mean_num_given,
             "report": self.report,
         }
 
@@ -210,8 +200,8 @@ class GivenLabelStacking:
         stacking = cls(state["masks"])
         stacking.combination = LogitStacking().load_state_dict(state["combination"])
         num_labels, edges = len(np.asarray(stacking.combination.bias)), state["edges"]
-        stacking.mean_num_given, stacking.report = state["usual"], state["report"]
-        read_array(state["combination"], "weight", num_labels, 1 + 2 * len(state["parts"]))
+        stacking.report = state["report"]
+        read_array(state["combination"], "weight", num_labels, 1 + len(state["parts"]))
         graph = fully_connected(num_labels)
         if edges is not None:
             graph = LabelGraph(edges, num_nodes=num_labels)
@@ -237,23 +227,12 @@ class _GivenLabelModule(nn.Module):
         super().__init__()
         self.parts = nn.ModuleList(deepcopy([*stacking.parts.values()]))
         self.combination = stacking.combination.module()
-        self.mean_num_given = stacking.mean_num_given
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         parts = [part(base_logits, given) for part in self.parts]
-        columns = _logit_columns(base_logits, parts, given, self.mean_num_given)
-        has_given = (~given.isnan()).any(dim=1, keepdim=True)
-        return torch.where(has_given, self.combination(columns), base_logits)
-
-
-def _logit_columns(
-    base_logits: Tensor, parts: Sequence[Tensor], given: Tensor, mean_num_given: float
-) -> Tensor:
-    """Returns the logits to combine :math:`(B, L, C)`: the base, parts, and parts as means."""
-    factor = mean_num_given / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
-    means = [base_logits + factor * (part - base_logits) for part in parts]
-    columns = [base_logits, *(part.to(base_logits.dtype) for part in parts), *means]
-    return torch.stack(columns, dim=-1)
+        changed = self.combination(torch.stack([base_logits, *parts], dim=-1))
+        is_changed = given.isnan() & (~given.isnan()).any(dim=1, keepdim=True)
+        return torch.where(is_changed, changed, base_logits)
 
 
 class _Fitting:
@@ -285,9 +264,7 @@ class _Fitting:
         present_only = self.masks == "present"
         return draw_given(self.y[rows], MAX_GIVEN, self.generator, present_only=present_only)
 
-    def choose(
-        self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]
-    ) -> None:
+    def choose(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
         """Chooses the options of a part by held-out loss, and fits it to all samples."""
         settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         logits = torch.empty(len(settings), *self.rest.shape)
