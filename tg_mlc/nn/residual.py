@@ -75,7 +75,7 @@ class ResidualMessages(nn.Module):
 
     def __init__(self, label_graph: Data) -> None:
         super().__init__()
-        self.num_labels = int(label_graph.num_nodes or 0)
+        self.label_graph, self.num_labels = label_graph, int(label_graph.num_nodes or 0)
         edge_index, _ = remove_self_loops(to_list(adjacency_of(label_graph)))
         edge_index = to_undirected(edge_index, num_nodes=self.num_labels)
         self.num_edges = edge_index.size(1)
@@ -169,7 +169,7 @@ class Systems(NamedTuple):
     labels: Tensor  #: given labels of each sample :math:`(R, S)`, padded with label 0
     is_given: Tensor  #: :math:`(R, S)`, false for padding
     factor: Tensor  #: Cholesky factors :math:`(P, S, S)` of distinct sets of given labels
-    index: Tensor  #: the factor of each sample :math:`(R)`
+    pattern: Tensor  #: the factor of each sample :math:`(R)`
 
 
 class AllPairs(nn.Module):
@@ -199,7 +199,7 @@ class AllPairs(nn.Module):
         weights, order = [], []
         for system in self.systems(is_given, noise):
             right = z[system.rows[:, None], system.labels] * system.is_given
-            factor = system.factor[system.index]
+            factor = system.factor[system.pattern]
             weight = torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
             zeros = z.new_zeros(len(right), z.size(1))
             weights.append(zeros.scatter_add(1, system.labels, weight * system.is_given))
@@ -216,8 +216,8 @@ class AllPairs(nn.Module):
         for system in self.systems(is_known, noise):
             right = z[system.rows[:, None], system.labels] * system.is_given
             inverse = torch.cholesky_inverse(system.factor)
-            diagonal = inverse.diagonal(dim1=1, dim2=2)[system.index]
-            weight = (inverse[system.index] @ right.unsqueeze(-1)).squeeze(-1) * system.is_given
+            diagonal = inverse.diagonal(dim1=1, dim2=2)[system.pattern]
+            weight = (inverse[system.pattern] @ right.unsqueeze(-1)).squeeze(-1) * system.is_given
             zeros = z.new_zeros(len(right), z.size(1))
             message = zeros.scatter_add(1, system.labels, weight) @ self.correlation
             row, column = system.is_given.nonzero(as_tuple=True)
@@ -226,9 +226,22 @@ class AllPairs(nn.Module):
             messages[system.rows] = message
         return messages
 
+    def covariance(self, is_given: Tensor, noise: Tensor) -> Tensor:
+        r"""Returns the covariances :math:`(B, L, L)` of residuals that given labels leave:
+        :math:`\mathbf{C} - \mathbf{C}_{\cdot \mathcal{G}} (\mathbf{C}_{\mathcal{G} \mathcal{G}} +
+        \lambda \mathbf{I})^{-1} \mathbf{C}_{\mathcal{G} \cdot}`.
+        """
+        covariance = self.correlation.new_empty(len(is_given), *self.correlation.shape)
+        for system in self.systems(is_given, noise):
+            columns = self.correlation[system.labels] * system.is_given.unsqueeze(-1)
+            factor = system.factor[system.pattern]
+            half = torch.linalg.solve_triangular(factor, columns, upper=False)
+            covariance[system.rows] = self.correlation - half.mT @ half
+        return covariance
+
     def systems(self, is_given: Tensor, noise: Tensor) -> Iterator[Systems]:
         """Factorises the equations of all samples, some samples at a time."""
-        patterns, pattern = is_given.unique(dim=0, return_inverse=True)
+        patterns, pattern = torch.unique(is_given, dim=0, return_inverse=True)
         count = patterns.sum(dim=1)
         # The largest systems come first; samples of one pattern follow each other.
         rank = count.argsort(descending=True, stable=True)
@@ -298,7 +311,7 @@ class Neighbourhoods(nn.Module):
         if is_recorded():
             return self._messages(z, is_given, noise)
         step = max(1, _NUMBERS // max(1, self.neighbour.numel()))
-        parts = zip(z.split(step), is_given.split(step), strict=True)
+        parts = zip(torch.split(z, step), torch.split(is_given, step), strict=True)
         return torch.cat([self._messages(*part, noise) for part in parts])
 
     #: No label is its own neighbour, so messages leave it out anyway.

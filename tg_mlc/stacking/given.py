@@ -67,8 +67,8 @@ class GivenLabelStacking:
         z = c + w_0 b + \sum_p w_p z_p
 
     :class:`~tg_mlc.stacking.combination.LogitStacking` fits the weights to held-out samples under
-    masks. A part without weight is dropped. Given labels, and rows without given labels, keep their
-    base logits.
+    masks. Neighbours or an autoencoder without weight are dropped. Given labels, and rows without
+    given labels, keep their base logits.
 
     Args:
         masks (str, optional): One of :obj:`GivenMasks`. (default: :obj:`"both"`)
@@ -128,12 +128,16 @@ class GivenLabelStacking:
         is_base_only = _has_both(y) & ~_has_both(rest)
         weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
         self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
-        is_used = (weight > 0).any(axis=0)
-        is_used[0] = True
-        self.combination.weight = weight[:, is_used]
-        used = [name for name, used in zip(fitting.parts, is_used[1:], strict=True) if used]
-        self.parts = {name: fitting.parts[name] for name in used}
-        mean_weight = dict(zip(["base", *fitting.parts], weight.mean(axis=0).tolist(), strict=True))
+        names = ["base", *fitting.parts]
+        # Suggestions and audits need the closed form, whatever its weight.
+        used = [
+            index
+            for index, name in enumerate(names)
+            if name in ("base", "closed form") or (weight[:, index] > 0).any()
+        ]
+        self.combination.weight = weight[:, used]
+        self.parts = {names[index]: fitting.parts[names[index]] for index in used[1:]}
+        mean_weight = dict(zip(names, weight.mean(axis=0).tolist(), strict=True))
         self.report = {
             "masks": self.masks,
             "losses": {name: fitting.loss(logits) for name, logits in fitting.held_out.items()},
