@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tg_mlc.datasets import nci
-from tg_mlc.stacking import classifiers, folds, given
+from tg_mlc.stacking import classifiers, folds
 
 
 def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int = 2) -> None:
@@ -17,7 +17,6 @@ def train_little(patch: pytest.MonkeyPatch, max_epochs: int = 3, num_folds: int 
     """
     patch.setattr(folds, "MAX_EPOCHS", max_epochs)
     patch.setattr(folds, "NUM_FOLDS", (num_folds,))
-    patch.setattr(given, "_EPOCHS", given._MIN_EPOCHS)
     patch.setattr(classifiers, "NETWORK_EPOCHS", (max_epochs, max_epochs))
     for name in ("NUM_TREES", "MAX_TREES"):
         patch.setattr(classifiers, name, classifiers.MIN_TREES)

@@ -22,7 +22,7 @@ from tg_mlc.models import molecule_lamp, table_lamp
 ROOT = Path(tg_mlc.__file__).parent
 
 _ORDER = (
-    "cli serving sklearn exporting explanations papers datasets stacking sequences training "
+    "cli serving sklearn exporting explanations joint papers datasets stacking sequences training "
     "inference models inputs data nn baselines graphs ops losses metrics"
 )
 ORDER = _ORDER.split()  #: Every room imports only rooms after it.

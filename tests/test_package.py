@@ -94,7 +94,7 @@ def test_saved_models_find_classes_that_rooms_above_register():
         if not module.name.endswith("__main__") and "triton" not in module.name:
             importlib.import_module(module.name)
     rooms = {name: room for room, names in ROOMS.items() for name in names.split()}
-    above = ("explanations", "exporting", "training", "stacking", "sequences", "papers")
+    above = ("explanations", "exporting", "joint", "training", "stacking", "sequences", "papers")
     values = {name: value for group in _REGISTERED.values() for name, value in group.items()}
     modules = {name: value.__module__ for name, value in values.items()}
     prefixes = tuple(f"tg_mlc.{room}" for room in above)

@@ -28,6 +28,7 @@ PURPOSES = {
     "graphs": ("label graphs,", "hierarchies"),
     "inference": ("models, their stages", "and folders"),
     "inputs": ("words, vectors,", "molecules, DNA"),
+    "joint": ("labels to look up,", "labels to check"),
     "losses": ("losses",),
     "metrics": ("metrics, thresholds",),
     "models": ("LaMP for each kind", "of input"),

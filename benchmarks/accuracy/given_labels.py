@@ -336,7 +336,7 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
     if closed:
         y = trial.task.dataset.y[base.known].double().numpy()
         stacking = GivenLabelStacking(names=["closed form"])
-        stacking.fit(base.logits[base.known], y, 0.0, trial.seed)
+        stacking.fit(base.logits[base.known], y, trial.seed)
     else:
         stage = base.model.stage(GivenLabels)
         assert stage is not None

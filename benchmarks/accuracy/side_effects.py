@@ -39,7 +39,6 @@ from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import macro_roc_auc, micro_average_precision, micro_roc_auc
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking import auto
-from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.given import GivenLabelStacking
 
 NAME = "side_effects"
@@ -513,7 +512,7 @@ def default(root: Path, fold: int, seconds: float) -> list[Run]:
     runs = [{**shared, "task": NEW, "given": "", "seconds": time.perf_counter() - start, **values}]
     # The same as auto(..., given_masks="present"), without fitting all else again.
     present = GivenLabelStacking("present")
-    present.fit(model.training.held_out, train.y.numpy(), GIVEN_SHARE * seconds)
+    present.fit(model.training.held_out, train.y.numpy())
     stage, test_rng = model.stage(GivenLabels), np.random.default_rng([fold, 1])
     assert stage is not None
     engines = {"both": stage.engine, "present": present}

@@ -130,7 +130,7 @@ def test_tox21_keeps_unknown_labels(real_file, tmp_path, monkeypatch):
 
 
 def test_toxcast_has_the_published_size(real_file):
-    smiles, y, names = read_molecules(real_file("toxcast/raw/toxcast_data.csv"), "smiles")
+    smiles, y, names = read_molecules(real_file("toxcast/raw/toxcast_data.csv.xz"), "smiles")
     assert (len(smiles), len(names)) == (8_597, 617)
     assert y.isnan().float().mean().item() == pytest.approx(0.7101, abs=5e-4)
 

@@ -296,7 +296,7 @@ def test_labels_given_to_a_network_that_takes_none_are_a_part_of_the_logit():
     y = (x[:, :2] + 0.5 * x[:, 2:] > 0).astype(int)
     dataset = from_arrays(x, y, ["a", "b"])
     network = table_lamp(dataset, fully_connected(["a", "b"]), channels=8)
-    engine = GivenLabelStacking().fit(np.zeros((80, 2)), y.astype(float), 1.0, 0)
+    engine = GivenLabelStacking().fit(np.zeros((80, 2)), y.astype(float))
     kind = Vectors().fit(dataset, random_split(80))
     model, given = Model.of(network, preprocessor=kind, given=engine), {"a": 1}
     assert [len(sample.clamped) for sample in explain_given(model, x[:2], given)] == [2, 2]

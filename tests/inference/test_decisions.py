@@ -114,7 +114,7 @@ def test_coverage_without_held_out_scores_is_refused():
 def test_a_hierarchy_may_determine_all_other_labels():
     hierarchy = tree({"below": "above", "beside": "above"}, LABELS)
     hierarchy.kind = HIERARCHY
-    engine = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    engine = GivenLabelStacking().fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0))
     predictor, new = network(hierarchy, engine), samples(4)
     assert (predictor.probabilities(new, given={"above": 0}) == 0).all()
     with pytest.raises(ValueError, match="all 3 labels given"):
@@ -125,7 +125,7 @@ def test_a_hierarchy_may_determine_all_other_labels():
     ("masks", "value", "num_warnings"), [("present", 0, 1), ("present", 1, 0), ("both", 0, 0)]
 )
 def test_only_models_of_present_labels_warn_of_absent_labels(masks, value, num_warnings, recwarn):
-    engine = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0), 0.0)
+    engine = GivenLabelStacking(masks).fit(np.zeros((9, 3)), np.eye(3).repeat(3, axis=0))
     network(given=engine).predict(samples(4), given={"below": value})
     assert sum("below as absent" in str(warning.message) for warning in recwarn) == num_warnings
 

@@ -57,15 +57,13 @@ def test_auto_classifier_is_coherent(tmp_path):
 
 @pytest.fixture(scope="module")
 def knowing():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tg_mlc.stacking.given._EPOCHS", 1)
-        options = {"base_scores": None, "max_epochs": 1, "random_state": 0}
-        graph = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
-        lamp = LaMPClassifier(label_graph=graph, validation_fraction=0.9, **options)
-        yield {
-            "default": AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y),
-            "lamp": lamp.fit(np.tile(X, (4, 1)), np.tile(Y, (4, 1))),
-        }
+    options = {"base_scores": None, "max_epochs": 1, "random_state": 0}
+    graph = tree([("1", "0"), ("2", None)], ["0", "1", "2"])
+    lamp = LaMPClassifier(label_graph=graph, validation_fraction=0.9, **options)
+    return {
+        "default": AutoClassifier(seconds=0, label_graph=GRAPH, random_state=0).fit(X, Y),
+        "lamp": lamp.fit(np.tile(X, (4, 1)), np.tile(Y, (4, 1))),
+    }
 
 
 @pytest.mark.parametrize(

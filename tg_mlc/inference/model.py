@@ -269,7 +269,7 @@ class Model(Pipeline):
             ValueError: If a data frame or samples have other labels than the model, or all labels
                 are given.
         """
-        flow, y = self.run(raw, Query(**query)), self._targets(raw, y)
+        flow, y = self.run(raw, Query(**query)), self.targets(raw, y)
         return self.evaluation(y, flow.probabilities, flow.given, flow.query.coherent)
 
     def evaluation(
@@ -284,7 +284,7 @@ class Model(Pipeline):
             deciders[metric] = self.decision.decider(flow)
         return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
 
-    def _targets(self, raw: Any, y: Any) -> np.ndarray:
+    def targets(self, raw: Any, y: Any) -> np.ndarray:
         """Returns targets :math:`(N, L)` from :obj:`y`, or from samples if :obj:`y` is None."""
         if y is not None:
             return read_matrix(in_order(y, self.label_names, "y", old="the model's labels"), "y")
@@ -313,7 +313,7 @@ class Model(Pipeline):
             raw, y, batch_size: As in :meth:`evaluate`.
         """
         scores = self.probabilities(raw, batch_size=batch_size)
-        self.decision.tuners = dict(tune_thresholds(self._targets(raw, y), scores))
+        self.decision.tuners = dict(tune_thresholds(self.targets(raw, y), scores))
         return self
 
     def calibrate(self, raw: Any, y: Any = None, *, batch_size: int = 256, seed: int = 0) -> Self:
@@ -333,7 +333,7 @@ class Model(Pipeline):
         if self.is_calibrated:
             got = "(got one that is); load or fit it again"
             raise ValueError(f"Expected a model that is not calibrated {got}")
-        y, query = self._targets(raw, y), Query(coherent=False, batch_size=batch_size)
+        y, query = self.targets(raw, y), Query(coherent=False, batch_size=batch_size)
         if makes_batches(raw):  # Batches of such data sets may hold given labels.
             flow = self.run(raw, query)
             targets = y if flow.given is None else np.where(flow.given.isnan(), y, np.nan)
@@ -389,8 +389,22 @@ class Model(Pipeline):
         flow = self.run(raw, Query(batch_size=batch_size))
         if flow.given is not None and not flow.given.isnan().all():
             raise ValueError(GIVEN_WITH_COVERAGE)
-        self.decision.conformal = ConformalThresholds(self._targets(raw, y), flow.probabilities)
+        self.decision.conformal = ConformalThresholds(self.targets(raw, y), flow.probabilities)
         return self
+
+    def suggest(self, raw: Any, **options: Any) -> Any:
+        """Suggests which labels to look up next, by :func:`tg_mlc.joint.suggest`."""
+        return find("method", "suggest")(self, raw, **options)
+
+    def audit(self, raw: Any, y: Any = None, seed: int = 0) -> Any:
+        """Finds recorded labels that are likely wrong, among samples to which the model was not
+        fitted. For training samples, use :func:`tg_mlc.joint.audit`.
+
+        Args:
+            raw, y: As in :meth:`evaluate`.
+            seed (int, optional): Seed of permutations. (default: :obj:`0`)
+        """
+        return find("method", "audit")(self, raw, y, seed)
 
     def explain(
         self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any

@@ -16,40 +16,6 @@ _LEAST_VARIANCE = 0.01
 _PRIOR_SHARE = 0.02
 
 
-class LinearMessages(nn.Module):
-    r"""Logistic regressions of every label on its own base logit and on indicators of other labels
-    that are given as present or as absent, fitted together.
-
-    .. math::
-        z_i = a_i b_i + c_i + \sum_{j \in \mathcal{N}(i)} \big( s_{ij} [y_j = 1] + t_{ij} [y_j = 0]
-        \big)
-    """
-
-    learning_rate = 1e-2
-    edge: Tensor
-
-    def __init__(self, label_graph: Data) -> None:
-        super().__init__()
-        num_labels = int(label_graph.num_nodes or 0)
-        edge = torch.zeros(num_labels, num_labels)
-        edge[label_graph.edge_index[0], label_graph.edge_index[1]] = 1.0
-        self.register_buffer("edge", edge.fill_diagonal_(0.0), persistent=False)
-        self.scale = nn.Parameter(torch.ones(num_labels))
-        self.bias = nn.Parameter(torch.zeros(num_labels))
-        self.present, self.absent = (nn.Parameter(torch.zeros_like(edge)) for _ in range(2))
-
-    def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
-        """Returns logits :math:`(B, L)`."""
-        present = (given == 1).float() @ (self.present * self.edge)
-        absent = (given == 0).float() @ (self.absent * self.edge)
-        return self.scale * base_logits + self.bias + present + absent
-
-    def penalty(self) -> Tensor:
-        """Returns 0.01 times the squared distance from weights that give the base logits."""
-        weights = (self.present, self.absent, self.scale - 1)
-        return 0.01 * torch.stack([weight.square().sum() for weight in weights]).sum()
-
-
 class LabelAutoencoder(nn.Module):
     r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for
     Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,45 +11,45 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 from typing_extensions import Self
 
-from tg_mlc._options import check_count, check_number
-from tg_mlc.nn.label import LabelToLabelConv
-from tg_mlc.ops import Edges, Shared
+from tg_mlc._options import check_number
 from tg_mlc.ops.patterns import adjacency_of, to_list
+from tg_mlc.ops.runtime import is_recorded
 
-#: Density above which messages are matrix products.
-DENSE = 0.1
+#: Most neighbours of a label in a sparse label graph: those of the largest correlations.
+MAX_NEIGHBOURS = 64
+
 # Added to the mean square of residuals, because labels may be predicted perfectly.
 _LEAST_VARIANCE = 1e-4
-# Joint observations of two labels that count as evidence against a correlation.
-_PRIOR_PAIRS = 1.0
-# The least curvature keeps conjugate gradients finite where a sparse graph has cut off
-# correlations, so that their matrix is not positive definite.
-_LEAST_CURVATURE = 0.01
-_PRODUCTS = 2**22  # Products of residuals along edges at a time.
+# Samples without residuals that are added to each label, against correlations by chance.
+_PRIOR_SAMPLES = 3.0
+# A message changes neither the odds for nor the odds against a label by more than this factor.
+_MAX_FACTOR = 64.0
+_LEAST_PROBABILITY = 1e-6  # Base logits may be infinite.
+_NUMBERS = 2**24  # Numbers in memory at a time.
+_MAX_STEPS, _TOLERANCE = 64, 1e-6  # Of conjugate gradients.
 
 
 class ResidualMessages(nn.Module):
-    r"""Messages from given labels to the other labels of a sample, from residuals of base logits.
+    r"""Messages from given labels to the other labels of a sample: the conditional mean of
+    Gaussian residuals of base logits, as in kriging.
 
-    Values of given labels inform others as far as they differ from predictions. With base logits
-    :math:`\mathbf{b}` of the :math:`L` labels, standard deviations :math:`\sigma_i` of their
-    residuals :math:`y_i - p_i`, :math:`p_i = \operatorname{sigmoid}(b_i)`, and :math:`\mathcal{G}`
-    the set of given labels,
+    With base logits :math:`b` of :math:`L` labels, :math:`p_i = \operatorname{sigmoid}(b_i)`,
+    standard deviations :math:`\sigma_i` of the residuals :math:`y_i - p_i` of training samples,
+    their standardised residuals :math:`\mathbf{Z}` (0 where a target is unknown) of :math:`n_i`
+    known targets, and the set :math:`\mathcal{G}` of given labels,
 
     .. math::
-        r_i &= \frac{y_i - p_i}{\sigma_i}, \quad i \in \mathcal{G} \\
-        \lambda_i w_i + w_i + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} \frac{u_{ij} + u_{ji}}{2}
-        \, w_j &= r_i, \quad i \in \mathcal{G} \\
-        z_i &= (1 + a) \, b_i + c_i + \frac{e^g}{\sigma_i^e} \sum_{j \in \mathcal{N}(i) \cap
-        \mathcal{G}} v_{ij} w_j + \sum_{j \in \mathcal{N}(i) \cap \mathcal{G}} m_{ij}
+        C_{ij} &= \frac{\mathbf{Z}_i^{\top} \mathbf{Z}_j}{\sqrt{(n_i + 3)(n_j + 3)}} \\
+        \mathbf{w} &= (\mathbf{C}_{\mathcal{G} \mathcal{G}} + \lambda \mathbf{I})^{-1}
+        \Big( \frac{y_j - p_j}{\sigma_j} \Big)_{j \in \mathcal{G}} \\
+        z_i &= \operatorname{logit} \Big( p_i + \sigma_i \sum_{j \in \mathcal{G}} C_{ij} w_j \Big)
+        \quad \text{or} \quad b_i + \frac{1}{\sigma_i} \sum_{j \in \mathcal{G}} C_{ij} w_j
 
-    The second line, solved by conjugate gradients, removes what given labels repeat of each other;
-    the third is the message to the others. :meth:`start_from_residuals` sets
-    :math:`u_{ij} = v_{ij}` to the correlations of residuals along the edges and :math:`a, c, g, m`
-    to 0: the conditional mean of Gaussian residuals, which needs no training. Training under random
-    masks refines all of them. With :obj:`channels`, labels with states for unknown, absent and
-    present also attend to each other (:class:`~tg_mlc.nn.LabelToLabelConv`); the readout starts
-    from zero. A sample without given labels keeps its base logits.
+    where the probability is limited to :math:`[p_i / 64, \, 1 - (1 - p_i) / 64]`. The second line
+    removes what given labels repeat of each other. With any number of unknown targets,
+    :math:`\mathbf{C}` is positive semidefinite, so each system has a solution. On a sparse label
+    graph each label reads only its given neighbours, with all correlations among them. Given
+    labels, and samples without given labels, keep their base logits.
 
     .. code-block:: python
 
@@ -56,14 +57,11 @@ class ResidualMessages(nn.Module):
         logits = messages(base_logits, given)
 
     Args:
-        label_graph (LabelGraph or Data): The labels and their edges, used in both directions.
-        channels (int, optional): Size of attending label states; 0 for none. (default: :obj:`0`)
-        heads (int, optional): Number of attention heads. (default: :obj:`4`)
-        num_rounds (int, optional): Number of steps of conjugate gradients. (default: :obj:`8`)
-        dropout (float, optional): Dropout of attending labels. (default: :obj:`0.1`)
+        label_graph (LabelGraph or Data): The labels and their edges, used in both directions. Of
+            more than 64 neighbours, a label reads those with the largest correlations.
 
     Shapes:
-        - **input:** base logits and given labels :math:`(B, L)`
+        - **input:** base logits and given labels :math:`(B, L)`: 0, 1, or NaN for unknown
         - **output:** logits :math:`(B, L)`
 
     Raises:
@@ -71,133 +69,86 @@ class ResidualMessages(nn.Module):
     """
 
     takes_given_labels = True
-    edge_index: Tensor
-    correlation: Tensor
     deviation: Tensor
-    opposite: Tensor  # the place of the opposite of each edge
+    noise: Tensor
+    adds_logits: Tensor
 
-    def __init__(
-        self,
-        label_graph: Data,
-        channels: int = 0,
-        heads: int = 4,
-        num_rounds: int = 8,
-        dropout: float = 0.1,
-    ) -> None:
+    def __init__(self, label_graph: Data) -> None:
         super().__init__()
-        check_number("channels", channels)
-        check_count("num_rounds", num_rounds)
-        self.num_labels, self.num_rounds = int(label_graph.num_nodes or 0), num_rounds
+        self.label_graph, self.num_labels = label_graph, int(label_graph.num_nodes or 0)
         edge_index, _ = remove_self_loops(to_list(adjacency_of(label_graph)))
         edge_index = to_undirected(edge_index, num_nodes=self.num_labels)
-        source, target = edge_index
-        num_edges = source.numel()
-        opposite = (target * self.num_labels + source).argsort()
-        self.register_buffer("edge_index", edge_index, persistent=False)
-        self.register_buffer("opposite", opposite, persistent=False)
-        self.register_buffer("correlation", torch.zeros(num_edges))
+        self.num_edges = edge_index.size(1)
         self.register_buffer("deviation", torch.ones(self.num_labels))
-        self.among_given = nn.Parameter(torch.zeros(num_edges))
-        self.to_others = nn.Parameter(torch.zeros(num_edges))
-        self.presence = nn.Parameter(torch.zeros(num_edges))
-        self.log_damping = nn.Parameter(torch.zeros(self.num_labels))
-        self.power = nn.Parameter(torch.ones(()))
-        self.log_scale = nn.Parameter(torch.zeros(()))
-        self.base_scale = nn.Parameter(torch.zeros(()))
-        self.bias = nn.Parameter(torch.zeros(self.num_labels))
-        self.attention = None
-        if channels:
-            self.attention = _StateAttention(label_graph, channels, heads, dropout)
+        self.register_buffer("noise", torch.ones(()))
+        self.register_buffer("adds_logits", torch.tensor(False))
+        self.pairs: AllPairs | Neighbourhoods
+        if self.num_edges == self.num_labels * (self.num_labels - 1):
+            self.pairs = AllPairs(self.num_labels)
+        else:
+            self.pairs = Neighbourhoods(edge_index, self.num_labels)
 
     @torch.no_grad()
     def start_from_residuals(
-        self, base_logits: Tensor, y: Tensor, damping: float = 0.3, power: float = 1.0
+        self, base_logits: Tensor, y: Tensor, noise: float = 0.3, adds_logits: bool = False
     ) -> Self:
-        r"""Sets the closed form by training samples.
+        r"""Computes deviations and correlations of training samples.
 
         Args:
             base_logits (Tensor): Held-out logits :math:`(N, L)`.
             y (Tensor): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            damping (float, optional): :math:`\lambda`. (default: :obj:`0.3`)
-            power (float, optional): :math:`e`. (default: :obj:`1.0`)
+            noise (float, optional): :math:`\lambda`, the variance of a residual that says nothing
+                of other labels. (default: :obj:`0.3`)
+            adds_logits (bool, optional): If set to :obj:`True`, messages are added to logits,
+                else to probabilities. (default: :obj:`False`)
         """
         self._check(base_logits, y, "y")
         known = ~y.isnan()
         residual = torch.where(known, y - base_logits.sigmoid(), 0.0)
-        variance = residual.square().sum(dim=0) / known.sum(dim=0).clamp(min=1)
+        count = known.sum(dim=0)
+        variance = residual.square().sum(dim=0) / count.clamp(min=1)
         self.deviation.copy_((variance + _LEAST_VARIANCE).sqrt())
-        residual, observed = residual / self.deviation, known.to(residual.dtype)
-        if self._is_dense:
-            source, target = self.edge_index
-            products, pairs = residual.t() @ residual, observed.t() @ observed
-            self.correlation.copy_((products / (pairs + _PRIOR_PAIRS))[source, target])
-        size = max(1, _PRODUCTS // max(1, len(y)))
-        for first in range(0, 0 if self._is_dense else self.edge_index.size(1), size):
-            source, target = self.edge_index[:, first : first + size]
-            products = (residual[:, source] * residual[:, target]).sum(dim=0)
-            pairs = (observed[:, source] * observed[:, target]).sum(dim=0)
-            self.correlation[first : first + size] = products / (pairs + _PRIOR_PAIRS)
-        self.among_given.copy_(self.correlation)
-        self.to_others.copy_(self.correlation)
-        for zero in (self.presence, self.log_scale, self.base_scale, self.bias):
-            zero.zero_()
-        return self.damp(damping, power)
+        self.pairs.fit(residual / self.deviation / (count + _PRIOR_SAMPLES).sqrt())
+        return self.damp(noise, adds_logits)
 
     @torch.no_grad()
-    def damp(self, damping: float, power: float) -> Self:
-        r"""Sets :math:`\lambda` and :math:`e` alone."""
-        self.log_damping.fill_(damping).log_()
-        self.power.fill_(power)
+    def damp(self, noise: float, adds_logits: bool = False) -> Self:
+        """Sets the two options of :meth:`start_from_residuals` alone."""
+        check_number("noise", noise)
+        if noise == 0:
+            raise ValueError("Expected 'noise' to be a number above 0 (got 0)")
+        self.noise.fill_(noise)
+        self.adds_logits.fill_(adds_logits)
         return self
 
     def forward(self, base_logits: Tensor, given: Tensor | None = None) -> Tensor:
-        """Returns logits, those of labels that are given without their own values."""
+        """Returns the logits of all labels, after messages from given labels."""
         if given is None:
             return base_logits
         self._check(base_logits, given, "given")
-        known, p = ~given.isnan(), base_logits.sigmoid()
-        mask = known.to(base_logits.dtype)
-        residual = torch.where(known, given - p, 0.0) / self.deviation
-        among = self._along((self.among_given + self.among_given[self.opposite]) / 2)
-        damping = 1 + self.log_damping.exp()
+        z = self.residuals(base_logits, given)
+        message = self.pairs(z, ~given.isnan(), self.noise)
+        return torch.where(given.isnan(), self.add(base_logits, message), base_logits)
 
-        def matrix(w: Tensor) -> Tensor:
-            return mask * among(mask * w) + damping * w
+    def leave_one_out(self, base_logits: Tensor, y: Tensor) -> Tensor:
+        """Returns the logit of each label given all other known labels of its sample."""
+        self._check(base_logits, y, "y")
+        message = self.pairs.leave_one_out(self.residuals(base_logits, y), ~y.isnan(), self.noise)
+        return self.add(base_logits, message)
 
-        weight = conjugate_gradients(matrix, residual, self.num_rounds)
-        message = self._along(self.to_others)(mask * weight) * self.log_scale.exp()
-        message = message / self.deviation**self.power
-        logits = (1 + self.base_scale) * base_logits + self.bias + message
-        logits = logits + self._along(self.presence)(mask)
-        if self.attention is not None:
-            # The state of a given label holds its value.
-            logits = logits + torch.where(known, 0.0, self.attention(base_logits, residual, given))
-        return torch.where(known.any(dim=1, keepdim=True), logits, base_logits)
+    def residuals(self, base_logits: Tensor, y: Tensor) -> Tensor:
+        """Returns standardised residuals, 0 for unknown labels."""
+        return torch.where(y.isnan(), 0.0, y - base_logits.sigmoid()) / self.deviation
 
-    @property
-    def _is_dense(self) -> bool:
-        return self.edge_index.size(1) > DENSE * self.num_labels**2
-
-    def penalty(self) -> Tensor:
-        """The squared distance from the closed form, which a loss may add."""
-        edges = (self.among_given - self.correlation, self.to_others - self.correlation)
-        scales = (self.bias, self.base_scale, self.log_damping - self.log_damping.mean())
-        squares = [difference.square().sum() for difference in (*edges, *scales)]
-        return sum(squares, start=10 * self.presence.square().sum())
-
-    def _along(self, edge_weight: Tensor) -> Callable[[Tensor], Tensor]:
-        """Sends numbers :math:`(B, L)` of labels along all edges to their sums at the targets."""
-        source, target = self.edge_index
-        if self._is_dense:
-            matrix = edge_weight.new_zeros(self.num_labels, self.num_labels)
-            matrix = matrix.index_put((source, target), edge_weight)
-            return lambda x: x @ matrix
-
-        def send(x: Tensor) -> Tensor:
-            sums = x.new_zeros(self.num_labels, x.size(0))
-            return sums.index_add(0, target, x.t()[source] * edge_weight.unsqueeze(-1)).t()
-
-        return send
+    def add(self, logits: Tensor, message: Tensor) -> Tensor:
+        """Returns logits changed by messages in units of standard deviations."""
+        p = logits.sigmoid().clamp(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+        changed = p + self.deviation * message
+        changed = torch.minimum(changed, 1 - (1 - p) / _MAX_FACTOR)
+        changed = torch.maximum(changed, p / _MAX_FACTOR).logit()
+        changed = torch.where(self.adds_logits, logits + message / self.deviation, changed)
+        # Rounding of probabilities leaves labels alone that receive nothing.
+        return torch.where(message == 0, logits, changed)
 
     def _check(self, base_logits: Tensor, labels: Tensor, name: str) -> None:
         shape = base_logits.shape
@@ -207,46 +158,191 @@ class ResidualMessages(nn.Module):
             raise ValueError(f"Expected {expected} (got {got})")
 
     def __repr__(self) -> str:
-        sizes = f"num_labels={self.num_labels}, num_edges={self.edge_index.size(1)}"
+        sizes = f"num_labels={self.num_labels}, num_edges={self.num_edges}"
         return f"{type(self).__name__}({sizes})"
 
 
-class _StateAttention(nn.Module):
-    """Attention among labels with states for unknown, absent, present; at first, it adds 0."""
+class Systems(NamedTuple):
+    """Equations of samples: those with equal given labels share one factorisation."""
 
-    def __init__(self, label_graph: Data, channels: int, heads: int, dropout: float) -> None:
+    rows: Tensor  #: samples :math:`(R)`
+    labels: Tensor  #: given labels of each sample :math:`(R, S)`, padded with label 0
+    is_given: Tensor  #: :math:`(R, S)`, false for padding
+    factor: Tensor  #: Cholesky factors :math:`(P, S, S)` of distinct sets of given labels
+    pattern: Tensor  #: the factor of each sample :math:`(R)`
+
+
+class AllPairs(nn.Module):
+    """Correlations of all pairs of labels, and exact solutions for each set of given labels."""
+
+    correlation: Tensor
+
+    def __init__(self, num_labels: int) -> None:
         super().__init__()
-        num_labels = int(label_graph.num_nodes or 0)
-        self.edges = Edges(adjacency_of(label_graph), num_labels, num_labels).prepare()
-        self.label = nn.Embedding(num_labels, channels)
-        self.state = nn.Embedding(3, channels)
-        self.numbers = nn.Linear(2, channels)
-        self.conv = LabelToLabelConv(channels, heads=heads, dropout=dropout, attention_dropout=0.0)
-        self.readout = nn.Parameter(torch.zeros(num_labels, channels))
+        self.register_buffer("correlation", torch.zeros(num_labels, num_labels))
 
-    def forward(self, base_logits: Tensor, residual: Tensor, given: Tensor) -> Tensor:
-        state = self.state(given.nan_to_num(-1.0).long() + 1)
-        x = self.label.weight + state + self.numbers(torch.stack([base_logits, residual], dim=-1))
-        if self.edges.device != x.device:
-            self.edges = self.edges.to(x.device).prepare()
-        x = self.conv(x.flatten(0, 1), Shared(self.edges, given.size(0))).view_as(x)
-        logits: Tensor = (x * self.readout).sum(dim=-1)
-        return logits
+    def fit(self, z: Tensor) -> None:
+        """Computes correlations of scaled residuals :math:`(N, L)`."""
+        self.correlation.copy_(z.t() @ z)
+
+    def forward(self, z: Tensor, is_given: Tensor, noise: Tensor) -> Tensor:
+        """Returns the messages :math:`(B, L)` of residuals of given labels."""
+        if is_recorded():  # The sizes of the systems depend on values.
+            mask = is_given.to(z.dtype)
+
+            def matrix(w: Tensor) -> Tensor:
+                return mask * ((mask * w) @ self.correlation) + noise * w
+
+            return conjugate_gradients(matrix, z) @ self.correlation
+        if not len(z):
+            return z
+        weights, order = [], []
+        for system in self.systems(is_given, noise):
+            right = z[system.rows[:, None], system.labels] * system.is_given
+            factor = system.factor[system.pattern]
+            weight = torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
+            zeros = z.new_zeros(len(right), z.size(1))
+            weights.append(zeros.scatter_add(1, system.labels, weight * system.is_given))
+            order.append(system.rows)
+        weight = torch.cat(weights)[torch.cat(order).argsort()]
+        return weight @ self.correlation
+
+    def leave_one_out(self, z: Tensor, is_known: Tensor, noise: Tensor) -> Tensor:
+        r"""Returns the message to each label from all other known labels :math:`(B, L)`, from one
+        inverse :math:`\mathbf{A}^{-1}` per sample: :math:`z_i - (\mathbf{A}^{-1} \mathbf{z})_i /
+        (\mathbf{A}^{-1})_{ii}` for known labels (Rasmussen and Williams 2006, equation 5.12).
+        """
+        messages = torch.empty_like(z)
+        for system in self.systems(is_known, noise):
+            right = z[system.rows[:, None], system.labels] * system.is_given
+            inverse = torch.cholesky_inverse(system.factor)
+            diagonal = inverse.diagonal(dim1=1, dim2=2)[system.pattern]
+            weight = (inverse[system.pattern] @ right.unsqueeze(-1)).squeeze(-1) * system.is_given
+            zeros = z.new_zeros(len(right), z.size(1))
+            message = zeros.scatter_add(1, system.labels, weight) @ self.correlation
+            row, column = system.is_given.nonzero(as_tuple=True)
+            others = (right - weight / diagonal)[row, column]
+            message[row, system.labels[row, column]] = others
+            messages[system.rows] = message
+        return messages
+
+    def covariance(self, is_given: Tensor, noise: Tensor) -> Tensor:
+        r"""Returns the covariances :math:`(B, L, L)` of residuals that given labels leave:
+        :math:`\mathbf{C} - \mathbf{C}_{\cdot \mathcal{G}} (\mathbf{C}_{\mathcal{G} \mathcal{G}} +
+        \lambda \mathbf{I})^{-1} \mathbf{C}_{\mathcal{G} \cdot}`.
+        """
+        covariance = self.correlation.new_empty(len(is_given), *self.correlation.shape)
+        for system in self.systems(is_given, noise):
+            columns = self.correlation[system.labels] * system.is_given.unsqueeze(-1)
+            factor = system.factor[system.pattern]
+            half = torch.linalg.solve_triangular(factor, columns, upper=False)
+            covariance[system.rows] = self.correlation - half.mT @ half
+        return covariance
+
+    def systems(self, is_given: Tensor, noise: Tensor) -> Iterator[Systems]:
+        """Factorises the equations of all samples, some samples at a time."""
+        patterns, pattern = torch.unique(is_given, dim=0, return_inverse=True)
+        count = patterns.sum(dim=1)
+        # The largest systems come first; samples of one pattern follow each other.
+        rank = count.argsort(descending=True, stable=True)
+        place = torch.empty_like(rank)
+        place[rank] = torch.arange(len(rank), device=rank.device)
+        order, start = place[pattern].argsort(), 0
+        while start < len(order):
+            size = max(1, int(count[pattern[order[start]]]))
+            rows = order[start : start + max(1, _NUMBERS // size**2)]
+            distinct, index = pattern[rows].unique_consecutive(return_inverse=True)
+            # Given labels come before the others.
+            mask, labels = patterns[distinct].sort(dim=1, descending=True, stable=True)
+            mask, labels = mask[:, :size], labels[:, :size].masked_fill(~mask[:, :size], 0)
+            matrix = self.correlation[labels[:, :, None], labels[:, None, :]]
+            matrix = matrix * (mask[:, :, None] & mask[:, None, :])
+            matrix.diagonal(dim1=1, dim2=2).add_(torch.where(mask, noise, 1.0))
+            yield Systems(rows, labels[index], mask[index], torch.linalg.cholesky(matrix), index)
+            start += len(rows)
 
 
-def conjugate_gradients(
-    matrix: Callable[[Tensor], Tensor], right: Tensor, num_rounds: int
-) -> Tensor:
-    """Solves a symmetric system for each row of ``right`` :math:`(B, L)` by conjugate gradients."""
+class Neighbourhoods(nn.Module):
+    """Correlations of each label with its neighbours, and of its neighbours with each other."""
+
+    neighbour: Tensor
+    is_neighbour: Tensor
+    block: Tensor
+    correlation: Tensor
+
+    def __init__(self, edge_index: Tensor, num_labels: int) -> None:
+        super().__init__()
+        self.edge_index = edge_index
+        degree = edge_index[1].bincount(minlength=num_labels)
+        size = min(MAX_NEIGHBOURS, int(degree.max()) if num_labels else 0)
+        self.register_buffer("neighbour", torch.zeros(num_labels, size, dtype=torch.long))
+        self.register_buffer("is_neighbour", torch.zeros(num_labels, size, dtype=torch.bool))
+        self.register_buffer("correlation", torch.zeros(num_labels, size))
+        self.register_buffer("block", torch.zeros(num_labels, size, size))
+
+    def fit(self, z: Tensor) -> None:
+        """Computes correlations of scaled residuals :math:`(N, L)` in every neighbourhood."""
+        num_labels, size = self.neighbour.shape
+        source, target = self.edge_index
+        correlation = z.new_empty(len(source))
+        step = max(1, _NUMBERS // max(1, len(z)))
+        for start in range(0, len(source), step):
+            ends = source[start : start + step], target[start : start + step]
+            correlation[start : start + step] = (z[:, ends[0]] * z[:, ends[1]]).sum(dim=0)
+        # Edges by label, the largest correlations first.
+        order = correlation.abs().argsort(descending=True, stable=True)
+        order = order[target[order].argsort(stable=True)]
+        source, target, correlation = source[order], target[order], correlation[order]
+        degree = target.bincount(minlength=num_labels)
+        place = torch.arange(len(target)) - (degree.cumsum(0) - degree)[target]
+        is_used = place < size
+        index = target[is_used], place[is_used]
+        self.is_neighbour.zero_()[index] = True
+        self.neighbour.zero_()[index] = source[is_used]
+        self.correlation.zero_()[index] = correlation[is_used]
+        step = max(1, _NUMBERS // max(1, len(z) * size))
+        for start in range(0, num_labels, step):
+            some = slice(start, start + step)
+            columns = z.t()[self.neighbour[some]] * self.is_neighbour[some].unsqueeze(-1)
+            self.block[some] = columns @ columns.mT
+
+    def forward(self, z: Tensor, is_given: Tensor, noise: Tensor) -> Tensor:
+        """Returns the messages :math:`(B, L)` of residuals of given neighbours."""
+        if is_recorded():
+            return self._messages(z, is_given, noise)
+        step = max(1, _NUMBERS // max(1, self.neighbour.numel()))
+        parts = zip(torch.split(z, step), torch.split(is_given, step), strict=True)
+        return torch.cat([self._messages(*part, noise) for part in parts])
+
+    #: No label is its own neighbour, so messages leave it out anyway.
+    leave_one_out = forward
+
+    def _messages(self, z: Tensor, is_given: Tensor, noise: Tensor) -> Tensor:
+        mask = (is_given[:, self.neighbour] & self.is_neighbour).to(z.dtype).permute(1, 2, 0)
+
+        def matrix(w: Tensor) -> Tensor:
+            return mask * (self.block @ (mask * w)) + noise * w
+
+        right = mask * z[:, self.neighbour].permute(1, 2, 0)  # [L, K, B]
+        weight = conjugate_gradients(matrix, right)
+        return (weight * self.correlation.unsqueeze(-1)).sum(dim=1).t()
+
+
+def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
+    """Solves positive definite systems by conjugate gradients. The unknowns of a system lie along
+    the last dimension of a matrix ``right``, along the second one of three.
+    """
     solution, rest = torch.zeros_like(right), right
-    direction, squares = rest, (rest * rest).sum(dim=1, keepdim=True)
-    for _ in range(num_rounds):
+    squares = (rest * rest).sum(dim=1, keepdim=True)
+    direction, limit = rest, _TOLERANCE**2 * squares
+    # In exact arithmetic, as many steps as unknowns suffice.
+    for _ in range(min(_MAX_STEPS, right.size(1) + 4)):
         image = matrix(direction)
-        length = (direction * direction).sum(dim=1, keepdim=True)
         curvature = (direction * image).sum(dim=1, keepdim=True)
-        curvature = torch.maximum(curvature, _LEAST_CURVATURE * length)
-        step = squares / curvature.clamp(min=1e-12)
+        step = squares / curvature.clamp(min=1e-30)
         solution, rest = solution + step * direction, rest - step * image
         now = (rest * rest).sum(dim=1, keepdim=True)
-        direction, squares = rest + now / squares.clamp(min=1e-12) * direction, now
+        if not is_recorded() and bool((now <= limit).all()):
+            break
+        direction, squares = rest + now / squares.clamp(min=1e-30) * direction, now
     return solution

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields
@@ -36,7 +35,6 @@ from tg_mlc.metrics._inputs import FloatArray
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.sklearn.estimator import SavedEstimator, draw_seed
 from tg_mlc.stacking import StackingFeatures, auto
-from tg_mlc.stacking.automatic import GIVEN_SHARE
 from tg_mlc.stacking.classifiers import AUTOMATIC
 from tg_mlc.stacking.folds import BATCH_SIZE, FIT, MODEL, MODULE, OBJECTIVE, settings_of
 from tg_mlc.stacking.given import GivenLabelStacking, GivenMasks
@@ -163,9 +161,8 @@ class LaMPClassifier(SavedEstimator):
             held_out = _rows(X, parts.test), y[parts.test.numpy()]
             X, y = _rows(X, parts.train), y[parts.train.numpy()]
         samples, split = self._make_split(X, y, eval_set, last_model, seed)
-        begin_time = time.monotonic()
         preprocessor, training = self._train(samples, split, options, last_model, seed)
-        seconds, validation = GIVEN_SHARE * (time.monotonic() - begin_time), training.part("val")
+        validation = training.part("val")
         self.n_iter_ = training.num_epochs
         model = self.model_ = training.prepared.to(self.torch_device)
         model.network_stage.examples = None  # A pickled estimator holds no samples.
@@ -173,7 +170,7 @@ class LaMPClassifier(SavedEstimator):
             model.calibrate(validation, seed=seed)
         can_learn = len(validation) >= MIN_SAMPLES and y.shape[1] > 1 and not model.takes_given
         if can_learn and self._form.form != "classes":
-            _learn_given(model, validation, options["given_masks"], seconds, seed)
+            _learn_given(model, validation, options["given_masks"], seed)
         self._choose_thresholds(validation)
         model.stages[:1] = stages_of(preprocessor)
         if held_out is not None:
@@ -372,14 +369,12 @@ class AutoClassifier(SavedEstimator):
         return tags
 
 
-def _learn_given(
-    model: Model, validation: MultiLabelDataset, masks: GivenMasks, seconds: float, seed: int
-) -> None:
+def _learn_given(model: Model, validation: MultiLabelDataset, masks: GivenMasks, seed: int) -> None:
     """Adds the stage for given labels to a model, fitted to validation samples."""
     logits = model.run(validation).logits
     assert logits is not None
     y, stacking = validation.y.numpy(), GivenLabelStacking(masks)
-    stacking.fit(logits.double().numpy(), y, seconds, seed)
+    stacking.fit(logits.double().numpy(), y, seed)
     model.stages.insert(model.stages.index(model.network_stage) + 1, GivenLabels(stacking))
     calibration = model.stage(Calibration)
     if calibration is not None:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 #: Fraction of the time for classifiers; a larger one for hierarchies or more than 512 labels,
 #: where classifiers contribute more than messages.
 CLASSIFIER_SHARE, MANY_SHARE = 0.4, 0.9
-#: Additional time for the given-labels stage, as a fraction of the requested time.
-GIVEN_SHARE = 0.2
 # A classifier replaces the combination if it is better on all parts (by chance: 1 in 32).
 _PARTS = 5
 
@@ -204,7 +202,7 @@ class _Fit:
         if self.y.shape[1] == 1 or len(self.y) == 1:
             return None
         engine = GivenLabelStacking(masks)
-        return GivenLabels(engine.fit(self.held_out, self.y, GIVEN_SHARE * self.seconds, self.seed))
+        return GivenLabels(engine.fit(self.held_out, self.y, self.seed))
 
     def calibration(
         self, given: GivenLabels | None, calibrate: bool

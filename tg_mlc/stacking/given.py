@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -14,8 +13,6 @@ import torch
 from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
-from torch.optim.lr_scheduler import OneCycleLR
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.utils import to_undirected
 from typing_extensions import Self
 
@@ -26,7 +23,7 @@ from tg_mlc.data.given import MAX_GIVEN, draw_given
 from tg_mlc.data.splits import stratified_folds
 from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
-from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours, LinearMessages
+from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours
 from tg_mlc.stacking.combination import LogitStacking
 
 #: The labels that will be given: present and absent ones, or only present ones.
@@ -34,23 +31,19 @@ GivenMasks = Literal["both", "present"]
 
 #: With more labels, messages follow the :obj:`TOP_K` largest correlations of each label.
 MAX_DENSE, TOP_K = 1000, 32
-#: With more labels, labels do not attend to each other.
-MAX_ATTENDING = 300
-#: Largest number of training samples that :class:`LabelNeighbours` keeps.
+#: Most labels of :class:`LabelNeighbours`; more labels have a :class:`LabelAutoencoder` instead.
+MAX_COMPARED = 300
+#: Most training samples that :class:`LabelNeighbours` keeps.
 MAX_NEIGHBOURS = 4096
 
 _FOLDS = 3
 # Held-out masks: several per sample of small data sets, fewer for many labels.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
-_DAMPING, _POWERS = (0.1, 0.3, 1.0, 3.0), (0.5, 1.0)
+_NOISE = (0.03, 0.1, 0.3, 1.0, 3.0)
 _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
-_EPOCHS, _MIN_EPOCHS, _BATCH_SIZE, _EMA_DECAY = 20, 4, 64, 0.98
-_PENALTY = 10.0
 _ROWS = 256  # Per prediction.
-_TIMED = 3  # Batches.
-_CHANNELS = 32
 _COLUMNS = 512  # Columns of correlations per product.
 _NUMBERS = 2**24  # Numbers of messages in memory.
 
@@ -59,28 +52,23 @@ PARTS: dict[str, Callable[[LabelGraph], Any]] = {
     "closed form": ResidualMessages,
     "neighbours": LabelNeighbours,
     "autoencoder": LabelAutoencoder,
-    "trained": ResidualMessages,
-    "linear": LinearMessages,
-    "attention": partial(ResidualMessages, channels=_CHANNELS),
 }
 
 
 class GivenLabelStacking:
     r"""Logits of labels after others are given, by parts that change base logits.
 
-    The parts are :class:`~tg_mlc.nn.ResidualMessages` in closed form, trained, and with attention
-    among labels, :class:`LinearMessages`, and on a complete graph :class:`LabelNeighbours` (up to
-    300 labels) or :class:`LabelAutoencoder` (301 to 1,000). Each part :math:`z_p` counts twice: as
-    a change of the base logits :math:`b` that is a sum over the given labels :math:`\mathcal{G}`,
-    and as the mean, because many given labels repeat each other:
+    The parts are :class:`~tg_mlc.nn.ResidualMessages` and, on a complete graph,
+    :class:`~tg_mlc.nn.given_messages.LabelNeighbours` (up to 300 labels) or
+    :class:`~tg_mlc.nn.given_messages.LabelAutoencoder` (301 to 1,000 labels). Base logits
+    :math:`b` and the logits :math:`z_p` of parts are combined with weights of each label:
 
     .. math::
-        z = c + w_0 b + \sum_p \Big( w_p z_p +
-        w'_p \big( b + \frac{k}{|\mathcal{G}|} (z_p - b) \big) \Big)
+        z = c + w_0 b + \sum_p w_p z_p
 
     :class:`~tg_mlc.stacking.combination.LogitStacking` fits the weights to held-out samples under
-    masks that give :math:`k \ge 1` labels on average. A part without weight is dropped. Rows
-    without given labels keep their base logits.
+    masks. Neighbours or an autoencoder without weight are dropped. Given labels, and rows without
+    given labels, keep their base logits.
 
     Args:
         masks (str, optional): One of :obj:`GivenMasks`. (default: :obj:`"both"`)
@@ -88,17 +76,15 @@ class GivenLabelStacking:
 
     Attributes:
         parts (dict[str, torch.nn.Module]): The parts by name.
-        mean_num_given (float): Mean number of labels that masks give, at least 1.
-        combination (LogitStacking): The weights of the base logits, the parts, and their means.
+        combination (LogitStacking): The weights of the base logits and the parts.
         label_graph (LabelGraph): The edges of messages.
         masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
             that remain, for a calibration; :obj:`None` in a loaded object.
-        report (dict): Losses, weights, epochs and seconds.
+        report (dict): Losses, weights, chosen options and seconds.
     """
 
     masked: tuple[np.ndarray, np.ndarray] | None = None
     parts: dict[str, nn.Module]
-    mean_num_given: float
     combination: LogitStacking
     label_graph: LabelGraph
     report: dict[str, Any]
@@ -114,7 +100,6 @@ class GivenLabelStacking:
         self,
         base_logits: np.ndarray,
         y: np.ndarray,
-        seconds: float,
         seed: int = 0,
         label_graph: LabelGraph | None = None,
     ) -> Self:
@@ -123,8 +108,7 @@ class GivenLabelStacking:
         Args:
             base_logits (numpy.ndarray): Held-out logits :math:`(N, L)`.
             y (numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
-            seconds (float): The time for parts that are trained.
-            seed (int, optional): Seed of folds, masks and weights. (default: :obj:`0`)
+            seed (int, optional): Seed of folds and masks. (default: :obj:`0`)
             label_graph (LabelGraph, optional): The edges of messages. (default: all, or the 32
                 largest correlations of residuals per label with more than 1,000 labels)
         """
@@ -135,53 +119,48 @@ class GivenLabelStacking:
             label_graph = largest_correlations(y - expit(base_logits), TOP_K)
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self._fit_parts(fitting, start + seconds)
-        num_given = (~fitting.given.isnan()).sum(dim=1)
-        self.mean_num_given = max(1.0, num_given.float().mean().item())
-        base, held_out = fitting.base_logits[fitting.rows], [*fitting.held_out.values()]
-        logits = _logit_columns(base, held_out, fitting.given, self.mean_num_given).double().numpy()
-        rest = fitting.rest.numpy()
+        self._fit_parts(fitting)
+        base, rest = fitting.base_logits[fitting.rows], fitting.rest.numpy()
+        logits = torch.stack([base, *fitting.held_out.values()], dim=-1).double().numpy()
         self.combination = LogitStacking().fit(logits, rest)
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
         # Masks may leave a label without targets of both classes: it keeps its base logits.
         is_base_only = _has_both(y) & ~_has_both(rest)
         weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
         self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
-        # The weights of parts as sums, and as means [L, 2, parts].
-        part_weight = weight[:, 1:].reshape(len(weight), 2, -1)
-        is_used = np.asarray((part_weight > 0).any(axis=(0, 1)))
-        used_weight = part_weight[..., is_used].reshape(len(weight), -1)
-        self.combination.weight = np.append(weight[:, :1], used_weight, axis=1)
-        used = [name for name, used in zip(fitting.parts, is_used.tolist(), strict=True) if used]
-        self.parts = {name: fitting.parts[name] for name in used}
-        titles = ["base", *fitting.parts, *(f"{name}, mean" for name in fitting.parts)]
+        names = ["base", *fitting.parts]
+        # Suggestions and audits need the closed form, whatever its weight.
+        used = [
+            index
+            for index, name in enumerate(names)
+            if name in ("base", "closed form") or (weight[:, index] > 0).any()
+        ]
+        self.combination.weight = weight[:, used]
+        self.parts = {names[index]: fitting.parts[names[index]] for index in used[1:]}
+        mean_weight = dict(zip(names, weight.mean(axis=0).tolist(), strict=True))
         self.report = {
             "masks": self.masks,
             "losses": {name: fitting.loss(logits) for name, logits in fitting.held_out.items()},
-            "weights": dict(zip(titles, weight.mean(axis=0).tolist(), strict=True)),
+            "weights": mean_weight,
             **fitting.options,
-            "epochs": fitting.epochs,
             "seconds": time.monotonic() - start,
         }
         return self
 
-    def _fit_parts(self, fitting: _Fitting, end: float) -> None:
+    def _fit_parts(self, fitting: _Fitting) -> None:
         num_labels = self.label_graph.num_labels
-        if "closed form" in self.names:
-            grid = {"damping": _DAMPING, "power": _POWERS}
-            fitting.closed_form("closed form", ResidualMessages.damp, **grid)
+        grids: dict[str, tuple[Callable[..., Any], dict[str, tuple[float, ...]]]] = {
+            "closed form": (ResidualMessages.damp, {"noise": _NOISE, "adds_logits": (False, True)})
+        }
         if self.label_graph.num_edges == num_labels**2:
-            if "neighbours" in self.names and num_labels <= MAX_ATTENDING:
+            if num_labels <= MAX_COMPARED:
                 grid = {"agreement": _AGREEMENTS, "likeness": _LIKENESSES}
-                fitting.closed_form("neighbours", LabelNeighbours.sharpen, **grid)
-            if "autoencoder" in self.names and MAX_ATTENDING < num_labels <= MAX_DENSE:
-                fitting.closed_form("autoencoder", LabelAutoencoder.damp, penalty=_PENALTIES)
-        limits = {"trained": np.inf, "linear": MAX_DENSE, "attention": MAX_ATTENDING}
-        names = [name for name in limits if num_labels <= limits[name] and name in self.names]
-        for index, name in enumerate(names):
-            fitting.train(name, (end - time.monotonic()) / (len(names) - index))
+                grids["neighbours"] = LabelNeighbours.sharpen, grid
+            elif num_labels <= MAX_DENSE:
+                grids["autoencoder"] = LabelAutoencoder.damp, {"penalty": _PENALTIES}
+        for name, (set_options, grid) in grids.items():
+            if name in self.names:
+                fitting.choose(name, set_options, **grid)
 
     @torch.inference_mode()
     def decision_function(self, base_logits: np.ndarray, given: np.ndarray) -> np.ndarray:
@@ -190,10 +169,7 @@ class GivenLabelStacking:
         """
         logits = np.array(base_logits, dtype=float)
         rows = np.flatnonzero(~np.isnan(given).all(axis=1))
-        num_labels, num_edges = self.label_graph.num_labels, self.label_graph.num_edges
-        # Dense products hold a few numbers per label, attention and sparse graphs one per edge.
-        are_products = num_edges == num_labels**2 and "attention" not in self.parts
-        row_size = max(4 * num_labels if are_products else num_edges, 1)
+        row_size = 4 * self.label_graph.num_labels
         if isinstance(neighbours := self.parts.get("neighbours"), LabelNeighbours):
             row_size = max(row_size, 4 * len(neighbours.y))
         size = max(64, _NUMBERS // row_size)
@@ -201,9 +177,9 @@ class GivenLabelStacking:
             chunk = rows[start : start + size]
             base, known = (float_tensor(matrix[chunk]) for matrix in (base_logits, given))
             parts = [part(base, known) for part in self.parts.values()]
-            exact = torch.from_numpy(logits[chunk])
-            columns = _logit_columns(exact, parts, known, self.mean_num_given)
-            logits[chunk] = self.combination.decision_function(columns.numpy())
+            columns = np.stack([logits[chunk], *parts], axis=-1)
+            changed = self.combination.decision_function(columns)
+            logits[chunk] = np.where(known.isnan(), changed, logits[chunk])
         return logits
 
     def module(self) -> nn.Module:
@@ -219,7 +195,6 @@ class GivenLabelStacking:
             "edges": None if is_complete else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
-            "usual": self.mean_num_given,
             "report": self.report,
         }
 
@@ -229,8 +204,8 @@ class GivenLabelStacking:
         stacking = cls(state["masks"])
         stacking.combination = LogitStacking().load_state_dict(state["combination"])
         num_labels, edges = len(np.asarray(stacking.combination.bias)), state["edges"]
-        stacking.mean_num_given, stacking.report = state["usual"], state["report"]
-        read_array(state["combination"], "weight", num_labels, 1 + 2 * len(state["parts"]))
+        stacking.report = state["report"]
+        read_array(state["combination"], "weight", num_labels, 1 + len(state["parts"]))
         graph = fully_connected(num_labels)
         if edges is not None:
             graph = LabelGraph(edges, num_nodes=num_labels)
@@ -256,23 +231,12 @@ class _GivenLabelModule(nn.Module):
         super().__init__()
         self.parts = nn.ModuleList(deepcopy([*stacking.parts.values()]))
         self.combination = stacking.combination.module()
-        self.mean_num_given = stacking.mean_num_given
 
     def forward(self, base_logits: Tensor, given: Tensor) -> Tensor:
         parts = [part(base_logits, given) for part in self.parts]
-        columns = _logit_columns(base_logits, parts, given, self.mean_num_given)
-        has_given = (~given.isnan()).any(dim=1, keepdim=True)
-        return torch.where(has_given, self.combination(columns), base_logits)
-
-
-def _logit_columns(
-    base_logits: Tensor, parts: Sequence[Tensor], given: Tensor, mean_num_given: float
-) -> Tensor:
-    """Returns the logits to combine :math:`(B, L, C)`: the base, parts, and parts as means."""
-    factor = mean_num_given / (~given.isnan()).sum(dim=1, keepdim=True).clamp(min=1)
-    means = [base_logits + factor * (part - base_logits) for part in parts]
-    columns = [base_logits, *(part.to(base_logits.dtype) for part in parts), *means]
-    return torch.stack(columns, dim=-1)
+        changed = self.combination(torch.stack([base_logits, *parts], dim=-1))
+        is_changed = given.isnan() & (~given.isnan()).any(dim=1, keepdim=True)
+        return torch.where(is_changed, changed, base_logits)
 
 
 class _Fitting:
@@ -298,17 +262,14 @@ class _Fitting:
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
         self.options: dict[str, dict[str, float]] = {}  # Options of closed forms.
-        self.epochs: dict[str, int] = {}
 
     def _draw(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Draws given labels of some samples. Returns them and the remaining targets."""
         present_only = self.masks == "present"
         return draw_given(self.y[rows], MAX_GIVEN, self.generator, present_only=present_only)
 
-    def closed_form(
-        self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]
-    ) -> None:
-        """Chooses the options of a part that needs no training."""
+    def choose(self, name: str, set_options: Callable[..., Any], **grid: tuple[float, ...]) -> None:
+        """Chooses the options of a part by held-out loss, and fits it to all samples."""
         settings = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         logits = torch.empty(len(settings), *self.rest.shape)
         for rows, held_out in self.folds:
@@ -321,40 +282,17 @@ class _Fitting:
         part = self._start(name, torch.arange(len(self.y)))
         self.parts[name] = set_options(part, **settings[best])
 
-    def train(self, name: str, seconds: float) -> None:
-        """Trains a part on each fold and on all samples, for the best number of epochs of the first
-        fold.
-        """
-        before, (rows, _) = time.monotonic(), self.folds[0]
-        self._train(self._start(name, rows), rows[: _TIMED * _BATCH_SIZE], 1, 1)
-        # Seconds of an epoch.
-        cost = (time.monotonic() - before) / _TIMED * len(self.y) / _BATCH_SIZE
-        total = epochs = min(_EPOCHS, int(seconds / (cost * (1 + len(self.folds)))))
-        if total < _MIN_EPOCHS:
-            return
-        logits = torch.empty_like(self.rest)
-        for fold, (rows, held_out) in enumerate(self.folds):
-            part = self._start(name, rows)
-            if fold == 0:
-                epochs, logits[held_out] = self._train(part, rows, total, total, held_out)
-            else:
-                self._train(part, rows, total, epochs)
-                logits[held_out] = self._predict(part, held_out)
-        everything = torch.arange(len(self.y))
-        part = self._start(name, everything)
-        self._train(part, everything, total, epochs)
-        self.parts[name], self.held_out[name], self.epochs[name] = part, logits, epochs
-
-    def loss(self, logits: Tensor, held_out: Tensor | None = None) -> float:
+    def loss(self, logits: Tensor) -> float:
         """Returns the cross-entropy of held-out logits of labels that are not given."""
-        rest = self.rest if held_out is None else self.rest[held_out]
-        return _cross_entropy(logits, rest).item()
+        known = ~self.rest.isnan()
+        if not known.any():
+            return 0.0
+        return binary_cross_entropy_with_logits(logits[known], self.rest[known]).item()
 
     def _start(self, name: str, rows: Tensor) -> Any:
         part, y = PARTS[name](self.label_graph), self.y[rows]
         if isinstance(part, ResidualMessages):
-            options = self.options.get("closed form", {})
-            part.start_from_residuals(self.base_logits[rows], y, **options)
+            part.start_from_residuals(self.base_logits[rows], y)
         if isinstance(part, LabelAutoencoder):
             part.start_from_labels(y)
         if isinstance(part, LabelNeighbours):
@@ -368,40 +306,6 @@ class _Fitting:
         chunks = torch.split(held_out.nonzero()[:, 0], _ROWS)
         rows = [(self.base_logits[self.rows[chunk]], self.given[chunk]) for chunk in chunks]
         return torch.cat([part(*inputs) for inputs in rows])
-
-    def _train(
-        self, part: Any, rows: Tensor, total: int, epochs: int, held_out: Tensor | None = None
-    ) -> tuple[int, Tensor]:
-        """Trains for some epochs of a schedule of :obj:`total`, with moving averages of weights.
-        Returns the epoch with the least held-out loss, and its logits.
-        """
-        num_steps, step = -(-len(rows) // _BATCH_SIZE), 0
-        least, best = float("inf"), (epochs, torch.empty(0))
-        rate = getattr(part, "learning_rate", 3e-3)
-        optimizer = torch.optim.AdamW(part.parameters(), rate, weight_decay=0.0)
-        schedule = OneCycleLR(optimizer, rate, total_steps=total * num_steps)
-        average = AveragedModel(part)
-        for epoch in range(1, epochs + 1):
-            part.train()
-            order = rows[torch.randperm(len(rows), generator=self.generator)]
-            for batch in torch.split(order, _BATCH_SIZE):
-                step += 1
-                given, rest = self._draw(batch)
-                loss = _cross_entropy(part(self.base_logits[batch], given), rest)
-                optimizer.zero_grad()
-                (loss + _PENALTY * part.penalty() / len(rows)).backward()
-                optimizer.step()
-                schedule.step()
-                decay = min(_EMA_DECAY, (1 + step) / (10 + step))
-                average.multi_avg_fn = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
-                average.update_parameters(part)
-            if held_out is not None:
-                logits = self._predict(average.module.eval(), held_out)
-                if self.loss(logits, held_out) < least:
-                    least, best = self.loss(logits, held_out), (epoch, logits)
-        part.load_state_dict(average.module.state_dict())
-        part.eval()
-        return best
 
 
 def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
@@ -424,10 +328,3 @@ def largest_correlations(residual: np.ndarray, top_k: int) -> LabelGraph:
 
 def _has_both(y: np.ndarray) -> np.ndarray:
     return np.asarray((y == 0).any(axis=0) & (y == 1).any(axis=0))
-
-
-def _cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
-    known = ~y.isnan()
-    if not known.any():
-        return 0 * logits.sum()
-    return binary_cross_entropy_with_logits(logits[known], y[known])

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+import tg_mlc
+from tg_mlc.data import from_arrays
+from tg_mlc.graphs import fully_connected
+from tg_mlc.joint import audit, auditing
+from tg_mlc.joint.auditing import error_probability, error_rates, joint_logits, swapped_probability
+from tg_mlc.nn import ResidualMessages
+
+NAMES = list("abcdef")
+
+
+def planted(num_samples=600, seed=0):
+    """Returns inputs, labels that share a factor beside the inputs, and logits of the inputs."""
+    rng = np.random.default_rng(seed)
+    x, factor = rng.standard_normal((num_samples, 2)), rng.standard_normal((num_samples, 1))
+    score = 2 * x[:, [0]] + 2 * factor + 0.3 * rng.standard_normal((num_samples, 6))
+    return x, (score > 0).astype(float), np.repeat(1.6 * x[:, [0]], 6, axis=1)
+
+
+def flipped(y, fraction=0.05, seed=1):
+    wrong = np.random.default_rng(seed).random(y.shape) < fraction
+    return np.where(wrong, 1 - y, y), wrong
+
+
+def messages_for(b, y):
+    from torch import from_numpy
+
+    messages = ResidualMessages(fully_connected(y.shape[1]))
+    return messages.start_from_residuals(from_numpy(b).float(), from_numpy(y).float())
+
+
+def test_other_labels_find_flipped_ones_that_inputs_do_not():
+    x, y, b = planted()
+    recorded, wrong = flipped(y)
+    result = audit(from_arrays(x, recorded, label_names=NAMES), seconds=0)
+    cells = result.cells
+    is_wrong = wrong[cells["row"], [NAMES.index(label) for label in cells["label"]]]
+    by_inputs = np.where(recorded == 1, -b, b).ravel()
+    found = average_precision_score(is_wrong, cells["suspicion"])
+    assert found > average_precision_score(wrong.ravel(), by_inputs) + 0.3
+    assert len(cells) == y.size
+    assert cells["suspicion"].is_monotonic_decreasing
+    assert (cells["recorded"] == recorded[cells["row"], cells["label"].map(NAMES.index)]).all()
+    assert 0.02 < result.noise["wrongly_present"].mean() < 0.1
+    assert "600 samples" in repr(result)
+
+
+def test_a_sample_does_not_inform_its_own_correlations():
+    _, y, b = planted(60)
+    fold = np.arange(60) % auditing.FOLDS
+    before = joint_logits(messages_for(b, y), b, y, fold)
+    changed = y.copy()
+    changed[0, 5] = 1 - changed[0, 5]
+    after = joint_logits(messages_for(b, y), b, changed, fold)
+    # The logit of a label given the other labels of its sample does not depend on its value.
+    assert after[0, 5] == pytest.approx(before[0, 5], abs=1e-4)
+    assert (after[0, :5] != before[0, :5]).all()
+
+
+def test_lost_positives_are_told_from_flips():
+    _, y, b = planted(3000)
+    lost = (np.random.default_rng(1).random(y.shape) < 0.2) & (y == 1)
+    recorded = np.where(lost, 0.0, y)
+    logits = joint_logits(messages_for(b, recorded), b, recorded, None)
+    wrongly_present, wrongly_absent = error_rates(logits, recorded)
+    assert wrongly_present < 0.03
+    assert 0.1 < wrongly_absent < 0.3
+    suspicion = error_probability(logits, recorded, wrongly_present, wrongly_absent)
+    plain = error_probability(logits, recorded, 0.1, 0.1)
+    found, found_plainly = (
+        average_precision_score(lost.ravel(), scores.ravel()) for scores in (suspicion, plain)
+    )
+    assert found > found_plainly + 0.1
+
+
+def test_swapped_rows_are_found_by_the_inputs():
+    _, y, b = planted(2000)
+    rows = np.random.default_rng(1).permutation(2000)[:200]
+    recorded = y.copy()
+    recorded[rows] = y[np.roll(rows, 1)]
+    is_swapped = np.isin(np.arange(2000), rows)
+    fraction, swapped = swapped_probability(2 * b, recorded, np.random.default_rng(0))
+    assert 0.03 < fraction < 0.25
+    assert average_precision_score(is_swapped, swapped) > 2 * is_swapped.mean()
+    fraction, swapped = swapped_probability(2 * b, y, np.random.default_rng(0))
+    assert fraction < 0.1
+
+
+def test_a_model_audits_new_samples_and_their_blanks():
+    x, y, _ = planted()
+    model = tg_mlc.auto(from_arrays(x[:400], y[:400], label_names=NAMES), seconds=0)
+    recorded, wrong = flipped(y[400:])
+    recorded[0] = [1, 1, 1, 1, 1, np.nan]
+    result = model.audit(x[400:], recorded)
+    assert (result.cells["row"] == 0).sum() == 5
+    blank = result.blanks.iloc[0]
+    assert (blank["row"], blank["label"]) == (0, "f")
+    assert blank["probability"] > 0.5
+    assert set(result.rows["row"]) == set(range(200))
+    labels = result.cells["label"].map(NAMES.index)
+    score = average_precision_score(wrong[result.cells["row"], labels], result.cells["suspicion"])
+    assert score > 0.5
+
+
+def test_a_single_label_is_refused():
+    x, y, _ = planted(20)
+    with pytest.raises(ValueError, match=r"several labels \(got 1\)"):
+        audit(from_arrays(x, y[:, :1], label_names=["a"]), seconds=0)

@@ -1,0 +1,233 @@
+"""Which recorded labels are likely wrong, given the inputs and all other labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit, log_expit
+
+from tg_mlc._names import register
+from tg_mlc._optional import require
+from tg_mlc.data import MultiLabelDataset
+from tg_mlc.inference import Model
+from tg_mlc.inference.flow import Query
+from tg_mlc.joint.messages import messages_of
+from tg_mlc.nn import ResidualMessages
+
+#: Folds of samples whose covariances leave out the samples that are audited.
+FOLDS = 10
+
+# The most and the least probable labels, whose errors are mostly errors of the record.
+_TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
+# With a larger ratio of the two rates of errors, one kind of error dominates.
+_ONE_SIDED = 4.0
+# Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
+_PERMUTATIONS, _LOWEST = 20, np.linspace(0.05, 0.5, 10)
+_LIKELY = 0.5  # Blanks of at least this probability are reported.
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The suspects among recorded labels. The data set is not changed.
+
+    Attributes:
+        cells (pandas.DataFrame): Every known label of every sample, the suspects first: ``row``,
+            ``label``, ``recorded`` (0 or 1), ``probability`` of the recorded value given the inputs
+            and all other labels, and ``suspicion``, the probability that the record is wrong.
+        rows (pandas.DataFrame): Every sample, the suspects first: ``row``, ``suspicion`` that at
+            least one of its labels is wrong, and ``swapped``, the probability that its labels
+            belong to another sample.
+        noise (pandas.DataFrame): Per label, the number of ``known`` values, and the estimated
+            fractions of values that are ``wrongly_present`` or ``wrongly_absent``. The attribute
+            ``attrs["swapped_rows"]`` is the estimated fraction of swapped rows.
+        blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
+            ``probability``.
+    """
+
+    cells: Any
+    rows: Any
+    noise: Any
+    blanks: Any
+
+    def __repr__(self) -> str:
+        suspects = int((self.cells["suspicion"] >= _LIKELY).sum())
+        sizes = f"{len(self.cells)} labels of {len(self.rows)} samples, {suspects} likely wrong"
+        return f"{type(self).__name__}({sizes}, {len(self.blanks)} blanks likely present)"
+
+
+def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> Audit:
+    r"""Finds recorded labels that are likely wrong, by :func:`tg_mlc.auto` and messages among
+    labels.
+
+    The probability of each recorded value is that given the inputs, by classifiers that were not
+    fitted to the sample, and given all other labels of the sample
+    (:meth:`~tg_mlc.nn.ResidualMessages.leave_one_out`), by correlations of other samples. Where
+    whole rows of labels are swapped, other labels mislead, and the inputs count alone: the
+    probability that a row is swapped comes from its likelihood, compared with that of permuted
+    rows.
+
+    .. code-block:: python
+
+        result = tg_mlc.joint.audit(dataset, seconds=120)
+        result.cells.head(20)
+
+    Args:
+        dataset (MultiLabelDataset): The samples, with recorded labels 0, 1, or NaN for unknown.
+        seconds (float, optional): The approximate time of :func:`tg_mlc.auto`.
+            (default: :obj:`300.0`)
+        seed (int, optional): Seed of all random choices. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If the data set has one label.
+    """
+    if dataset.num_labels < 2:
+        raise ValueError(f"Expected 'dataset' with several labels (got {dataset.num_labels})")
+    from tg_mlc.stacking import auto
+
+    model = auto(dataset, seconds, seed)
+    y = dataset.y.double().numpy()
+    return _audit(model, model.training.held_out, y, leave_out=True, seed=seed)
+
+
+def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
+    """Audits samples to which the model was not fitted (:meth:`tg_mlc.inference.Model.audit`)."""
+    targets = model.targets(raw, y)
+    flow = model.prepare(raw, Query(coherent=False))
+    if flow.given is not None:
+        raise ValueError("Expected samples without 'given' labels (got some); remove the attribute")
+    base_logits = model.logits(flow).numpy()
+    return _audit(model, base_logits, targets, leave_out=False, seed=seed)
+
+
+register("method", audit_new, "audit")
+
+
+def _audit(
+    model: Model, base_logits: np.ndarray, y: np.ndarray, *, leave_out: bool, seed: int
+) -> Audit:
+    rng, messages = np.random.default_rng(seed), messages_of(model)
+    fold = rng.permutation(len(y)) % FOLDS if leave_out and len(y) > FOLDS else None
+    logits = joint_logits(messages, base_logits, y, fold)
+    is_known = ~np.isnan(y)
+    wrongly_present, wrongly_absent = error_rates(logits, y)
+    of_cell = error_probability(logits, y, wrongly_present, wrongly_absent)
+    swapped_rows, swapped = swapped_probability(base_logits, y, rng)
+    by_inputs = np.where(y == 1, expit(-base_logits), expit(base_logits))
+    suspicion = swapped[:, None] * by_inputs + (1 - swapped[:, None]) * of_cell
+    probability = expit(np.where(y == 1, logits, -logits))
+    pandas = require("pandas", "train")
+    names = np.asarray(model.label_names, dtype=object)
+    row, label = np.nonzero(is_known)
+    cells = pandas.DataFrame(
+        {
+            "row": row,
+            "label": names[label],
+            "recorded": y[row, label].astype(int),
+            "probability": probability[row, label],
+            "suspicion": suspicion[row, label],
+        }
+    )
+    any_wrong = 1 - np.prod(np.where(is_known, 1 - suspicion, 1.0), axis=1)
+    rows = pandas.DataFrame({"row": range(len(y)), "suspicion": any_wrong, "swapped": swapped})
+    blank_row, blank_label = np.nonzero(~is_known & (logits >= np.log(_LIKELY / (1 - _LIKELY))))
+    blanks = pandas.DataFrame(
+        {
+            "row": blank_row,
+            "label": names[blank_label],
+            "probability": expit(logits[blank_row, blank_label]),
+        }
+    )
+    noise = pandas.DataFrame({"label": names, "known": is_known.sum(axis=0)})
+    for column, value in (("wrongly_present", 1), ("wrongly_absent", 0)):
+        is_recorded = y == value
+        total = np.where(is_recorded, of_cell, 0.0).sum(axis=0)
+        noise[column] = total / np.maximum(is_recorded.sum(axis=0), 1)
+    noise.attrs["swapped_rows"] = swapped_rows
+    by = {"ascending": False, "ignore_index": True, "kind": "stable"}
+    return Audit(
+        cells.sort_values("suspicion", **by),
+        rows.sort_values("suspicion", **by),
+        noise,
+        blanks.sort_values("probability", **by),
+    )
+
+
+def joint_logits(
+    messages: ResidualMessages, base_logits: np.ndarray, y: np.ndarray, fold: np.ndarray | None
+) -> np.ndarray:
+    """Returns the logits :math:`(N, L)` of labels given all other known labels. With folds, the
+    correlations of a sample are those of samples in other folds.
+    """
+    b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
+    if fold is None:
+        return messages.leave_one_out(b, targets).double().numpy()
+    logits = torch.empty_like(b)
+    others = ResidualMessages(messages.label_graph)
+    for index in range(FOLDS):
+        held_out = torch.from_numpy(fold == index)
+        others.start_from_residuals(b[~held_out], targets[~held_out])
+        others.damp(float(messages.noise), bool(messages.adds_logits))
+        logits[held_out] = others.leave_one_out(b[held_out], targets[held_out])
+    return logits.double().numpy()
+
+
+def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Returns the fractions of absent labels that are recorded as present, and of present labels
+    that are recorded as absent: the errors among the least and the most probable labels.
+    """
+    is_known = ~np.isnan(y)
+    recorded = y[is_known][np.argsort(logits[is_known], kind="stable")]
+    size = min(len(recorded), max(_LEAST_TAIL, int(_TAIL_FRACTION * len(recorded))))
+    least, most = recorded[:size], recorded[len(recorded) - size :]
+    return (least.sum() + 1) / (size + 2), ((1 - most).sum() + 1) / (size + 2)
+
+
+def error_probability(
+    logits: np.ndarray, y: np.ndarray, wrongly_present: float, wrongly_absent: float
+) -> np.ndarray:
+    """Returns the probability that each recorded label is wrong. The two rates differ in it if
+    errors of one kind dominate; else both are their mean.
+    """
+    rates = np.array([wrongly_absent, wrongly_present])
+    if rates.max() < _ONE_SIDED * rates.min():
+        rates[:] = rates.mean()
+    contrary = expit(np.where(y == 1, -logits, logits))
+    rate, other = np.where(y == 1, rates[1], rates[0]), np.where(y == 1, rates[0], rates[1])
+    wrong, right = contrary * rate, (1 - contrary) * (1 - other)
+    return np.asarray(wrong / (wrong + right))
+
+
+def swapped_probability(
+    base_logits: np.ndarray, y: np.ndarray, rng: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """Returns the fraction of samples with the labels of another sample, and the probability of
+    each sample that it is one. The scores of samples, the log-likelihood of their labels beyond
+    that of label frequencies, are compared with those of permuted rows (local false discovery
+    rates, Efron 2004, doi:10.1198/016214504000000089).
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    is_known = ~np.isnan(y)
+    count = np.maximum(is_known.sum(axis=0), 1)
+    frequency = (np.nansum(y, axis=0) + 1) / (count + 2)
+
+    def scores(labels: np.ndarray) -> np.ndarray:
+        likelihood = log_expit(np.where(labels == 1, base_logits, -base_logits))
+        expected = np.log(np.where(labels == 1, frequency, 1 - frequency))
+        return np.asarray(np.where(np.isnan(labels), 0.0, likelihood - expected).sum(axis=1))
+
+    observed = scores(y)
+    permuted = np.concatenate([scores(y[rng.permutation(len(y))]) for _ in range(_PERMUTATIONS)])
+    limits = np.quantile(permuted, _LOWEST)
+    ratios = [(observed <= limit).mean() / (permuted <= limit).mean() for limit in limits]
+    fraction = float(min(1.0, *ratios))
+    # The density of permuted scores by that of observed ones falls with the score.
+    weight = np.repeat([1 / len(observed), 1 / len(permuted)], [len(observed), len(permuted)])
+    is_permuted = np.repeat([0.0, 1.0], [len(observed), len(permuted)])
+    curve = IsotonicRegression(increasing=False, y_min=1e-3, y_max=1 - 1e-3, out_of_bounds="clip")
+    curve.fit(np.concatenate([observed, permuted]), is_permuted, sample_weight=weight)
+    odds = curve.predict(observed) / (1 - curve.predict(observed))
+    return fraction, np.clip(fraction * odds, 0, 1)

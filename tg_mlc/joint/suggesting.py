@@ -1,0 +1,244 @@
+"""Which labels of a sample to look up next."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tg_mlc._names import register
+from tg_mlc._optional import require
+from tg_mlc._options import check_count
+from tg_mlc.inference import Model
+from tg_mlc.inference.flow import Query
+from tg_mlc.joint.messages import messages_of
+from tg_mlc.nn import ResidualMessages
+from tg_mlc.nn.residual import AllPairs
+
+_NUMBERS = 2**22  # Numbers of pairs of labels in memory at a time.
+_LEAST_PROBABILITY = 1e-6
+_NAMED = 3  # Labels in a reason.
+# Labels that learn less than this fraction of what the first label learns are not named.
+_NAMED_FRACTION = 0.25
+
+
+def suggest(
+    model: Model,
+    raw: Any,
+    *,
+    given: Any = None,
+    k: int = 1,
+    targets: Sequence[str] | None = None,
+    candidates: Sequence[str] | None = None,
+    cost: Mapping[str, float] | None = None,
+    budget: float | None = None,
+) -> Any:
+    r"""Suggests which labels of each sample to look up next.
+
+    The gain of looking up label :math:`j` is the expected fall of the summed cross-entropy of the
+    targets :math:`\mathcal{T}`, the mutual information in bits
+
+    .. math::
+        g_j = \sum_{i \in \mathcal{T}} H(\mathbb{E}[p_{i \mid y_j}]) - \mathbb{E}[H(p_{i \mid y_j})]
+
+    over the two values that :math:`y_j` may have, with the probabilities of the model and the
+    messages of :class:`~tg_mlc.nn.ResidualMessages`; a target that is looked up loses its own
+    entropy. Further labels of a sample are chosen one after the other, each with its gain beyond
+    the labels before it, whose values are not known yet. If you look up one label at a time, ask
+    again with its value in :obj:`given`: that tells more.
+
+    .. code-block:: python
+
+        model.suggest(molecules, given=assays, k=5, cost={"in vivo": 20.0})
+
+    Args:
+        model (Model): A model of :func:`tg_mlc.auto` or of an estimator.
+        raw (Any): The inputs, as in :meth:`~tg_mlc.inference.Model.predict`.
+        given (Any, optional): Known labels, as in :meth:`~tg_mlc.inference.Model.predict`.
+            (default: :obj:`None`)
+        k (int, optional): Largest number of labels per sample. (default: :obj:`1`)
+        targets (Sequence[str], optional): The labels whose values matter. (default: all)
+        candidates (Sequence[str], optional): The labels that can be looked up. (default: all)
+        cost (dict, optional): The costs of labels, 1 for others; gains are compared per cost.
+        budget (float, optional): The largest cost of all suggestions together. The samples then
+            share it, up to :obj:`k` labels each. (default: :obj:`None`, no limit)
+
+    Returns:
+        A data frame with a row for each suggestion: the ``row`` of the sample, the ``rank`` of the
+        suggestion within it (with a budget, among all samples), the ``label``, its ``probability``,
+        the gain in ``bits``, the ``cost``, and the ``reason``.
+
+    Raises:
+        ValueError: If a name is unknown, a cost is not a positive number, no label is left to look
+            up, or the model has no messages between all pairs of labels.
+    """
+    check_count("k", k)
+    names, messages = model.label_names, messages_of(model)
+    if not isinstance(messages.pairs, AllPairs):
+        expected = "Expected a model with messages between all pairs of labels"
+        raise ValueError(f"{expected} (got {messages.num_edges} edges of {len(names)} labels)")
+    is_target, is_candidate = (
+        _mask("targets", targets, names),
+        _mask("candidates", candidates, names),
+    )
+    costs = _read_costs(cost, names)
+    if budget is not None and not budget > 0:
+        raise ValueError(f"Expected 'budget' to be above 0 (got {budget})")
+    flow = model.run(model.read(raw, on_error="raise"), Query(given=given))
+    is_given = torch.zeros(flow.probabilities.shape, dtype=torch.bool)
+    if flow.given is not None:
+        is_given = ~flow.given.isnan()
+    if not (is_candidate & ~is_given).any() or not (is_target & ~is_given).any():
+        name = "candidates" if not (is_candidate & ~is_given).any() else "targets"
+        raise ValueError(f"Expected '{name}' with labels that are not given (got none)")
+    samples = []
+    step = max(1, _NUMBERS // len(names) ** 2)
+    for start in range(0, len(is_given), step):
+        rows = slice(start, start + step)
+        gains = Gains(messages, flow.probabilities[rows].double(), is_given[rows], is_target)
+        chosen = zip(*[gains.look_up(is_candidate, costs) for _ in range(k)], strict=True)
+        samples.extend([[found for found in sample if found is not None] for sample in chosen])
+    order = _in_order(samples) if budget is None else _within(samples, costs.numpy(), budget)
+    records = []
+    for rank, row, (label, probability, bits, labels_told) in order:
+        reason = _reason(names, label, probability, bool(is_target[label]), labels_told)
+        shown = (row, rank, names[label], probability, bits, float(costs[label]), reason)
+        records.append(dict(zip(_COLUMNS, shown, strict=True)))
+    pandas = require("pandas", "train")
+    return pandas.DataFrame(records, columns=_COLUMNS)
+
+
+register("method", suggest)
+
+_COLUMNS = ["row", "rank", "label", "probability", "bits", "cost", "reason"]
+
+#: A label, its probability, its gain in bits, and the other labels that it tells of.
+Suggestion = tuple[int, float, float, list[int]]
+
+
+class Gains:
+    """The gains of looking up labels of some samples, one label of each after the other."""
+
+    def __init__(
+        self, messages: ResidualMessages, p: Tensor, is_known: Tensor, is_target: Tensor
+    ) -> None:
+        assert isinstance(messages.pairs, AllPairs)
+        self.messages, self.is_known, self.is_target = messages, is_known.clone(), is_target
+        self.p = p.clamp(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+        self.noise, self.deviation = messages.noise.double(), messages.deviation.double()
+        self.covariance = messages.pairs.covariance(is_known, messages.noise).double()
+        #: The expected entropy of each label once the chosen labels are looked up.
+        self.remaining = entropy(self.p)
+
+    def information(self) -> Tensor:
+        """Returns the bits that each label tells of each target :math:`(B, L, L)`."""
+        variance = self.covariance.diagonal(dim1=1, dim2=2) + self.noise
+        logits, p = self.p.logit().unsqueeze(1), self.p.unsqueeze(-1)
+        present, absent = (
+            self.messages.add(logits, self.covariance * innovation.unsqueeze(-1)).sigmoid()
+            for innovation in ((value - self.p) / self.deviation / variance for value in (1.0, 0.0))
+        )
+        mean = p * present + (1 - p) * absent
+        bits = entropy(mean) - p * entropy(present) - (1 - p) * entropy(absent)
+        bits = torch.minimum(bits.clamp(min=0), self.remaining.unsqueeze(1))
+        bits.diagonal(dim1=1, dim2=2).copy_(self.remaining)
+        is_open = self.is_target & ~self.is_known
+        return bits * is_open.unsqueeze(1)
+
+    def look_up(self, is_candidate: Tensor, costs: Tensor) -> list[Suggestion | None]:
+        """Chooses the best label of each sample, and counts it as known from then on."""
+        information = self.information()
+        bits = information.sum(dim=-1)
+        value = (bits / costs).masked_fill(self.is_known | ~is_candidate, -1.0)
+        best = value.argmax(dim=1)
+        suggestions: list[Suggestion | None] = []
+        for row, label in enumerate(best.tolist()):
+            if value[row, label] < 0:
+                suggestions.append(None)
+                continue
+            told = information[row, label].clone()
+            told[label] = 0.0
+            others = told.topk(min(_NAMED, len(told))).indices.tolist()
+            named = [i for i in others if told[i] > _NAMED_FRACTION * told.max()]
+            p, gain = float(self.p[row, label]), float(bits[row, label])
+            suggestions.append((label, p, gain, named))
+            column = self.covariance[row, :, label].clone()
+            variance = column[label] + self.noise
+            self.covariance[row] -= column.outer(column) / variance
+            self.remaining[row] -= information[row, label]
+            self.is_known[row, label] = True
+        return suggestions
+
+
+def entropy(p: Tensor) -> Tensor:
+    """Returns the entropy of a label in bits."""
+    nats: Tensor = -torch.xlogy(p, p) - torch.xlogy(1 - p, 1 - p)
+    return nats / math.log(2)
+
+
+def _in_order(samples: list[list[Suggestion]]) -> Iterator[tuple[int, int, Suggestion]]:
+    for row, sample in enumerate(samples):
+        for rank, suggestion in enumerate(sample):
+            yield rank, row, suggestion
+
+
+def _within(
+    samples: list[list[Suggestion]], costs: np.ndarray, budget: float
+) -> Iterator[tuple[int, int, Suggestion]]:
+    """Yields the suggestions with the largest gains per cost that a budget pays for."""
+
+    def entry(row: int, rank: int) -> tuple[float, int, int]:
+        label, _, bits, _ = samples[row][rank]
+        return -bits / costs[label], row, rank
+
+    queue = [entry(row, 0) for row, sample in enumerate(samples) if sample]
+    heapq.heapify(queue)
+    rank = 0
+    while queue:
+        _, row, place = heapq.heappop(queue)
+        suggestion = samples[row][place]
+        if costs[suggestion[0]] > budget:
+            continue  # Later labels of this sample count on this one.
+        budget -= costs[suggestion[0]]
+        yield rank, row, suggestion
+        rank += 1
+        if place + 1 < len(samples[row]):
+            heapq.heappush(queue, entry(row, place + 1))
+
+
+def _reason(
+    names: Sequence[str], label: int, p: float, is_target: bool, told: Sequence[int]
+) -> str:
+    reasons = []
+    if is_target:
+        reasons.append(f"uncertain (probability {p:.2f})")
+    if told:
+        reasons.append("tells of " + ", ".join(names[other] for other in told))
+    return "; ".join(reasons) or "tells little"
+
+
+def _mask(argument: str, labels: Sequence[str] | None, names: Sequence[str]) -> Tensor:
+    if labels is None:
+        return torch.ones(len(names), dtype=torch.bool)
+    if isinstance(labels, str) or not len(labels):
+        raise ValueError(f"Expected '{argument}' to be a list of labels (got {labels!r:.80})")
+    if unknown := [label for label in labels if label not in names]:
+        expected = f"Expected '{argument}' among labels of the model, such as {list(names[:3])}"
+        raise ValueError(f"{expected} (got {unknown[:3]})")
+    return torch.tensor([name in labels for name in names])
+
+
+def _read_costs(cost: Mapping[str, float] | None, names: Sequence[str]) -> Tensor:
+    costs = torch.ones(len(names), dtype=torch.double)
+    if cost:
+        _mask("cost", [*cost], names)
+    for name, value in (cost or {}).items():
+        if not 0 < value < float("inf"):
+            raise ValueError(f"Expected 'cost' to be positive numbers (got {value} for {name!r})")
+        costs[names.index(name)] = value
+    return costs
