@@ -345,7 +345,7 @@ def _fold_in(
 
 
 def _messages(
-    drugs: Drugs, train: Part, part: Part, given: Array, graph: str, damping: float, power: float
+    drugs: Drugs, train: Part, part: Part, given: Array, graph: str, noise: float, adds_logits: bool
 ) -> Array:
     label_graphs: dict[str, Callable[[], LabelGraph]] = {
         "term classes": lambda: drugs.term_graph,
@@ -356,7 +356,7 @@ def _messages(
     arrays = (train.base, train.y, part.base, given)
     base, y, new, known = (torch.from_numpy(array).float() for array in arrays)
     with torch.inference_mode():
-        return net.start_from_residuals(base, y, damping, power)(new, known).double().numpy()
+        return net.start_from_residuals(base, y, noise, adds_logits)(new, known).double().numpy()
 
 
 def _methods(drugs: Drugs) -> Mapping[str, tuple[Callable[..., Array], list[dict[str, Any]]]]:
@@ -364,8 +364,8 @@ def _methods(drugs: Drugs) -> Mapping[str, tuple[Callable[..., Array], list[dict
     overlap = [{"power": power, "prior": 0.02} for power in (1.0, 2.0, 3.0)]
     penalties = product((200.0, 400.0), (0.0, 10.0))
     linear = [{"penalty": penalty, "prior": prior} for penalty, prior in penalties]
-    pairs = ((3.0, 0.5), (10.0, 0.25), (10.0, 0.5))
-    closed = [{"damping": damping, "power": power} for damping, power in pairs]
+    pairs = ((1.0, False), (3.0, False), (10.0, True))
+    closed = [{"noise": noise, "adds_logits": adds_logits} for noise, adds_logits in pairs]
     messages = {f"{MESSAGES}, {name}": (partial(_messages, graph=name), closed) for name in GRAPHS}
     return {OVERLAP: (_overlap, overlap), EASE: (_fold_in, linear), **messages}
 
