@@ -274,7 +274,10 @@ def test_arff_tables_are_checked_like_other_tables(write, caplog):
     rows = [f"{i % 2},{i // 2 % 2},{i + 100},{i % 2},{i * i % 5}" for i in range(24)]
     attributes = ["a {0,1}", "b {0,1}", "id numeric", "leak numeric", "size numeric"]
     path = write("a.arff", arff(attributes, rows, "x: -C2").replace("\n", "\r"))
-    with pytest.warns(UserWarning, match="'leak' alone tells label 'a'"), caplog.at_level("INFO"):
+    with (
+        pytest.warns(UserWarning, match="'leak' alone predicts label 'a'"),
+        caplog.at_level("INFO"),
+    ):
         assert from_arff(path, path).feature_names == ["leak", "size"]
     assert "Left out: 'id'" in caplog.text
     with pytest.raises(ValueError, match=r"such as \['bb'\].*is 'b' meant\?"):
@@ -330,7 +333,7 @@ def test_encodings_can_be_given_and_constant_labels_warn(tmp_path):
     path.write_bytes(text.encode("latin1"))
     with pytest.raises(ValueError, match=r"line 2: .*0xf6.* pass its encoding.*latin1"):
         from_arff(path)
-    with pytest.warns(UserWarning, match="Labels with one value in all rows.*'größe'"):
+    with pytest.warns(UserWarning, match="Labels with the same value in all rows.*'größe'"):
         assert from_arff(path, encoding="latin1").label_names == ["größe"]
     assert read_table(path, encoding="latin1").header == ["größe", "b"]
     with pytest.raises(ValueError, match="in the encoding 'nonsense'"):

@@ -125,10 +125,14 @@ def test_a_column_without_a_name_is_no_input():
     ("name", "cells", "message"),
     [
         ("loud", list(map(str, range(12))), "goes up by one"),
-        ("fold", ["1", "2"] * 6, "divides or weighs"),
-        ("split", ["train", "test"] * 6, "divides or weighs"),
+        ("fold", ["1", "2"] * 6, "to split or weight"),
+        ("split", ["train", "test"] * 6, "to split or weight"),
         ("well", ["1E5", "2E5"] * 6, "'1E5', which are taken as numbers"),
-        ("via", ["Web", "web", "App"] * 4, r"case alone, taken as different: \[\['Web', 'web'\]\]"),
+        (
+            "via",
+            ["Web", "web", "App"] * 4,
+            r"case and are treated as different: \[\['Web', 'web'\]\]",
+        ),
         ("age", ["37", "-99", "52"] * 4, "-99 and no other number below 0"),
         ("day", ["20240131", "20240201"] * 6, "'20240131', taken as numbers"),
     ],
@@ -183,7 +187,7 @@ def test_columns_of_new_tables_are_matched():
     assert restored == schema
     with pytest.raises(ValueError, match=r"Expected the columns \['size'\] .*is 'sizes' meant\?"):
         schema.matrix({"sizes": np.array(["1"]), "colour": np.array(["red"])})
-    with pytest.raises(ValueError, match="differ in case or spaces alone"):
+    with pytest.raises(ValueError, match="differ only in case or spaces"):
         match_names(["size"], ["Size", "SIZE"])
 
 

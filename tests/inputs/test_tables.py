@@ -454,7 +454,7 @@ def test_lists_need_no_separator(save):
     table = read_table(save("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
     assert table.targets("topics", None)[1] == ["food", "red"]
     assert table.targets(["topics"], None)[1] == ["food", "red"]
-    with pytest.raises(ValueError, match="name a column of lists of names alone"):
+    with pytest.raises(ValueError, match="make it the only label column"):
         table.targets(["topics", "body"], None)
 
 

@@ -288,8 +288,8 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
     """Returns the inputs and labels of a trained model, with the delimiter of a new file."""
     if "inputs" not in model.facts:
-        expected = f"'{folder}' to be trained by 'tg-mlc train', which saves what its inputs are"
-        raise ValueError(f"Expected {expected} (got a model without); use it with tg_mlc.load")
+        expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"
+        raise ValueError(f"Expected {expected} (got a model without them); use it with tg_mlc.load")
     inputs = Inputs(**model.facts["inputs"])
     return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
 

@@ -48,7 +48,7 @@ def info(name: str, *, root: str | None = None) -> int:
         print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
-        got = f"'{root}', which is none"
+        got = f"'{root}', which is not a folder"
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got {got})")
     return int(bool(_print_card(name, root, download=False)))
 

@@ -125,7 +125,7 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
     if unseen:
         names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
-        message = "has values that training did not have, and that say nothing now"
+        message = "has values that did not occur in training and are ignored"
         warn(f"Column '{name}' {message}: {names}")
     if guessed:
         names = ", ".join(sorted(guessed)[:5])

@@ -71,7 +71,7 @@ def from_libsvm(
     if not labels:
         raise ValueError(f"Expected at least one sample and one label in '{path}' (got none)")
     if len(set(sizes)) > 1:
-        expected = "both files to tell the same sizes in their first line"
+        expected = "both files to have the same sizes in their first line"
         raise ValueError(f"Expected {expected} (got {sizes})")
     if zero_based is None:
         zero_based = sizes[0] is not None or any((part.x.indices == 0).any() for part in parts)

@@ -92,7 +92,7 @@ class MoleculeReport:
             for row, smiles, reason in self.invalid
         ]
         duplicates = [
-            f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates
+            f"  row {row}: same molecule as row {first}" for row, first, _ in self.duplicates
         ]
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
         for group in (invalid, duplicates):

@@ -135,7 +135,7 @@ class Table:
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):
-                    hint = "name a column of lists of names alone, without others"
+                    hint = "if a column lists label names, make it the only label column"
                 elif {word for word in words if not is_blank(word)} in _LABEL_CODES:
                     hint = "write 1 where the label applies, and 0 where it does not"
                 where, got = self.place(row, column), f"'{cells[row][:80]}'"
@@ -285,7 +285,7 @@ def _names_in_text(text: str, separator: str | None, where: Callable[[], str]) -
     names = _literal_names(text) if is_list or is_tuple else None
     if names is None and is_list:
         alternative = "" if separator is None else f", or {separator!r} between them"
-        got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
+        got = f"{text[:60]!r} in {where()}, which begins like a list or a set, but is neither"
         hint = """write it as ["a", "b"]"""
         raise ValueError(f"Expected a list of names of labels{alternative} (got {got}); {hint}")
     return text.split(separator) if names is None else names

@@ -228,8 +228,8 @@ class TextFile:
         if len(cells) < len(header):
             hint = f"add the missing cells, or {delimiter_hint}"
         if len(cells) == len(header) + 1 and row == 0:
-            hint += ", or name the first column, if the file has names of rows"
-            hint += " without a name for them, as of R"
+            hint += ", or name the first column if it holds row names without a header, "
+            hint += "as R writes them"
         if len(header) == 1:
             hint = f"if {header[0][:40]!r} is a title or a comment, delete it"
         expected = f"{len(header)} cells, as in the header,"

@@ -133,7 +133,7 @@ class Words(TableKind):
         """Splits texts into words; other inputs are returned unchanged."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                got = "texts, and a model of words that others made of texts"
+                got = "texts, but the training texts were split by a custom tokenizer"
                 raise ValueError(f"Expected lists of words (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
@@ -231,7 +231,7 @@ class Words(TableKind):
         if self.values == "weights":
             expected = "a matrix with weights of words, as in training samples, which are no counts"
             got = "texts or lists of words"
-            raise ValueError(f"Expected {expected} (got {got}); weigh words as there")
+            raise ValueError(f"Expected {expected} (got {got}); weight words as in training")
         size: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **size)
         counts = count_words(tokens, self.num_inputs, unknown)
