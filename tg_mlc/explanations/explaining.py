@@ -21,6 +21,7 @@ from tg_mlc.explanations.methods import (
 )
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question
+from tg_mlc.inputs.schema import repeated
 
 MAX_LABELS = 300  #: The default limit of labels in one explanation.
 CHUNK = 16  #: The number of samples that are explained at a time.
@@ -104,6 +105,8 @@ def _columns(question: Question, labels: Sequence[str] | str | None, max_labels:
         if label not in all_names:
             got = f"(got {label!r}){nearest(label, all_names)}"
             raise ValueError(f"Expected 'labels' of the model {got}")
+    if duplicates := repeated(names):
+        raise ValueError(f"Expected each of 'labels' once (got {duplicates[:5]} more than once)")
     if len(names) > max_labels:
         num_components = max(len(question.kind.components(sample)) for sample in question.samples)
         numbers_per_label = 4 * len(all_names) + (len(METHODS) + 8) * num_components
