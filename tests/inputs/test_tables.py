@@ -507,3 +507,17 @@ def test_labels_may_be_words(save):
     np.testing.assert_array_equal(
         table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, nan], [nan, nan, 0]]
     )
+
+
+def test_form_feeds_in_a_comment_end_no_line(tmp_path):
+    path = tmp_path / "songs.csv"
+    path.write_text("# made\x0cby \u2028 x\nsize,calm\n1.5,0\n,1\n", encoding="utf-8")
+    assert read_table(path).header == ["size", "calm"]
+
+
+def test_zip_archives_are_closed(tmp_path, monkeypatch):
+    left_open = []
+    monkeypatch.setattr(zipfile.ZipFile, "__del__", lambda archive: left_open.append(archive.fp))
+    read_table(write_format(tmp_path / "a.zip"))
+    assert left_open
+    assert not any(left_open)

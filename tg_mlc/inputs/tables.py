@@ -128,6 +128,8 @@ class Table:
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"
+                if len(columns) > 1 and len(label_by_cell) == len(cells):
+                    hint += f", or if 'rest' chose this one, pass {argument('ignore', [column])}"
                 if len(columns) == 1:
                     symbols = (symbol for symbol in (*_SEPARATORS, " ") if symbol in cells[row])
                     option = argument("label_separator", next(symbols, _SEPARATORS[0]))
@@ -470,7 +472,11 @@ def _read_binary(path: Path) -> Any:
         if head.startswith(b"PAR1"):
             require("pyarrow.parquet", extra="parquet")
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
-        if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
+        names = list[str]()
+        if head.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        if "xl/workbook.xml" in names:
             require("openpyxl", extra="excel")
             pandas = require("pandas", extra="excel")
             sheets = pandas.read_excel(path, sheet_name=None, dtype=object, na_filter=False)

@@ -92,7 +92,7 @@ class TextFile:
         has_json_suffix = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
         json_start = r"\s*[\[{]" if has_json_suffix else r"\s*(?:\[\s*)?\{\s*[\"}]"
         self.is_json = re.match(json_start, text) is not None
-        lines = text.splitlines()
+        lines = re.split(r"\r\n|\r|\n", text)  # splitlines() would also split at form feeds.
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
 
@@ -256,7 +256,7 @@ class TextFile:
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
-                hint = f"pass an {argument('encoding')} that Python knows"
+                hint = f"pass a name that Python knows: {argument('encoding')}"
             expected = f"'{self.path}' to be a CSV file in {encoding}"
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 
