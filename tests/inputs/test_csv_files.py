@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -168,3 +169,11 @@ def test_warns_if_a_skipped_column_may_be_text_input(save):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             from_csv(path, ["calm"], **options)
+
+
+@pytest.mark.parametrize("labels", ["NR-*", "rest"])
+def test_a_pattern_outside_a_list_is_refused(labels, tmp_path):
+    path = tmp_path / "assays.csv"
+    path.write_text("size,NR-AR,NR-ER\n1,0,1\n2,1,0\n")
+    with pytest.raises(ValueError, match=rf"label_columns=\['{re.escape(labels)}'\]"):
+        from_csv(path, labels, ["size"])

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from tg_mlc._options import argument
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import with_attribute
@@ -17,7 +18,7 @@ from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
-from tg_mlc.inputs.label_columns import find_labels
+from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
@@ -160,6 +161,9 @@ def _label_columns(
     like: MultiLabelDataset | None,
 ) -> list[str] | str:
     if isinstance(labels, str):
+        if labels not in header and has_patterns([labels]):
+            hint = f"pass patterns in a list: {argument('label_columns', [labels])}"
+            raise ValueError(f"Expected a column that lists labels (got {labels!r}); {hint}")
         return labels
     if labels is not None:
         return find_labels(labels, header, used)
