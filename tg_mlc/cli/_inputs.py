@@ -286,11 +286,22 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 
 
 def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
-    """Returns the inputs and labels of a trained model, with the delimiter of a new file."""
-    if "inputs" not in model.facts:
-        expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"
-        raise ValueError(f"Expected {expected} (got a model without them); use it with tg_mlc.load")
-    inputs = Inputs(**model.facts["inputs"])
+    """Returns the inputs and labels of a model, with the delimiter of a new file. Models that were
+    trained in Python read the training columns if these have names, and single inputs from a column
+    that is named like their option.
+    """
+    if "inputs" in model.facts:
+        inputs = Inputs(**model.facts["inputs"])
+    else:
+        kind, columns = model.kind, list[str]()
+        if kind is not None and kind.command_option is not None:
+            columns = kind.columns() or ([] if kind.reads_columns else [kind.option])
+        if kind is None or not columns:
+            expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"
+            got = "(got a model without them)"
+            raise ValueError(f"Expected {expected} {got}; use it with tg_mlc.load")
+        check_label_names(model.label_names, None)
+        inputs = Inputs(kind.option, columns, model.label_names, None)
     return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
 
 
