@@ -286,23 +286,20 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 
 
 def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
-    """Returns the inputs and labels of a model, with the delimiter of a new file. Models that were
-    trained in Python read the training columns if these have names, and single inputs from a column
-    that is named like their option.
+    """Returns the inputs and labels of a model, with the delimiter of a new file. A model that was
+    trained in Python reads its training columns by name, else a column that is named like its kind.
     """
-    if "inputs" in model.facts:
-        inputs = Inputs(**model.facts["inputs"])
-    else:
-        kind, columns = model.kind, list[str]()
+    kind, columns, saved = model.kind, list[str](), model.facts.get("inputs")
+    if saved is None:
         if kind is not None and kind.command_option is not None:
-            columns = kind.columns() or ([] if kind.reads_columns else [kind.option])
+            columns = kind.training_columns() or [kind.option] * (not kind.reads_columns)
         if kind is None or not columns:
             expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"
             got = "(got a model without them)"
             raise ValueError(f"Expected {expected} {got}; use it with tg_mlc.load")
         check_label_names(model.label_names, None)
-        inputs = Inputs(kind.option, columns, model.label_names, None)
-    return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
+        saved = Inputs(kind.option, columns, model.label_names, None)._asdict()
+    return Inputs(**saved)._replace(delimiter=file.delimiter, encoding=file.encoding)
 
 
 def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:

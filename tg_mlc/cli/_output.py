@@ -106,9 +106,8 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
         held_lock = locks.FileLock(lock, blocking=False).acquire()
     except locks.Timeout:
         expected = "no other command that writes to --out"
-        raise ValueError(
-            f"Expected {expected} (got '{out}', which another command is writing)"
-        ) from None
+        got = f"'{out}', which another command is writing"
+        raise ValueError(f"Expected {expected} (got {got})") from None
     with held_lock:
         size, num_blocks, num_refused = 0, 0, 0
         if notes.exists() and partial.exists():

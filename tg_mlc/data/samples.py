@@ -23,12 +23,7 @@ _DAMAGED = OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pic
 
 
 class DamagedError(RuntimeError):
-    """Raised for processed samples that cannot be used.
-
-    Args:
-        reason (str): What was expected, and what was found.
-        cure (str, optional): What the caller can do. (default: to set :obj:`force_reload`)
-    """
+    """Raised for processed samples that cannot be used. The cure depends on the interface."""
 
     def __init__(self, reason: str, cure: str = "pass force_reload=True") -> None:
         super().__init__(f"{reason}; {cure} to build it again")

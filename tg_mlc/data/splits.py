@@ -188,10 +188,9 @@ class Split:
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
+            hint = "if this is not intended, make the split from all samples"
             # Stack level 4 is the caller of the public function that checks its arguments.
-            warnings.warn(
-                f"{message}; if this is not intended, make the split from all samples", stacklevel=4
-            )
+            warnings.warn(f"{message}; {hint}", stacklevel=4)
 
     @property
     def hash(self) -> str:

@@ -112,10 +112,8 @@ def _columns(question: Question, labels: Sequence[str] | str | None, max_labels:
         numbers_per_label = 4 * len(all_names) + (len(METHODS) + 8) * num_components
         gigabytes = 8 * len(question.samples) * len(names) * numbers_per_label / 1e9
         got = f"(got {len(names)}, whose explanation would take about {gigabytes:.1f} GB)"
-        raise ValueError(
-            f"Expected at most {max_labels} labels at once {got}; pass the labels of interest as "
-            f"'labels', or a larger 'max_labels'"
-        )
+        hint = "pass the labels of interest as 'labels', or a larger 'max_labels'"
+        raise ValueError(f"Expected at most {max_labels} labels at once {got}; {hint}")
     return [all_names.index(label) for label in names]
 
 

@@ -241,10 +241,9 @@ def _read_taxonomy(table: Table, is_specified: bool) -> Pairs:
 def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
     """Raises if lines of a taxonomy look like pairs, perhaps with a weight or a relation."""
     if all(len(family) == 1 for family in families):
-        expected = f"'format' to be specified for {table.name}: either of its two columns may hold "
-        expected += "the parents"
+        reason = "either of its two columns may hold the parents (got 'auto')"
         hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
-        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
+        raise ValueError(f"Expected 'format' to be specified for {table.name}: {reason}; {hint}")
     if any(len(family) != 2 for family in families):
         return
     got = f"(got {table.header[:5]}"

@@ -209,9 +209,8 @@ def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
         got = f"only the line {table.header[:5]}, which has no score and was read as a header"
-        raise ValueError(
-            f"Expected '{path}' to hold two proteins and a score in a line (got {got})"
-        )
+        expected = f"'{path}' to hold two proteins and a score in a line"
+        raise ValueError(f"Expected {expected} (got {got})")
     highest = max(scores.values(), default=0.0)
     # Scores and the minimum score must be on the same scale, up to 1000 or up to 1.
     if column >= 0 and 0.0 < highest <= 1.0 < min_score:

@@ -258,7 +258,7 @@ class InputKind(Preprocessor, Components):
         self.label_names = list(dataset.label_names)
         return self
 
-    def columns(self) -> list[str]:
+    def training_columns(self) -> list[str]:
         """Returns the names of the training columns, as far as they are known."""
         schema, names = getattr(self, "schema", None), getattr(self, "feature_names", None)
         if schema is not None:
@@ -277,7 +277,7 @@ class InputKind(Preprocessor, Components):
         raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
         if self.reads_columns or self.role == "number":
             return raw
-        inputs = take_column(raw, columns or self.columns())
+        inputs = take_column(raw, columns or self.training_columns())
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(text is None for text in inputs):

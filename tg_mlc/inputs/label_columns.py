@@ -32,11 +32,9 @@ def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[s
             continue
         if label == REST:
             if not used:
-                option = argument("label_columns")
-                raise ValueError(
-                    f"Expected the columns of inputs to be named, as {option} take the rest "
-                    f"(got none); name them, such as {argument('feature_columns')}"
-                )
+                expected = f"to be named, as {argument('label_columns')} take the rest"
+                hint = f"name them, such as {argument('feature_columns')}"
+                raise ValueError(f"Expected the columns of inputs {expected} (got none); {hint}")
             matches = [name for name in header if name not in used]
         else:
             matches = [name for name in header if fnmatchcase(name, label) and name not in used]

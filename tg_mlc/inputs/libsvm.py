@@ -136,9 +136,8 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
             invalid = next((value for value in values if not lowest <= value <= highest), None)
             if invalid is not None:
                 is_near = invalid in (lowest - 1, highest + 1)
-                hint = (
-                    "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
-                )
+                near_hint = "pass 'zero_based' if numbers begin elsewhere"
+                hint = near_hint if is_near else "renumber them"
                 expected = f"{noun} from {lowest} to {highest}"
                 raise ValueError(f"Expected {expected} (got {invalid} in {where}); {hint}")
     if sizes and len(rows) != int(sizes[1]):

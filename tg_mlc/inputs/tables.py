@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -258,11 +258,9 @@ class Table:
                 hint = f"pass {spaces}"
             elif counts[" "]:
                 hint += f", {spaces}"
-        expected = (
-            f"{separator!r} between"
-            if separator
-            else f"lists of, or {argument('label_separator')} between,"
-        )
+        expected = f"{separator!r} between"
+        if not separator:
+            expected = f"lists of, or {argument('label_separator')} between,"
         where = f"column '{column}' of '{self.path}'"
         got = f"cells such as {example[:60]!r}"
         raise ValueError(f"Expected {expected} the names of labels in {where} (got {got}); {hint}")
@@ -323,9 +321,8 @@ def _judge_paths(names: set[str], where: str) -> None:
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         shared = Counter(path for paths in parents.values() for path in paths).most_common(1)
         if all(parents.values()) and shared and shared[0][1] > 1:
-            note = (
-                f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
-            )
+            parent, count = shared[0]
+            note = f"All names in {where} have '{mark}', and {count} lie below '{parent}'"
             warn(f"{note}. If they are paths, {hint}")
 
 
@@ -472,11 +469,10 @@ def _read_binary(path: Path) -> Any:
         if head.startswith(b"PAR1"):
             require("pyarrow.parquet", extra="parquet")
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
-        names = list[str]()
-        if head.startswith(b"PK\x03\x04"):
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-        if "xl/workbook.xml" in names:
+        is_zip = head.startswith(b"PK\x03\x04")
+        with zipfile.ZipFile(path) if is_zip else nullcontext() as archive:
+            is_workbook = archive is not None and "xl/workbook.xml" in archive.namelist()
+        if is_workbook:
             require("openpyxl", extra="excel")
             pandas = require("pandas", extra="excel")
             sheets = pandas.read_excel(path, sheet_name=None, dtype=object, na_filter=False)

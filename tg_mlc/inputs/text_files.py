@@ -148,11 +148,9 @@ class TextFile:
                     lines.extend(ends)
                 num_rows += len(frame)
         if num_rows < min_rows:
-            expected, got = (
-                "a header and at least one row",
-                f"{len(self.header or ())} columns and no row",
-            )
-            raise ValueError(f"Expected {expected} in '{self.path}' (got {got})")
+            got = f"{len(self.header or ())} columns and no row"
+            expected = f"a header and at least one row in '{self.path}'"
+            raise ValueError(f"Expected {expected} (got {got})")
         if num_rows == 0:
             yield pandas.DataFrame(columns=range(len(self.header or ()))), 0, lines
         elif frames:
@@ -228,8 +226,8 @@ class TextFile:
         if len(cells) < len(header):
             hint = f"add the missing cells, or {delimiter_hint}"
         if len(cells) == len(header) + 1 and row == 0:
-            hint += ", or name the first column if it holds row names without a header, "
-            hint += "as R writes them"
+            reason = "if it holds row names without a header, as R writes them"
+            hint += f", or name the first column {reason}"
         if len(header) == 1:
             hint = f"if {header[0][:40]!r} is a title or a comment, delete it"
         expected = f"{len(header)} cells, as in the header,"

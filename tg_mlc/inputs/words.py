@@ -94,11 +94,10 @@ class Words(TableKind):
         if documents is not None:
             if may_be_rows(documents):
                 expected = "'kind' for lists of whole numbers all of one length"
-                got = (
-                    f"{len(documents)} of length {len(documents[0])}): if they are rows of a matrix"
-                )
-                hint = "pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
-                raise ValueError(f"Expected {expected} (got {got}, {hint}")
+                got = f"{len(documents)} of length {len(documents[0])}"
+                hint = "if they are rows of a matrix, pass kind='vector'; "
+                hint += "if numbers of words, pass kind='sequence' or 'bag'"
+                raise ValueError(f"Expected {expected} (got {got}); {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
             reason = "they are lists of whole numbers, not all of one length"

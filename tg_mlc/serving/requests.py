@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -170,11 +171,9 @@ def read_csv(
     """
     columns = model.facts.get("inputs", {}).get("columns", ())
     with collected_warnings() as messages:
-        spelling = SPELLING.set(_spell)
-        try:
-            table = read_text(content, "the body", delimiter, encoding)
-        finally:
-            SPELLING.reset(spelling)
+        context = copy_context()
+        context.run(SPELLING.set, _spell)
+        table = context.run(read_text, content, "the body", delimiter, encoding)
         kind = model.kind
         takes_one_column = kind is not None and not kind.reads_columns and len(columns) == 1
         raw = table.inputs(columns if takes_one_column else (), single=takes_one_column)
