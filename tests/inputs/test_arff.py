@@ -316,7 +316,7 @@ def test_clus_paths_add_all_ancestors_but_roots(write, declared, rows, names, pa
     ("name", "num_labels", "positives"), [("cellcycle_FUN", 499, 8.8), ("cellcycle_GO", 4122, 33.4)]
 )
 def test_real_hierarchies_are_read(real_file, name, num_labels, positives):
-    with pytest.warns(UserWarning, match="Labels with one value"):
+    with pytest.warns(UserWarning, match="Labels with the same value"):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
     assert dataset.num_labels == num_labels
     assert dataset.y.sum(dim=1).mean().item() == pytest.approx(positives, abs=0.5)
@@ -355,7 +355,7 @@ def mixed_rows():
 @pytest.mark.filterwarnings("ignore:Input|Labels")
 def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, capsys):
     path = write("a.arff", arff(MIXED, mixed_rows(), "toy: -C -2"))
-    with pytest.warns(UserWarning, match=r"'fold' has the name .*drop=\['fold'\]"):
+    with pytest.warns(UserWarning, match=r"'fold' seems, by its name, .*drop=\['fold'\]"):
         dataset = from_arff(path, kind="vector")
     names = ["fold", "size=S", "size=M", "size=L", "wet", "loud", "sign", "n", "day"]
     assert dataset.feature_names == dataset.schema.feature_names == names

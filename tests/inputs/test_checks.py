@@ -51,8 +51,8 @@ def test_a_word_that_gives_a_label_away_is_warned_of(present, unknown):
 @pytest.mark.parametrize(
     ("Y", "names", "message"),
     [
-        ([[1, 0], [1, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
-        ([[1, 0], [np.nan, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
+        ([[1, 0], [1, 1]], ["sad", "calm"], "the same value in all rows, .*'sad'"),
+        ([[1, 0], [np.nan, 1]], ["sad", "calm"], "the same value in all rows, .*'sad'"),
         ([[1, 0], [0, 1]], ["Calm", "calm "], "differ only in case or spaces"),
     ],
 )

@@ -143,9 +143,7 @@ def test_categories_become_indicator_columns(save):
     dataset = from_csv(path, ["calm"])
     assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
     assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
-    with pytest.warns(
-        UserWarning, match="'mood' has values that did not occur in training.*'wild'"
-    ):
+    with pytest.warns(UserWarning, match="values that did not occur in training.*'wild'"):
         new = from_csv(save("mood,tempo\nslow,70\nwild,\n"), like=dataset)
     assert new.rows("x").nan_to_num(-1).tolist() == [[70, 0, 1], [-1, 0, 0]]
     with pytest.raises(ValueError, match=r"Expected the columns \['mood'\] in"):

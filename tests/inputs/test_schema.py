@@ -180,7 +180,7 @@ def test_columns_of_new_tables_are_matched():
     schema = infer(size=["1", "2"], colour=["red", "blue"])
     new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
     new = {name: np.array(cells, dtype=object) for name, cells in new.items()}
-    with pytest.warns(UserWarning, match="'colour' has values that training did not.*'green'"):
+    with pytest.warns(UserWarning, match="values that did not occur in training.*'green'"):
         matrix = schema.matrix(new)
     np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])
     restored = Schema.from_dict(schema.to_dict())
