@@ -360,7 +360,7 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
     names = ["fold", "size=S", "size=M", "size=L", "wet", "loud", "sign", "n", "day"]
     assert dataset.feature_names == dataset.schema.feature_names == names
     assert dataset.label_names == ["hue=red", "hue=green", "hue=blue", "calm"]
-    with pytest.warns(UserWarning, match="'fold' has the name"):
+    with pytest.warns(UserWarning, match="'fold' seems, by its name"):
         table = Vectors.from_csv(path, [], ["hue", "calm"])
     assert (table.schema, table.feature_names) == (dataset.schema, names)
     assert torch.equal(table.x, dataset.x)
