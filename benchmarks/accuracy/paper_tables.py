@@ -6,7 +6,7 @@
     python -m benchmarks.accuracy.paper_tables --models lamp --label_dropout 0.5
 
 Existing cells are kept, so that an interrupted run can continue. An existing cell with other
-settings is an error, unless --again makes it anew; no row of a table mixes settings. Models have
+settings is an error, unless --again replaces it; no row of a table mixes settings. Models have
 the papers' settings if they learn with these on a CPU, otherwise ours (docs/results.md). Every cell
 records its settings, and tables list what is smaller than in the papers.
 
