@@ -106,7 +106,7 @@ def read(name: str) -> Result:
     """
     path = RESULTS / f"{name}.json"
     if not path.is_file():
-        cure = "run the benchmark that writes them with --replace, or drop the mark"
+        cure = "run the benchmark that writes them with --replace, or remove the mark from the page"
         raise FileNotFoundError(f"Expected results of '{name}' (got no {path}); {cure}")
     return read_file(path)
 
@@ -155,8 +155,8 @@ def check_kept(
     lost = sorted({identity(run) for run in read_file(path)["runs"]} - set(made), key=str)
     if lost:
         raise SystemExit(
-            f"Expected --replace with all rows and seeds of '{path}' (got none for {len(lost)} of "
-            f"them, such as {lost[0]}); run them too, or remove the file first"
+            f"Expected --replace with all rows and seeds of '{path}' ({len(lost)} of them would be "
+            f"lost, such as {lost[0]}); run them too, or remove the file first"
         )
 
 

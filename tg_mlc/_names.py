@@ -53,7 +53,7 @@ def check_same_names(
             difference = f"label {index} is {name!r} there and {label!r} here"
             break
     expected = f"{whose} to have the {len(label_names)} labels of {of} in the same order"
-    got, hint = f"{len(names)}; {difference}", "make both of one data set, or permute one"
+    got, hint = f"{len(names)}; {difference}", "make both from one data set, or reorder one of them"
     raise ValueError(f"Expected {expected} (got {got}); {hint}")
 
 

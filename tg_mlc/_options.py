@@ -11,12 +11,12 @@ from typing import Any
 from tg_mlc._names import shorten
 
 
-def _in_python(name: str, *value: Any) -> str:
+def in_python(name: str, *value: Any) -> str:
     return f"{name}={value[0]!r}" if value else f"'{name}'"
 
 
 #: Function that spells an option and perhaps its value. The command line sets another function.
-SPELLING: ContextVar[Callable[..., str]] = ContextVar("spelling", default=_in_python)
+SPELLING: ContextVar[Callable[..., str]] = ContextVar("spelling", default=in_python)
 
 
 def argument(name: str, *value: Any) -> str:

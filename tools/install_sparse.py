@@ -73,7 +73,10 @@ def cached_wheel(folder: Path, package: str) -> Path | None:
 def build_wheel(folder: Path, package: str) -> Path:
     """Compiles a package and moves the finished wheel into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"Compiling {package} against the installed torch; minutes, once ...", flush=True)
+    print(
+        f"Compiling {package} against the installed torch; this takes minutes, but only once ...",
+        flush=True,
+    )
     # The folder is temporary, so that an interrupted build leaves no partial wheel behind.
     with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as build:
         # pip's own cache of built wheels does not record for which torch they were built.

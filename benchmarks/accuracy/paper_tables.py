@@ -6,7 +6,7 @@
     python -m benchmarks.accuracy.paper_tables --models lamp --label_dropout 0.5
 
 Existing cells are kept, so that an interrupted run can continue. An existing cell with other
-settings is an error, unless --again makes it anew; no row of a table mixes settings. Models have
+settings is an error, unless --again replaces it; no row of a table mixes settings. Models have
 the papers' settings if they learn with these on a CPU, otherwise ours (docs/results.md). Every cell
 records its settings, and tables list what is smaller than in the papers.
 
@@ -119,8 +119,8 @@ def main(
         states += [grid.make(cell, end) for cell in sorted(cells, key=grid.cost)]
     if not states:
         raise SystemExit(
-            "Expected --table, --datasets, --models, --node_messages, --graphs, --label_dropout "
-            "and --seeds to choose a cell (got none)"
+            "Expected --table, --datasets, --models, --node_messages, --graphs, --steps, "
+            "--label_dropout and --seeds to choose a cell (got none)"
         )
     cells = stored(tracked=replace)
     cells = cells[cells["dataset"].isin(names)]
@@ -135,7 +135,7 @@ def main(
 
 
 #: The state of an existing cell with other settings.
-OTHER = "kept, made with other settings (--again makes it anew)"
+OTHER = "kept, but has other settings (--again replaces it)"
 
 
 class Grid:

@@ -255,7 +255,9 @@ def own_graphs(text: str, known: Collection[str]) -> dict[str, Path]:
     intro = "Expected a file of --graphs to"
     for name, path in paths.items():
         if name in known:
-            raise SystemExit(f"{intro} have a name of its own (got '{path}'); rename it")
+            raise SystemExit(
+                f"{intro} have another name than the known graphs (got '{path}'); rename it"
+            )
         if not path.is_file():
             raise SystemExit(f"{intro} be one that LabelGraph.save wrote (got no '{path}')")
     return paths

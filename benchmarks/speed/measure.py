@@ -130,7 +130,7 @@ class Limits:
         """The rate of products under an exact :func:`torch.set_float32_matmul_precision`."""
         if precision not in self.by_precision:
             raise ValueError(
-                f"Expected 'precision' to be a setting under which products here are exact, "
+                f"Expected 'precision' to be a setting with exact products on this machine, "
                 f"{list(self.by_precision)} (got '{precision}')"
             )
         return self.by_precision[precision]

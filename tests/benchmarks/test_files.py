@@ -34,7 +34,7 @@ def test_a_replacement_needs_all_tracked_runs(results):
     files.write_results("one", {"runs": [{"seed": 1}, {"seed": 2}]}, replace=True)
     files.check_kept("one", seed, {1}, replace=False)
     files.check_kept("one", seed, {1, 2, 3}, replace=True)
-    message = r"all rows and seeds of .* 1 of them, such as 2\); run them too"
+    message = r"all rows and seeds of .* \(1 of them would be lost, such as 2\); run them too"
     with pytest.raises(SystemExit, match=message):
         files.check_kept("one", seed, {1, 3}, replace=True)
 

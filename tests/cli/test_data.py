@@ -82,7 +82,7 @@ def test_list_and_cards_need_no_files(capsys):
     [
         ("info bibtexx", "Expected the name of a data set, one of sider, "),
         ("get bibtexx", "Expected the name of a data set, one of sider, "),
-        ("info yeast --root none", "which is none"),
+        ("info yeast --root none", "which is not a folder"),
     ],
 )
 def test_unknown_names_and_folders_are_refused(command, message, tmp_path, monkeypatch, capsys):
@@ -140,7 +140,7 @@ def test_a_wrong_file_gives_a_message(capsys, tmp_path, toy):
     (raw / "toy.csv").write_bytes(b"<html>")
     assert run("data get toy", root=tmp_path) == 1
     error = capsys.readouterr().err
-    assert "is not the file it should be. Expected SHA-256" in error
+    assert "has a different SHA-256 than expected. Expected SHA-256" in error
     assert "run again to get the right file" in error
     assert not list((tmp_path / "toy").glob("processed/data.pt"))
     assert run("data get toy", root=tmp_path) == 0  # The file comes from the data folder.
@@ -385,7 +385,7 @@ def test_a_warning_is_printed_once(table, capsys):
     for _ in range(2):
         path = table("fold,calm", lambda i: f"{i % 3},{i % 2}")
         assert run("data check --labels calm", csv=path) == 0
-        assert capsys.readouterr().err.count("has the name of one that divides") == 1
+        assert capsys.readouterr().err.count("to split or weight the rows") == 1
 
 
 def test_data_check_reads_arff(tmp_path, capsys):

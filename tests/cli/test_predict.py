@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tg_mlc
@@ -15,6 +16,7 @@ from tests.cli.conftest import run, write_rows
 from tests.quick import train_little
 from tg_mlc.cli._inputs import Predictions
 from tg_mlc.cli._output import resumable
+from tg_mlc.data import from_arrays, from_csv
 from tg_mlc.inputs import tables
 from tg_mlc.metrics import LabelSets
 
@@ -402,3 +404,41 @@ def test_files_that_cannot_be_used_are_named(name, content, message, rows, tmp_p
     assert message in error
     assert str(path) in error
     assert not out.exists()
+
+
+@pytest.fixture(params=["table", "array", "text", "dna"])
+def python_model(request, tmp_path):
+    """Returns a file, and the folder of a model that was trained on it in Python."""
+    file, kind = tmp_path / "table.csv", request.param
+    table = [f"{'pb'[i % 4 > 1]},{i % 5},{i % 2},{i % 3 > 0:d}" for i in range(40)]
+    file.write_text("\n".join(["colour,size,red,big", *table]))
+    if kind == "array":
+        X = [[i % 4 > 1, i % 4 < 2, i % 5] for i in range(40)]
+        y = np.array([[i % 2, i % 3 > 0] for i in range(40)], dtype=float)
+        names = ["colour=b", "colour=p", "size"]
+        dataset = from_arrays(np.array(X, dtype=float), y, ["red", "big"], names, kind="vector")
+    elif kind == "table":
+        dataset = from_csv(file, ["red", "big"])
+    else:
+        column = "body" if kind == "text" else "dna"
+        cells = [f"{'ACGTAC' * (1 + i % 3)}{'AC'[i % 2] * 6}" for i in range(40)]
+        lines = [f"{cell},{i % 2},{i % 3 > 0:d}" for i, cell in enumerate(cells)]
+        file.write_text("\n".join([f"{column},red,big", *lines]))
+        dataset = from_csv(file, ["red", "big"], **{f"{kind}_column": column})
+    return file, tg_mlc.auto(dataset, seconds=0).save(tmp_path / "model")
+
+
+def test_models_that_were_trained_in_python_find_their_columns(python_model, tmp_path, capsys):
+    file, model = python_model
+    inputs = pd.read_csv(file, dtype=str).drop(columns=["red", "big"])
+    expected, first = tg_mlc.load(model).probabilities(inputs), inputs.columns[0]
+    assert run("predict", model, csv=file) == 0
+    predicted = read(capsys.readouterr().out)
+    for name, column in zip(("red", "big"), np.transpose(expected), strict=True):
+        np.testing.assert_allclose([float(line[name]) for line in predicted], column, atol=1e-6)
+    assert run("evaluate", model, csv=file) == 0
+    assert run("explain", model, csv=file, out=tmp_path / "report.html", rows=1) == 0
+    capsys.readouterr()
+    file.write_text(file.read_text().replace(first, "other", 1))
+    assert run("predict", model, csv=file) == 1
+    assert f"Expected the columns ['{first}']" in capsys.readouterr().err

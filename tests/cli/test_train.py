@@ -181,6 +181,7 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
         ({"csv": "few.csv", "labels": "tall"}, "at least 10 rows to train and to test with"),
         ({"labels": "rest"}, "--labels take the rest (got none)"),
         ({"labels": "tall-*"}, "'tall-*' (got none; near: 'tall'"),
+        ({"labels": "rest", "features": "height", "csv": "ids.csv"}, "pass --ignore 'number'"),
         ({"labels": "height"}, r"choose other columns of labels, or pass --label_separator"),
     ],
 )
@@ -188,6 +189,8 @@ def test_wrong_options_give_messages(options, message, tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "rows.csv")
     (tmp_path / "few.csv").write_text("height,tall\n1,0\n2,1\n")
+    ids = [f"{i % 7},{i % 2},n{i}" for i in range(20)]
+    (tmp_path / "ids.csv").write_text("\n".join(["height,tall,number", *ids]))
     defaults = {"csv": "rows.csv", "labels": "tall,broad", "out": "model", "seconds": 1}
     assert run("train", **{**defaults, **options}) == 1
     error = capsys.readouterr().err

@@ -130,7 +130,10 @@ def test_predictions_do_not_replace_inputs_or_models(rows, tmp_path, monkeypatch
     contents = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     messages = dict.fromkeys(("rows.csv", "../copy/rows.csv", "link.csv"), "--out than --csv")
     messages |= dict.fromkeys(("model/model.json", weights), "--out than a file of the model")
-    messages |= {"model": "(got 'model', a folder)", "no/out.csv": "(got 'no/out.csv', in none)"}
+    messages |= {
+        "model": "(got 'model', a folder)",
+        "no/out.csv": "(got 'no/out.csv', whose folder does not exist)",
+    }
     for out, message in messages.items():
         assert run("predict model --csv rows.csv", out=out) == 1
         assert message in capsys.readouterr().err

@@ -150,7 +150,7 @@ def test_missing_and_wrong_raw_files_are_named(tmp_path, monkeypatch, name):
     for file in files:
         (folder / file.name).parent.mkdir(exist_ok=True)
         (folder / file.name).write_text("wrong")
-    with pytest.raises(ChecksumError, match=re.escape(f"{first.name}' is not the file it")):
+    with pytest.raises(ChecksumError, match=re.escape(f"{first.name}' has a different SHA-256")):
         registry.load(name, tmp_path)
     assert (folder / f"{first.name}.bad").read_text() == "wrong"
     assert not list(tmp_path.rglob("*.pt"))

@@ -238,6 +238,7 @@ def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
     [
         ({"labels": []}, r"'labels' of the model \(got none\)"),
         ({"labels": ["bb"]}, r"'labels' of the model .*'bb'.*did you mean 'b'"),
+        ({"labels": ["a", "b", "a"]}, r"each of 'labels' once \(got \['a'\] more than once"),
         ({"method": "shap"}, "'method' to be one of"),
         ({"max_labels": 2}, r"at most 2 labels at once .*GB.*'labels'.*'max_labels'"),
         ({"y": np.eye(2), "method": "attention"}, r"'y' of shape \[3, 3\]"),

@@ -137,7 +137,7 @@ def test_metrics_of_same_swapped_and_permuted_graphs_agree(pair, directed, rando
     [
         (edgeless(2), edgeless(3), "2 and 3"),
         (edgeless(["x", "y"]), edgeless(["x", "z"]), "label 1 is 'y' there and 'z' here"),
-        (edgeless(["x", "y"]), edgeless(["y", "x"]), "same order.*permute"),
+        (edgeless(["x", "y"]), edgeless(["y", "x"]), "same order.*reorder"),
         (fully_connected(3), "complete", r"'b' to be a LabelGraph \(got 'complete'\)"),
         (None, fully_connected(3), r"'a' to be a LabelGraph \(got None\)"),
     ],

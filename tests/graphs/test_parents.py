@@ -60,7 +60,7 @@ def test_tab_separated_families_give_pairs():
 
 def test_two_tab_separated_columns_need_a_format():
     text = "football\tsport\ntennis\tsport\n"
-    with pytest.raises(ValueError, match=r"'format' for two columns .*'pairs' .* 'taxonomy'"):
+    with pytest.raises(ValueError, match=r"'format' to be specified .*'pairs' .* 'taxonomy'"):
         read_parents(text)
     assert read_parents(text, "pairs") == [("football", "sport"), ("tennis", "sport")]
     assert read_parents(text, "taxonomy") == [("sport", "football"), ("sport", "tennis")]
@@ -183,7 +183,10 @@ def test_ontologies_need_obonet(monkeypatch):
         ('a,"b\nc",d\n', "line 1 of the text to have double quotes around whole cells"),
         ("a,b\nc\td\n", "line 2"),
         ("\n \n", "no line of text"),
-        ("golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n", "line 1 .*in whose middle"),
+        (
+            "golf\teats\tsport\njudo\teats\tsport\nlaw\teats\tart\n",
+            "line 1 .*whose middle column repeats",
+        ),
         ("golf\tis_a\tsport\njudo\teats\tsport\n", "line 2 of the text to relate a child"),
         ("r\ta\tb\tc\na\tis_a\tr\n", "line 2 of the text .*without a relation"),
         ("source,target\na,b\n", r"line 1 .*'child' and one 'parent' \(got \['source', 'target'\]"),

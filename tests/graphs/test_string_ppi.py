@@ -186,7 +186,7 @@ def test_scores_below_min_score_are_reported(write, caplog):
         (LINKS + "ENSP1 ENSP2 1001\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP9 x\n", {}, "line 6 .* a score of 0 to 1000"),
         (LINKS + "ENSP1 ENSP2 9_00\n", {}, "line 6 .* a score of 0 to 1000"),
-        ("ENSP1\tENSP2\tx\n", {}, "one line, .*names of columns"),
+        ("ENSP1\tENSP2\tx\n", {}, "only the line .*read as a header"),
         (LINKS, {"label_names": "ab"}, "'label_names' to be a list of names"),
         ("a b c d\nENSP1 ENSP2 1 2\n", {}, "'score=combined_score'"),
         ("", {}, "no line of text"),

@@ -56,7 +56,7 @@ def test_headers_with_unknown_names_are_reported(caplog):
         reader("kind,eltern\ngolf,sport\ntennis,sport\n")
         assert "Line 1 of the text has 'kind' and 'eltern', which no other line has" in caplog.text
         caplog.clear()
-        with pytest.raises(ValueError, match="names of columns alone"):
+        with pytest.raises(ValueError, match="got only a header"):
             reader(header)
 
 

@@ -274,7 +274,10 @@ def test_arff_tables_are_checked_like_other_tables(write, caplog):
     rows = [f"{i % 2},{i // 2 % 2},{i + 100},{i % 2},{i * i % 5}" for i in range(24)]
     attributes = ["a {0,1}", "b {0,1}", "id numeric", "leak numeric", "size numeric"]
     path = write("a.arff", arff(attributes, rows, "x: -C2").replace("\n", "\r"))
-    with pytest.warns(UserWarning, match="'leak' alone tells label 'a'"), caplog.at_level("INFO"):
+    with (
+        pytest.warns(UserWarning, match="'leak' alone predicts label 'a'"),
+        caplog.at_level("INFO"),
+    ):
         assert from_arff(path, path).feature_names == ["leak", "size"]
     assert "Left out: 'id'" in caplog.text
     with pytest.raises(ValueError, match=r"such as \['bb'\].*is 'b' meant\?"):
@@ -314,7 +317,7 @@ def test_clus_paths_add_all_ancestors_but_roots(write, declared, rows, names, pa
 )
 @pytest.mark.slow
 def test_real_hierarchies_are_read(real_file, name, num_labels, positives):
-    with pytest.warns(UserWarning, match="Labels with one value"):
+    with pytest.warns(UserWarning, match="Labels with the same value"):
         dataset = from_arff(real_file(f"hmc/raw/{name}.test.arff.xz"))
     assert dataset.num_labels == num_labels
     assert dataset.y.sum(dim=1).mean().item() == pytest.approx(positives, abs=0.5)
@@ -331,7 +334,7 @@ def test_encodings_can_be_given_and_constant_labels_warn(tmp_path):
     path.write_bytes(text.encode("latin1"))
     with pytest.raises(ValueError, match=r"line 2: .*0xf6.* pass its encoding.*latin1"):
         from_arff(path)
-    with pytest.warns(UserWarning, match="Labels with one value in all rows.*'größe'"):
+    with pytest.warns(UserWarning, match="Labels with the same value in all rows.*'größe'"):
         assert from_arff(path, encoding="latin1").label_names == ["größe"]
     assert read_table(path, encoding="latin1").header == ["größe", "b"]
     with pytest.raises(ValueError, match="in the encoding 'nonsense'"):
@@ -353,12 +356,12 @@ def mixed_rows():
 @pytest.mark.filterwarnings("ignore:Input|Labels")
 def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, capsys):
     path = write("a.arff", arff(MIXED, mixed_rows(), "toy: -C -2"))
-    with pytest.warns(UserWarning, match=r"'fold' has the name .*drop=\['fold'\]"):
+    with pytest.warns(UserWarning, match=r"'fold' seems, by its name, .*drop=\['fold'\]"):
         dataset = from_arff(path, kind="vector")
     names = ["fold", "size=S", "size=M", "size=L", "wet", "loud", "sign", "n", "day"]
     assert dataset.feature_names == dataset.schema.feature_names == names
     assert dataset.label_names == ["hue=red", "hue=green", "hue=blue", "calm"]
-    with pytest.warns(UserWarning, match="'fold' has the name"):
+    with pytest.warns(UserWarning, match="'fold' seems, by its name"):
         table = Vectors.from_csv(path, [], ["hue", "calm"])
     assert (table.schema, table.feature_names) == (dataset.schema, names)
     assert torch.equal(table.x, dataset.x)

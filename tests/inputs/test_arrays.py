@@ -123,7 +123,7 @@ def test_nominal_columns_become_indicator_columns(library):
     expected = "vector", ["size", "colour=blue", "colour=red"]
     assert (dataset.kind, dataset.feature_names) == expected
     assert dataset.rows("x").nan_to_num(-1).tolist() == [[1.5, 0, 1], [-1, 0, 0], [3, 1, 0]]
-    with pytest.warns(UserWarning, match="'colour' has values that training did not have.*'green'"):
+    with pytest.warns(UserWarning, match="values that did not occur in training.*'green'"):
         new = from_arrays(make_frame({"colour": ["blue", "green"], "size": [2, 4]}), like=dataset)
     assert new.rows("x").tolist() == [[2, 1, 0], [4, 0, 0]]
     expected = ["a", "b=blue", "b=red"]

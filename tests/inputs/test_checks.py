@@ -27,13 +27,13 @@ def test_usual_samples_raise_no_warning():
         from_arrays(sp.random(30, 5, 0.4, format="csr", random_state=0), Y, ["calm", "sad"])
 
 
-@pytest.mark.filterwarnings("ignore:Input 'column 1' alone tells label 'sad'")
+@pytest.mark.filterwarnings("ignore:Input 'column 1' alone predicts label 'sad'")
 @pytest.mark.parametrize("sign", [1, -1])
 def test_an_input_that_gives_a_label_away_is_warned_of(sign):
     X = np.random.default_rng(0).random((30, 3))
     X[:, 1] = sign * (Y[:, 0] + 0.5 * X[:, 0])
     X[0, 1] = np.nan
-    with pytest.warns(UserWarning, match="Input 'column 1' alone tells label 'calm'"):
+    with pytest.warns(UserWarning, match="Input 'column 1' alone predicts label 'calm'"):
         samples(X, Y)
 
 
@@ -44,16 +44,16 @@ def test_a_word_that_gives_a_label_away_is_warned_of(present, unknown):
     X[:, 2] = 2 * (Y[:, 0] == present)
     y = Y.astype(float)
     y[3, :] = np.nan if unknown else y[3, :]
-    with pytest.warns(UserWarning, match="Input 'w2' alone tells label 'calm' almost perfectly"):
+    with pytest.warns(UserWarning, match="Input 'w2' alone predicts label 'calm' almost perfectly"):
         from_arrays(sp.csr_array(X), y, ["calm", "sad"], [f"w{i}" for i in range(4)])
 
 
 @pytest.mark.parametrize(
     ("Y", "names", "message"),
     [
-        ([[1, 0], [1, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
-        ([[1, 0], [np.nan, 1]], ["sad", "calm"], "one value in all rows, .*'sad'"),
-        ([[1, 0], [0, 1]], ["Calm", "calm "], "differ in case or spaces alone"),
+        ([[1, 0], [1, 1]], ["sad", "calm"], "the same value in all rows, .*'sad'"),
+        ([[1, 0], [np.nan, 1]], ["sad", "calm"], "the same value in all rows, .*'sad'"),
+        ([[1, 0], [0, 1]], ["Calm", "calm "], "differ only in case or spaces"),
     ],
 )
 def test_suspicious_labels_are_warned_of(Y, names, message):

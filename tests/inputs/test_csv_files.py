@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 
 import pytest
@@ -142,7 +143,7 @@ def test_categories_become_indicator_columns(save):
     dataset = from_csv(path, ["calm"])
     assert dataset.feature_names == ["tempo", "mood=fast", "mood=slow"]
     assert dataset.rows("x").tolist() == [[60, 0, 1], [140, 1, 0], [90, 0, 0], [80, 0, 1]]
-    with pytest.warns(UserWarning, match="'mood' has values that training did not have.*'wild'"):
+    with pytest.warns(UserWarning, match="values that did not occur in training.*'wild'"):
         new = from_csv(save("mood,tempo\nslow,70\nwild,\n"), like=dataset)
     assert new.rows("x").nan_to_num(-1).tolist() == [[70, 0, 1], [-1, 0, 0]]
     with pytest.raises(ValueError, match=r"Expected the columns \['mood'\] in"):
@@ -166,3 +167,11 @@ def test_warns_if_a_skipped_column_may_be_text_input(save):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             from_csv(path, ["calm"], **options)
+
+
+@pytest.mark.parametrize("labels", ["NR-*", "rest"])
+def test_a_pattern_outside_a_list_is_refused(labels, tmp_path):
+    path = tmp_path / "assays.csv"
+    path.write_text("size,NR-AR,NR-ER\n1,0,1\n2,1,0\n")
+    with pytest.raises(ValueError, match=rf"label_columns=\['{re.escape(labels)}'\]"):
+        from_csv(path, labels, ["size"])

@@ -15,6 +15,8 @@ HEADER = ["smiles", "NR-AR", "NR-ER", "SR-p53", "a*"]
         (["?R-?R", "SR-*"], ["NR-AR", "NR-ER", "SR-p53"]),
         (["SR-p53", "rest"], ["SR-p53", "NR-AR", "NR-ER", "a*"]),
         (["a*"], ["a*"]),  # An equal name wins over a pattern.
+        (["NR-*", "NR-AR"], ["NR-AR", "NR-ER"]),
+        (["SR-p53", "SR-p53"], ["SR-p53", "SR-p53"]),  # The reader refuses repeated names.
         (["missing"], ["missing"]),  # The reader refuses missing names.
     ],
 )

@@ -207,7 +207,7 @@ def test_reports_name_skipped_rows_and_are_restored():
     assert str(report).splitlines() == [
         "6 rows: 4 kept (1 invalid, 1 duplicates, 1 filtered)",
         "  row 1: invalid SMILES 'C1C': not a valid SMILES",
-        "  row 3: the molecule of row 0 again",
+        "  row 3: same molecule as row 0",
     ]
     text = str(MoleculeReport(40, invalid=[InvalidMolecule(i, "x", "y") for i in range(25)]))
     assert "... and 15 more" in text

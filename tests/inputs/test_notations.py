@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from datetime import datetime
+
+import numpy as np
 import pytest
 
 from tg_mlc._numbers import is_blank
+from tg_mlc.inputs.cells import numbers_of
 from tg_mlc.inputs.notations import (
     PLAIN,
     AmbiguousError,
@@ -126,3 +130,10 @@ def test_cells_are_described():
     descriptions |= {"2024-01-31": "date", "7:30": "time", "x": "text"}
     for cell, description in descriptions.items():
         assert description in looks_like(cell)
+
+
+def test_early_and_late_dates_are_the_same_numbers_as_texts_and_times():
+    days = ["0001-01-01", "1677-01-01", "2262-12-31", "9999-12-31"]
+    times = np.array([datetime.fromisoformat(day) for day in days], dtype=object)
+    for cells in (np.array(days, dtype=object), times, np.array(days, dtype="datetime64[s]")):
+        assert numbers_of("day", Date(), cells).tolist() == [-719162, -107015, 107015, 2932896]

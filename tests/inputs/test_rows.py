@@ -186,7 +186,7 @@ def test_data_sets_are_joined():
 
 
 def test_new_values_are_warned_of():
-    with pytest.warns(UserWarning, match="'colour' has values that training did not .*'purple'"):
+    with pytest.warns(UserWarning, match="values that did not occur in training.*'purple'"):
         TABLE.transform([{**ROWS[0], "colour": "purple"}])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -454,7 +454,7 @@ def test_lists_need_no_separator(save):
     table = read_table(save("""body;topics\nx;"['food', 'red']"\ny;[]\nz;NA\n"""))
     assert table.targets("topics", None)[1] == ["food", "red"]
     assert table.targets(["topics"], None)[1] == ["food", "red"]
-    with pytest.raises(ValueError, match="name a column of lists of names alone"):
+    with pytest.raises(ValueError, match="make it the only label column"):
         table.targets(["topics", "body"], None)
 
 
@@ -507,3 +507,17 @@ def test_labels_may_be_words(save):
     np.testing.assert_array_equal(
         table.labels(["a", "b", "c"]), [[1, 1, 1], [0, 0, nan], [nan, nan, 0]]
     )
+
+
+def test_form_feeds_in_a_comment_end_no_line(tmp_path):
+    path = tmp_path / "songs.csv"
+    path.write_text("# made\x0cby \u2028 x\nsize,calm\n1.5,0\n,1\n", encoding="utf-8")
+    assert read_table(path).header == ["size", "calm"]
+
+
+def test_zip_archives_are_closed(tmp_path, monkeypatch):
+    left_open = []
+    monkeypatch.setattr(zipfile.ZipFile, "__del__", lambda archive: left_open.append(archive.fp))
+    read_table(write_format(tmp_path / "a.zip"))
+    assert left_open
+    assert not any(left_open)

@@ -102,5 +102,5 @@ def test_inconsistent_states_are_refused(changes):
     state = conformal.state_dict()
     assert vars(ConformalThresholds.from_state(state)) == vars(conformal)
     arrays = {name: np.array(values) for name, values in changes.items()}
-    with pytest.raises(ValueError, match="the scores of label sets have to be"):
+    with pytest.raises(ValueError, match="the conformal scores have to be"):
         ConformalThresholds.from_state({**state, **arrays})

@@ -93,5 +93,5 @@ def test_given_labels_add_only_an_embedding_to_the_weights():
     assert takes_given_labels(nn.Sequential(GivenLabels(2)))
     assert not takes_given_labels(plain)
     assert given_in(plain, bags()) is None
-    with pytest.raises(ValueError, match=r"as LaMP does not take any .*LaMP\(given_labels=True\)"):
+    with pytest.raises(ValueError, match=r"as LaMP does not use given .*LaMP\(given_labels=True\)"):
         plain(bags(torch.zeros(2, 3)))

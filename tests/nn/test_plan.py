@@ -116,7 +116,7 @@ def test_plans_can_be_copied_and_pickled():
 
 
 def test_states_that_do_not_fit_the_pattern_are_refused():
-    with pytest.raises(ValueError, match=r"as Edges\(.*\) says \(got 5 and 5\)"):
+    with pytest.raises(ValueError, match=r"that match Edges\(.*\) \(got 5 and 5\)"):
         AttentionConv(8, heads=2)(X, Edges(EDGE_INDEX, 6, 5))
 
 

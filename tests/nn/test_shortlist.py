@@ -81,7 +81,7 @@ def test_gradients_reach_the_labels_of_the_shortlist_alone():
     [
         (lambda s: Shortlister(TREE)(torch.tensor([1, 2])), r"'candidates' of shape \[B, K\]"),
         (lambda s: model(TREE)(batch(7, 2), shortlist=s), "a shortlist for each sample"),
-        (lambda s: model(TREE)(batch(7), shortlist=s, return_intermediate=True), "only logits"),
+        (lambda s: model(TREE)(batch(7), shortlist=s, return_intermediate=True), "or attention"),
     ],
 )
 def test_invalid_shortlists_and_options_are_refused(call, match):

@@ -161,7 +161,7 @@ class NeverStops(ToyDecoder):
 
 def test_a_model_that_never_stops_is_cut():
     decoder, (x, ptr) = NeverStops(), samples(4)
-    with pytest.warns(UserWarning, match="cut at 'max_length', 3 labels"):
+    with pytest.warns(UserWarning, match="cut at max_length=3"):
         beam = beam_search(decoder, x, ptr, max_length=3)
     assert (beam.labels[:, 0].sum(dim=-1) == 3).all()
     assert len(decoder.num_rows) == 4  # Three labels and a stop are decoded.

@@ -63,10 +63,10 @@ def test_a_search_is_that_of_the_decoder_up_to_the_longest_set(batch):
     with torch.no_grad():
         model.decoder.readout.bias[3] = -10.0  # Otherwise the decoder would stop.
     options = {"beam_size": 2, "length_penalty": 0.5}
-    with pytest.warns(UserWarning, match="1 labels"):
+    with pytest.warns(UserWarning, match="max_length=1"):
         hypotheses = model.search(batch, **options)
     x, ptr, *_ = model.encoder(batch)
-    with pytest.warns(UserWarning, match="1 labels"):
+    with pytest.warns(UserWarning, match="max_length=1"):
         expected = beam_search(model.decoder, x, ptr, max_length=1, **options)
     for actual, reference in zip(hypotheses, expected, strict=True):
         torch.testing.assert_close(actual, reference)

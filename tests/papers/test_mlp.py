@@ -92,7 +92,7 @@ def test_known_labels_are_entries_of_the_raw_vector(channels):
 
 def test_known_labels_that_are_not_taken_are_refused():
     model = binary_relevance(samples("bag"), edgeless(4))
-    with pytest.raises(ValueError, match="without known labels, as BinaryRelevance"):
+    with pytest.raises(ValueError, match="without 'given', as BinaryRelevance"):
         model(Data(x=torch.tensor([1]), given=torch.ones(1, 4)))
 
 

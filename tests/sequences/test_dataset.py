@@ -419,7 +419,7 @@ def test_invalid_options_and_events_are_refused():
             EventPreprocessor(**options)
     for data, parts, message in (
         (events, untrained, "a split with training"),
-        (later, time_split(later), r"have a date \(got those of 'with_next'\)"),
+        (later, time_split(later), r"have a date \(got dateless events of 'with_next'\)"),
         (fewer, split, "'dataset' to hold all samples that 'split' div"),
     ):
         with pytest.raises(ValueError, match=message):

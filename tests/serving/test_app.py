@@ -105,7 +105,7 @@ def test_responses_have_only_warnings_of_their_own_request(ask, models):
     answers = ask(*[post("table", inputs=[NAMED[0]]), post("table", inputs=[NAMED[1], new])] * 10)
     assert [answer.json()["warnings"] for answer in answers[::2]] == [[]] * 10
     [warning] = {message for answer in answers[1::2] for message in answer.json()["warnings"]}
-    assert warning.startswith("Column 'colour' has values that training did not have")
+    assert warning.startswith("Column 'colour' has values that did not occur in training")
     assert "'purple'" in warning
     with pytest.warns(UserWarning, match="purple") as records:
         models["table"].predict([NAMED[1], new])

@@ -434,7 +434,7 @@ def test_lamp_learns_to_use_given_labels_on_validation_samples(tmp_path) -> None
     unknown = np.full((240, 3), np.nan)
     scores = loaded.predict_proba(x, given=unknown)
     np.testing.assert_allclose(scores, classifier.predict_proba(x), atol=1e-6)
-    with pytest.raises(ValueError, match="no part of it learned what given labels say"):
+    with pytest.raises(ValueError, match="no stage learned how given labels change"):
         small().fit(x[:60], y[:60]).predict(x, given=given)
 
 

@@ -35,6 +35,19 @@ def test_backends_agree_and_readers_name_the_fault(seed, place):
         endurance.files(file_seed, place)
 
 
+def test_heads_and_channels_are_independent(place, monkeypatch):
+    shapes = set()
+
+    def record(tensors, pattern, backend):
+        shapes.add(tensors[0].shape[1:])
+        return []
+
+    monkeypatch.setattr(endurance, "outputs", record)
+    for seed in range(200):
+        endurance.operator(seed, place)
+    assert len(shapes) == 12
+
+
 def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path):
     def without_a_message(path):
         raise ValueError

@@ -295,9 +295,10 @@ class Trees(NamedTuple):
             ("right", right[inner], first_child, len(left)),
             ("right", right[~inner], 0, probability.shape[0]),
         ):
-            if index.dtype.kind not in "iu" or (index < least).any() or (index >= size).any():
+            wrong = index[(index < least) | (index >= size)]
+            if index.dtype.kind not in "iu" or wrong.size:
                 expected = f"Expected '{name}' of trees to be indices below {size}, without cycles"
-                raise ValueError(f"{expected} (got others)")
+                raise ValueError(f"{expected} (got {wrong[0] if wrong.size else index.dtype})")
         return cls(labels, roots, feature, threshold, left, right, probability)
 
     def state_dict(self) -> dict[str, Any]:

@@ -127,8 +127,9 @@ class NetworkBaseline(TunableBaseline):
         self.pairs_ = None
         if state["pairs"] is not None:
             self.pairs_ = torch.from_numpy(read_array(state, "pairs", 2, None).copy())
-            if not ((self.pairs_ >= 0) & (self.pairs_ < num_labels)).all():
-                raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got others)")
+            wrong = self.pairs_[(self.pairs_ < 0) | (self.pairs_ >= num_labels)].tolist()
+            if wrong:
+                raise ValueError(f"Expected 'pairs' of labels below {num_labels} (got {wrong[0]})")
         self.networks_ = []
         for weights in networks:
             network = self._make_network(num_inputs, num_labels).eval().requires_grad_(False)

@@ -17,7 +17,7 @@ from tg_mlc._options import SPELLING
 from tg_mlc.cli._output import option
 from tg_mlc.cli._parser import parse
 from tg_mlc.cli.compare import compare_
-from tg_mlc.cli.data import DamagedError, check, get, info, list_
+from tg_mlc.cli.data import check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.explain import explain_
 from tg_mlc.cli.export import export_
@@ -96,6 +96,7 @@ _SHOWN = set[str]()
 
 def _expected() -> tuple[type[Exception], ...]:
     """Returns errors that users can correct. Other errors are bugs, and show a traceback."""
+    from tg_mlc.data.samples import DamagedError
     from tg_mlc.datasets import ChecksumError, DatasetUnavailableError
 
     return ValueError, ImportError, OSError, ChecksumError, DatasetUnavailableError, DamagedError

@@ -286,12 +286,20 @@ def check_label_names(names: list[str], separator: str | None) -> None:
 
 
 def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
-    """Returns the inputs and labels of a trained model, with the delimiter of a new file."""
-    if "inputs" not in model.facts:
-        expected = f"'{folder}' to be trained by 'tg-mlc train', which saves what its inputs are"
-        raise ValueError(f"Expected {expected} (got a model without); use it with tg_mlc.load")
-    inputs = Inputs(**model.facts["inputs"])
-    return inputs._replace(delimiter=file.delimiter, encoding=file.encoding)
+    """Returns the inputs and labels of a model, with the delimiter of a new file. A model that was
+    trained in Python reads its training columns by name, else a column that is named like its kind.
+    """
+    kind, columns, saved = model.kind, list[str](), model.facts.get("inputs")
+    if saved is None:
+        if kind is not None and kind.command_option is not None:
+            columns = kind.training_columns() or [kind.option] * (not kind.reads_columns)
+        if kind is None or not columns:
+            expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"
+            got = "(got a model without them)"
+            raise ValueError(f"Expected {expected} {got}; use it with tg_mlc.load")
+        check_label_names(model.label_names, None)
+        saved = Inputs(kind.option, columns, model.label_names, None)._asdict()
+    return Inputs(**saved)._replace(delimiter=file.delimiter, encoding=file.encoding)
 
 
 def one_input(inputs: Inputs, file: RowsFile, single: SingleInput) -> str | None:

@@ -54,8 +54,8 @@ def check_output(out: str, csv: str, model: str) -> None:
 
     path, folder = Path(out), Path(model)
     if path.is_dir() or not path.absolute().parent.is_dir():
-        got = f"'{out}', {'a folder' if path.is_dir() else 'in none'}"
-        raise ValueError(f"Expected --out to be a file in a folder that there is (got {got})")
+        got = f"'{out}', {'a folder' if path.is_dir() else 'whose folder does not exist'}"
+        raise ValueError(f"Expected --out to be a file in an existing folder (got {got})")
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
@@ -106,7 +106,8 @@ def resumable(out: str, command: Mapping[str, Any]) -> Iterator[RowWriter]:
         held_lock = locks.FileLock(lock, blocking=False).acquire()
     except locks.Timeout:
         expected = "no other command that writes to --out"
-        raise ValueError(f"Expected {expected} (got '{out}', which one does)") from None
+        got = f"'{out}', which another command is writing"
+        raise ValueError(f"Expected {expected} (got {got})") from None
     with held_lock:
         size, num_blocks, num_refused = 0, 0, 0
         if notes.exists() and partial.exists():

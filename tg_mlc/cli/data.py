@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tg_mlc.cli._options import InputColumns, TableOptions
-
-
-class DamagedError(Exception):
-    """The error of a processed data set that cannot be used."""
 
 
 def get(name: str, *, root: str = "data", force: bool = False) -> int:
@@ -48,7 +43,7 @@ def info(name: str, *, root: str | None = None) -> int:
         print(registry.card(name))  # noqa: T201
         return 0
     if not Path(root).is_dir():
-        got = f"'{root}', which is none"
+        got = f"'{root}', which is not a folder"
         raise ValueError(f"Expected '--root' to be the folder of all data sets (got {got})")
     return int(bool(_print_card(name, root, download=False)))
 
@@ -147,17 +142,15 @@ def list_() -> int:
 
 def _print_card(name: str, root: str, *, force: bool = False, download: bool = True) -> list[str]:
     """Computes and prints a data set's card. Returns differences from the recorded card."""
+    from tg_mlc.data.samples import DamagedError
     from tg_mlc.datasets import DatasetCard, registry
 
     recorded = registry.card(name)
     try:
         dataset = registry.load(name, root, force_reload=force, download=download)
-    except RuntimeError as error:
-        again = f"run '{registry.get_command(name, root, '--force')}'"
-        message, num_replaced = re.subn(r"pass '?force_reload=True'?", lambda _: again, str(error))
-        if not num_replaced:
-            raise
-        raise DamagedError(message) from error
+    except DamagedError as error:
+        cure = f"run '{registry.get_command(name, root, '--force')}'"
+        raise DamagedError(error.reason, cure) from error
     card = DatasetCard.of(dataset, registry.published(name))
     lines, differences = [str(card)], list[str]()
     if not dataset.has_process:

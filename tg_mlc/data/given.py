@@ -54,7 +54,7 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
             expected = f"'given' to name labels of the model, such as {list(label_names[:5])}"
             raise ValueError(f"Expected {expected} (got {list(dict.fromkeys(unknown))[:5]})")
         if lists := [name for row in rows for name, value in row.items() if np.ndim(value) > 0]:
-            expected = "'given' to give one value for each name, the same for all samples"
+            expected = "'given' to have one value for each name, the same for all samples"
             hint = "pass a list of mappings, one for each sample, or a data frame"
             raise ValueError(f"Expected {expected} (got several for {lists[0]!r}); {hint}")
         rows = [[row.get(name) for name in label_names] for row in rows]

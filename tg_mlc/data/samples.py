@@ -22,6 +22,14 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _DAMAGED = OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.UnpicklingError
 
 
+class DamagedError(RuntimeError):
+    """Raised for processed samples that cannot be used. The cure depends on the interface."""
+
+    def __init__(self, reason: str, cure: str = "pass force_reload=True") -> None:
+        super().__init__(f"{reason}; {cure} to build it again")
+        self.reason = reason
+
+
 class Samples(NamedTuple):
     """All samples of a data set in PyG's collated format, with names, report and split."""
 
@@ -75,8 +83,7 @@ class Samples(NamedTuple):
         except _DAMAGED as error:
             expected = f"'{path}' to be a processed data set of this version"
             got = f"a file that cannot be used: {error!r}"
-            hint = "pass 'force_reload=True' to build it again"
-            raise RuntimeError(f"Expected {expected} (got {got}); {hint}") from error
+            raise DamagedError(f"Expected {expected} (got {got})") from error
 
 
 def settings_key(*settings: Any) -> str | None:

@@ -184,12 +184,13 @@ class Split:
         if highest >= num_samples:
             got = f"{num_samples} samples, and sample {highest} in the split"
             expected = f"{of} to hold all samples that 'split' divides"
-            raise ValueError(f"Expected {expected} (got {got}); give all of them")
+            raise ValueError(f"Expected {expected} (got {got}); pass all samples")
         if self.num_samples < num_samples:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
+            hint = "if this is not intended, make the split from all samples"
             # Stack level 4 is the caller of 'co_occurrence', whose helper calls this method.
-            warnings.warn(f"{message}; if it should not, make it of all", stacklevel=4)
+            warnings.warn(f"{message}; {hint}", stacklevel=4)
 
     @property
     def hash(self) -> str:

@@ -66,7 +66,7 @@ class DatasetCard:
                 class, and its licence)
         """
         if dataset._indices is not None:
-            raise ValueError(f"Expected a whole data set (got {len(dataset)} samples of one)")
+            raise ValueError(f"Expected a whole data set (got a subset of {len(dataset)} samples)")
         values: dict[str, Any] = dict.fromkeys(("name", "title"), type(dataset).__name__)
         values["licence"] = getattr(dataset, "license", "not stated")
         if facts is not None:

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from tg_mlc._files import FilePath, read_names, replace_when_done
 from tg_mlc._names import few, shorten
 from tg_mlc._optional import require
+from tg_mlc.data.samples import DamagedError
 from tg_mlc.data.splits import Split
 from tg_mlc.datasets.downloads import DatasetUnavailableError, fetch_all, placed_in
 from tg_mlc.datasets.registry import published
@@ -105,9 +106,8 @@ class DeepSEA(Dataset):
             self._letters = MappedRows(folder / LETTER_FILE, (ends[-1], length))
             self._bits = MappedRows(folder / LABEL_FILE, (ends[-1], -(-len(outputs) // 8)))
         except (OSError, ValueError, EOFError) as error:
-            got = f"(got {error}); pass force_reload=True to convert again"
             expected = f"letters and labels of the same samples in '{folder}'"
-            raise RuntimeError(f"Expected {expected} {got}") from error
+            raise DamagedError(f"Expected {expected} (got {error})") from error
         self._rows = np.flatnonzero(self._selection.any(self._bits.rows)) if labelled_only else None
         self._ends = np.asarray(ends) if self._rows is None else np.searchsorted(self._rows, ends)
 

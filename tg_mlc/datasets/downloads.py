@@ -104,7 +104,7 @@ def read_checked(file: RawFile, folder: Path) -> bytes:
         names = (path.with_name(f"{path.name}.bad{number or ''}") for number in count())
         bad_path = path.rename(next(name for name in names if not name.exists()))
         hint = f"It was set aside as '{bad_path}'; run again to get the right file, or place it"
-        message = f"'{path}' is not the file it should be. {error}. {hint}"
+        message = f"'{path}' has a different SHA-256 than expected. {error}. {hint}"
         raise ChecksumError(message) from error
     if not file.sha256:
         message = "The SHA-256 of '%s' is not known here, so it is not checked; it is %s"
@@ -147,7 +147,7 @@ def _instructions(files: Sequence[RawFile], folder: Path) -> str:
     shared = data_folder() or Path(f"${DATA_FOLDER_VARIABLE}")
     lines = [
         f"Place {len(files)} file{'s' * (len(files) > 1)} by hand: unpacked at the first path, or "
-        f"at the second, where also {', '.join(SUFFIXES)} will do:"
+        f"at the second path, where compressed files ({', '.join(SUFFIXES)}) also work:"
     ]
     for file in files:
         digest = f", SHA-256 {' or '.join(file.sha256)}" if file.sha256 else ""

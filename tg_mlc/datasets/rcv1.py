@@ -228,7 +228,7 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
     unmatched = sorted(topics.keys() ^ set(numbers))
     if repeated or unmatched:
         expected = f"the token files to hold every document of '{topic_file}' once"
-        got = f"{len(unmatched)} in one of both alone, {unmatched[:3]}"
+        got = f"{len(unmatched)} in only one of the two, {unmatched[:3]}"
         got += f", and {len(repeated)} twice, {repeated[:3]}"
         raise ValueError(f"Expected {expected} (got {got}); is a file truncated?")
     y = label_matrix((topics[number] for number in numbers), names)

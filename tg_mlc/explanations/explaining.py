@@ -21,6 +21,7 @@ from tg_mlc.explanations.methods import (
 )
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question
+from tg_mlc.inputs.schema import repeated
 
 MAX_LABELS = 300  #: The default limit of labels in one explanation.
 CHUNK = 16  #: The number of samples that are explained at a time.
@@ -104,15 +105,15 @@ def _columns(question: Question, labels: Sequence[str] | str | None, max_labels:
         if label not in all_names:
             got = f"(got {label!r}){nearest(label, all_names)}"
             raise ValueError(f"Expected 'labels' of the model {got}")
+    if duplicates := repeated(names):
+        raise ValueError(f"Expected each of 'labels' once (got {duplicates[:5]} more than once)")
     if len(names) > max_labels:
         num_components = max(len(question.kind.components(sample)) for sample in question.samples)
         numbers_per_label = 4 * len(all_names) + (len(METHODS) + 8) * num_components
         gigabytes = 8 * len(question.samples) * len(names) * numbers_per_label / 1e9
         got = f"(got {len(names)}, whose explanation would take about {gigabytes:.1f} GB)"
-        raise ValueError(
-            f"Expected at most {max_labels} labels at once {got}; pass the ones of interest as "
-            f"'labels', or a larger 'max_labels'"
-        )
+        hint = "pass the labels of interest as 'labels', or a larger 'max_labels'"
+        raise ValueError(f"Expected at most {max_labels} labels at once {got}; {hint}")
     return [all_names.index(label) for label in names]
 
 

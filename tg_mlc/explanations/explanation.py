@@ -125,7 +125,7 @@ class Explanation:
         """Returns the index of an explained label. Raises ValueError for other labels."""
         if name not in self.labels:
             got = f"(got {name!r}){nearest(name, self.labels)}"
-            raise ValueError(f"Expected 'label' to be an explained one {got}")
+            raise ValueError(f"Expected 'label' to be one of the explained labels {got}")
         return self.labels.index(name)
 
     def to_frame(self, method: str | None = None) -> Any:

@@ -116,7 +116,7 @@ def plot_lines(
     weights = _attention(entry, step)[0 if of == "components" else 1]
     if not weights.size:
         got = f"(got {of!r}, to which this model sends no messages)"
-        raise ValueError(f"Expected 'of' to be what labels attend to {got}")
+        raise ValueError(f"Expected 'of' to name components or labels that get attention {got}")
     names = entry.components if of == "components" else explanation.label_names
     positive = _positive(entry)
     targets = _largest(weights[:, positive].max(axis=1), MAX_LINES)
@@ -152,7 +152,7 @@ def _attention(sample: SampleExplanation, step: int) -> tuple[np.ndarray, np.nda
     """
     steps = len(sample.attention)
     if not 1 <= step <= steps:
-        raise ValueError(f"Expected 'step' to be one of the {steps} of the model (got {step})")
+        raise ValueError(f"Expected 'step' to be one of the model's {steps} steps (got {step})")
     to_labels = np.empty((0, sample.attention.shape[-1]))
     if len(sample.label_attention):
         to_labels = sample.label_attention[step - 1].sum(axis=0)

@@ -72,7 +72,7 @@ class NetworkProbe:
             reason = "effects of labels are exact only if all of a label's messages are cut"
             raise ValueError(
                 f"Expected a network with at most one LabelMessagePassing, because {reason} "
-                f"(got {number}); explain a network for each of them"
+                f"(got {number}); explain one network per LabelMessagePassing"
             )
         names = [name for name, _ in self.network.named_modules() if name]
         if at is not None and at not in names:

@@ -254,7 +254,7 @@ def _as_json(content: Any) -> str:
 #: First dimension, and meaning of the values, by name of the tensor.
 _INPUTS = {
     "ptr": ("samples + 1", "where the rows of every sample begin and end, from 0"),
-    "edge_index": ("edges", "sources in row 0 and targets in row 1, by places in x"),
+    "edge_index": ("edges", "sources in row 0 and targets in row 1, by row indices of x"),
     "edge_attr": ("edges", "categories of every edge"),
     "given": ("samples", "labels that are known: 0, 1, or NaN for unknown"),
     "base_scores": ("rows", "scores of base classifiers"),
@@ -314,9 +314,9 @@ the program.
   Under `label_sets`, take the set with the highest value
   `sum of log(p / (1 - p)) of its labels + prior * log(count)`, with `p` cut to 0.0001 and 0.9999;
   for `f1_samples`, the set with the highest expected F1, where these values are the logarithms of
-  the weights of sets. Label sets by thresholds with a `coverage` hold that fraction of what
-  applies, of each label or of the labels of a sample, in expectation over new samples from the
-  source of those that thresholds were taken from; not if labels are given.
+  the weights of sets. Label sets by thresholds with a `coverage` contain that fraction of the
+  labels that apply, of each label or of the labels of a sample, in expectation over new samples
+  from the source of those that thresholds were taken from; not if labels are given.
 - `featurize.json`: how raw inputs become tensors, step by step, with all that was learned
   (vocabularies, weights, scales). In Python, `tg_mlc.exporting.program.featurize` does it.
 - `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities

@@ -63,9 +63,8 @@ class GraphComparison:
 
     def __str__(self) -> str:
         pairs = f"{self.num_pairs} {'ordered' if self.directed else 'unordered'} pairs"
-        counts = (
-            f"{self.num_shared} shared, {self.num_only_a} only in a, {self.num_only_b} only in b"
-        )
+        only = f"{self.num_only_a} only in a, {self.num_only_b} only in b"
+        counts = f"{self.num_shared} shared, {only}"
         overlap = f"precision {self.precision:.3f}, recall {self.recall:.3f}"
         lines = [
             f"a: {self.a.kind}, b: {self.b.kind}; {self.num_labels} labels, {pairs}",

@@ -241,9 +241,9 @@ def _read_taxonomy(table: Table, is_specified: bool) -> Pairs:
 def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
     """Raises if lines of a taxonomy look like pairs, perhaps with a weight or a relation."""
     if all(len(family) == 1 for family in families):
-        expected = f"'format' for two columns between tabs in {table.name}, either may hold parents"
+        reason = "either of its two columns may hold the parents (got 'auto')"
         hint = "give 'pairs' if children come first, 'taxonomy' if parents do"
-        raise ValueError(f"Expected {expected} (got 'auto'); {hint}")
+        raise ValueError(f"Expected 'format' to be specified for {table.name}: {reason}; {hint}")
     if any(len(family) != 2 for family in families):
         return
     got = f"(got {table.header[:5]}"
@@ -254,8 +254,8 @@ def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
         hint = "give the format 'taxonomy' if numbers are labels"
         raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
     if len(families) > 2 * len({family[0][0] for family in families}):
-        got += ", in whose middle names return); name the columns 'child', 'relation' and 'parent'"
-        hint = "if it is one, or give the format 'taxonomy'"
+        got += ", whose middle column repeats names); if that column is a relation, name the"
+        hint = "columns 'child', 'relation' and 'parent', else specify the format 'taxonomy'"
         raise ValueError(f"Expected line {table.number} {expected} {got} {hint}")
 
 
@@ -295,8 +295,9 @@ def _check_pairs(pairs: Pairs, name: str, is_sure: bool) -> None:
         parts = {part.strip() for part in re.split(r"[,;|]", cell)}
         known_parts = parts & (children | parents)
         if len(parts) > 1 and (known_parts == parts or (known_parts and re.search(r"[;|]", cell))):
-            got = f"(got {shorten(repr(cell))}, names of others); write one line for each parent"
-            raise ValueError(f"Expected one parent in each line of {name} {got}")
+            got = f"(got {shorten(repr(cell))}, which lists several names of the hierarchy)"
+            expected = f"one parent in each line of {name}"
+            raise ValueError(f"Expected {expected} {got}; write one line for each parent")
     hint = "name the columns 'child' and 'parent', or give the format 'pairs'"
     if not is_sure and len(children) < len(parents):
         expected = f"the first column of {name} to hold children, so at least as many names"

@@ -208,8 +208,9 @@ def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score:
         if pair[0] != pair[1]:
             scores[pair] = max(value, scores.get(pair, 0.0))
     if example is None:
-        got = f"(got one line, {table.header[:5]}, without a score and taken for names of columns)"
-        raise ValueError(f"Expected '{path}' to hold two proteins and a score in a line {got}")
+        got = f"only the line {table.header[:5]}, which has no score and was read as a header"
+        expected = f"'{path}' to hold two proteins and a score in a line"
+        raise ValueError(f"Expected {expected} (got {got})")
     highest = max(scores.values(), default=0.0)
     # Scores and the minimum score must be on the same scale, up to 1000 or up to 1.
     if column >= 0 and 0.0 < highest <= 1.0 < min_score:

@@ -194,8 +194,7 @@ def check_rows(pairs: Sequence[tuple[str, str]], table: Table, is_named: bool) -
     because no other line has its names.
     """
     if not pairs:
-        got = "(got the names of columns alone)"
-        raise ValueError(f"Expected {table.name} to hold pairs of names {got}")
+        raise ValueError(f"Expected {table.name} to hold pairs of names (got only a header)")
     first, *others = pairs
     if not is_named and len(others) > 1 and set(first).isdisjoint(chain.from_iterable(others)):
         message = "Line %d of %s has %r and %r, which no other line has; delete names of columns"

@@ -299,7 +299,7 @@ def _depths(below: nx.DiGraph[int]) -> dict[int, tuple[int, int]]:
     except nx.NetworkXUnfeasible:
         circle = " -> ".join(f"{synset:08d}" for synset, _ in nx.find_cycle(below))
         hint = "get WordNet's files once more"
-        raise ValueError(f"Expected no synset above itself (got {circle}); {hint}") from None
+        raise ValueError(f"Expected hypernyms without cycles (got {circle}); {hint}") from None
     top_synsets = [synset for synset, depth in longest.items() if depth == 0]
     layers = enumerate(nx.bfs_layers(below, top_synsets))
     return {synset: (depth, longest[synset]) for depth, layer in layers for synset in layer}

@@ -332,7 +332,7 @@ class Decision(Stage):
     def _conformal_decider(self, flow: Flow, coverage: Coverage) -> Decider:
         if self.conformal is None:
             raise ValueError(
-                f"Expected a model with scores of samples that nothing was fitted to, for "
+                f"Expected a model with scores of samples that were used for no fit, for "
                 f"{coverage} (got one without); pass such samples to 'conformalize', or let 'auto' "
                 f"keep some: auto(..., coverage_share=0.2)"
             )
@@ -379,7 +379,8 @@ class Decision(Stage):
         """Raises ValueError if thresholds or label sets have a different number of labels."""
         if self.conformal is not None and self.conformal.num_labels != num_labels:
             raise ValueError(
-                f"the scores of label sets have to be of {num_labels} labels (got others)"
+                f"the conformal scores have to be of {num_labels} labels "
+                f"(got {self.conformal.num_labels})"
             )
         for metric, tuner in self.tuners.items():
             if isinstance(tuner, LabelSets):

@@ -560,7 +560,7 @@ def _dropped(
             raise ValueError(f"{where} {expected} (got {got})")
         if attribute.text and not is_dropped:
             expected = f"a number, or one of at most {MAX_VALUES} values, for attribute '{name}'"
-            hint = f"leave it out: {argument('drop', [name])}, or all such: drop='text'"
+            hint = f"leave it out: {argument('drop', [name])}, or all such attributes: drop='text'"
             raise ValueError(f"{where} {expected} (got one {attribute.text}); {hint}")
         if attribute.paths is not None and not is_dropped and name not in labels:
             _refuse_input(attribute)

@@ -82,7 +82,7 @@ def from_arrays(
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
-            got = "(got both); 'like' has names"
+            got = "(got both); 'like' already has names"
             raise ValueError(f"Expected 'like' or names of labels and features {got}")
         num_inputs = like.num_inputs
         if like.kind is None or num_inputs is None:

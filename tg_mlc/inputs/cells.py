@@ -125,7 +125,7 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
         codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
     if unseen:
         names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
-        message = "has values that training did not have, and that say nothing now"
+        message = "has values that did not occur in training and are ignored"
         warn(f"Column '{name}' {message}: {names}")
     if guessed:
         names = ", ".join(sorted(guessed)[:5])
@@ -144,7 +144,8 @@ def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int,
     if kind == "O" and not {*map(type, cells.tolist())} <= {str}:
         return _parse_objects(notation, cells.tolist())
     if kind == "M" and isinstance(notation, Date):
-        days = cells.astype("datetime64[ns]").astype(np.int64) / 86_400e9 - notation.since
+        # Nanoseconds would overflow before 1678 and after 2262.
+        days = cells.astype("datetime64[us]").astype(np.int64) / 1e6 / 86_400 - notation.since
         return np.where(np.isnat(cells), np.nan, days), {}
     if kind == "m" and form == "duration":
         return np.where(np.isnat(cells), np.nan, cells / np.timedelta64(1, "D")), {}

@@ -34,13 +34,13 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     counts = zip(names, positive, known.sum(axis=0), strict=True)
     constant = [f"'{name}'" for name, ones, num_known in counts if ones in (0, num_known)]
     if constant and len(y) > 1:
-        message = "Labels with one value in all rows, which nothing can be learned of"
+        message = "Labels with the same value in all rows, which cannot be learned"
         warn(f"{message}: {few(constant)}")
     if len(y) >= MIN_CLASS and known[:-1].any(axis=1).all() and not known[-1].any():
         hint = "If it sums up the others, delete it"
         warn(f"The last row has no label, and all others have some. {hint}")
     if similar := [group for group in by_spelling(names).values() if len(group) > 1]:
-        warning = "Labels whose names differ in case or spaces alone, taken as different"
+        warning = "Labels that differ only in case or spaces are treated as different"
         warn(f"{warning}: {similar[:5]}")
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     num_cells = 0 if x is None else x.nnz if sp.issparse(x) else x.size
@@ -100,5 +100,5 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
             auc = (row_ranks[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
         perfect = np.flatnonzero(np.maximum(auc, 1 - auc) >= PERFECT)
         if perfect.size:
-            message = f"Input '{inputs[perfect[0]]}' alone tells label '{name}' almost perfectly"
+            message = f"Input '{inputs[perfect[0]]}' alone predicts label '{name}' almost perfectly"
             warn(f"{message}. If it is made of the label, or known only after it, leave it out")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from tg_mlc._options import argument
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import with_attribute
@@ -17,7 +18,7 @@ from tg_mlc.inputs.arrays import from_arrays
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
-from tg_mlc.inputs.label_columns import find_labels
+from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
@@ -113,10 +114,8 @@ def from_csv(
     _check_options(label_columns, label_separator, like)
     sources = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
     if len(columns) + (text_column is not None) + (feature_columns is not None) > 1:
-        options_of_inputs = (
-            "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
-        )
-        raise ValueError(f"Expected one of {options_of_inputs} (got several)")
+        expected = "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
+        raise ValueError(f"Expected one of {expected} (got several)")
     if columns and (train is not None or test is not None):
         got = f"them with '{next(iter(columns))}_column'"
         raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
@@ -160,6 +159,9 @@ def _label_columns(
     like: MultiLabelDataset | None,
 ) -> list[str] | str:
     if isinstance(labels, str):
+        if labels not in header and has_patterns([labels]):
+            hint = f"pass patterns in a list: {argument('label_columns', [labels])}"
+            raise ValueError(f"Expected a column that lists labels (got {labels!r}); {hint}")
         return labels
     if labels is not None:
         return find_labels(labels, header, used)
@@ -209,9 +211,8 @@ def _old_labels(
 ) -> np.ndarray:
     """Returns the labels of :obj:`like`; labels without a column in the table are unknown."""
     if isinstance(labels, str):
-        return read_labels(table.label_sets(labels, separator), like.label_names, like.num_labels)[
-            0
-        ]
+        sets = table.label_sets(labels, separator)
+        return read_labels(sets, like.label_names, like.num_labels)[0]
     y = np.full((len(table), like.num_labels), np.nan, dtype=np.float32)
     y[:, [like.label_names.index(name) for name in labels]] = table.labels(labels)
     return y
@@ -240,14 +241,12 @@ def _check_options(
     like: MultiLabelDataset | None,
 ) -> None:
     if like is None and label_columns is None:
-        raise ValueError(
-            "Expected 'label_columns', or 'like' for samples whose labels are unknown (got none)"
-        )
+        expected = "'label_columns', or 'like' for samples whose labels are unknown"
+        raise ValueError(f"Expected {expected} (got none)")
     if like is not None and not (label_columns is None or isinstance(label_columns, str)):
         hint = "'like' names the columns of labels"
         raise ValueError(f"Expected 'like' or a list of 'label_columns' (got both); {hint}")
     if label_separator is not None and not isinstance(label_columns, str):
         got = f"label_columns={label_columns!r}, label_separator={label_separator!r}"
-        raise ValueError(
-            f"Expected 'label_columns' to be one column with 'label_separator' (got {got})"
-        )
+        expected = "'label_columns' to be one column with 'label_separator'"
+        raise ValueError(f"Expected {expected} (got {got})")

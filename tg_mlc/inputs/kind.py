@@ -27,7 +27,7 @@ from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.rows import as_frame, only_cell, take_column
-from tg_mlc.inputs.schema import Hints, Role
+from tg_mlc.inputs.schema import INPUTS, Hints, Role
 from tg_mlc.inputs.tables import read_table
 
 #: The inputs of all samples: bags, vectors or sequences.
@@ -258,6 +258,14 @@ class InputKind(Preprocessor, Components):
         self.label_names = list(dataset.label_names)
         return self
 
+    def training_columns(self) -> list[str]:
+        """Returns the names of the training columns, as far as they are known."""
+        schema, names = getattr(self, "schema", None), getattr(self, "feature_names", None)
+        if schema is not None:
+            roles = INPUTS if self.reads_columns else (self.role,)
+            return [entry["name"] for entry in schema["columns"] if entry["role"] in roles]
+        return list(names or ()) if self.reads_columns else []
+
     def inputs_of(self, raw: Any, columns: Sequence[str] = ()) -> Any:
         """Converts raw inputs to the form that :meth:`transform` takes.
 
@@ -269,10 +277,7 @@ class InputKind(Preprocessor, Components):
         raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
         if self.reads_columns or self.role == "number":
             return raw
-        schema = None if columns else getattr(self, "schema", None)
-        if schema is not None:
-            columns = [entry["name"] for entry in schema["columns"] if entry["role"] == self.role]
-        inputs = take_column(raw, columns)
+        inputs = take_column(raw, columns or self.training_columns())
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(text is None for text in inputs):

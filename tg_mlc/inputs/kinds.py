@@ -123,7 +123,7 @@ def warn_of_claimed(
         use = "is a category" if column.role == "category" else "is left out"
         option, ignore = argument(f"{kind.option}_column", name), argument("ignore", [name])
         hint = f"To train on them, pass {option}; if they are none, leave the column out: {ignore}"
-        message = f"Column '{name}' {use}, but its cells look like inputs of their own. {hint}"
+        message = f"Column '{name}' {use}, but its cells look like texts, molecules or DNA. {hint}"
         warnings.warn(message, stacklevel=2)
 
 

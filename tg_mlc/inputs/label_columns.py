@@ -25,18 +25,16 @@ def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[s
     """Returns the label columns of a header. ``labels`` are exact names, patterns such as ``NR-*``,
     or ``rest``; patterns and ``rest`` skip columns that are used otherwise.
     """
-    columns = list[str]()
+    columns, matched = list[str](), set[str]()
     for label in labels:
         if label in header or not _is_pattern(label):
-            columns.append(label)
+            columns += [] if label in matched else [label]
             continue
         if label == REST:
             if not used:
-                option = argument("label_columns")
-                raise ValueError(
-                    f"Expected the columns of inputs to be named, as {option} take the rest "
-                    f"(got none); name them, such as {argument('feature_columns')}"
-                )
+                expected = f"to be named, as {argument('label_columns')} take the rest"
+                hint = f"name them, such as {argument('feature_columns')}"
+                raise ValueError(f"Expected the columns of inputs {expected} (got none); {hint}")
             matches = [name for name in header if name not in used]
         else:
             matches = [name for name in header if fnmatchcase(name, label) and name not in used]
@@ -46,6 +44,7 @@ def find_labels(labels: Sequence[str], header: Sequence[str], used: Collection[s
             names = few([repr(by_casefold[name]) for name in near])
             raise ValueError(f"Expected columns of labels for {label!r} (got none; near: {names})")
         columns += [name for name in matches if name not in columns]
+        matched.update(matches)
     return columns
 
 

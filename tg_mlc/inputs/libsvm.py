@@ -71,7 +71,7 @@ def from_libsvm(
     if not labels:
         raise ValueError(f"Expected at least one sample and one label in '{path}' (got none)")
     if len(set(sizes)) > 1:
-        expected = "both files to tell the same sizes in their first line"
+        expected = "both files to have the same sizes in their first line"
         raise ValueError(f"Expected {expected} (got {sizes})")
     if zero_based is None:
         zero_based = sizes[0] is not None or any((part.x.indices == 0).any() for part in parts)
@@ -136,9 +136,8 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
             invalid = next((value for value in values if not lowest <= value <= highest), None)
             if invalid is not None:
                 is_near = invalid in (lowest - 1, highest + 1)
-                hint = (
-                    "pass 'zero_based' if numbers begin elsewhere" if is_near else "renumber them"
-                )
+                near_hint = "pass 'zero_based' if numbers begin elsewhere"
+                hint = near_hint if is_near else "renumber them"
                 expected = f"{noun} from {lowest} to {highest}"
                 raise ValueError(f"Expected {expected} (got {invalid} in {where}); {hint}")
     if sizes and len(rows) != int(sizes[1]):

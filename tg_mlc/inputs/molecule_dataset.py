@@ -22,7 +22,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import read_labels
-from tg_mlc.data.samples import Samples, settings_key
+from tg_mlc.data.samples import DamagedError, Samples, settings_key
 from tg_mlc.inputs.checks import check_lost
 from tg_mlc.inputs.smiles import MoleculeError, molecule_from_smiles, parse_smiles
 from tg_mlc.inputs.tables import read_molecules, read_table
@@ -92,7 +92,7 @@ class MoleculeReport:
             for row, smiles, reason in self.invalid
         ]
         duplicates = [
-            f"  row {row}: the molecule of row {first} again" for row, first, _ in self.duplicates
+            f"  row {row}: same molecule as row {first}" for row, first, _ in self.duplicates
         ]
         lines = [f"{self.num_rows} rows: {len(self.kept_rows)} kept ({counts})"]
         for group in (invalid, duplicates):
@@ -117,8 +117,7 @@ class LabeledMolecules(MultiLabelDataset):
     def _adopt(self, samples: Samples) -> None:
         super()._adopt(samples)
         if samples.report is None:
-            hint = "pass force_reload=True to make them again"
-            raise RuntimeError(f"Expected molecules with a report (got none); {hint}")
+            raise DamagedError("Expected molecules with a report (got none)")
         self.report = MoleculeReport.from_dict(samples.report)
 
 

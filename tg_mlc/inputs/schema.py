@@ -358,7 +358,7 @@ def match_names(
             spellings = [name]
         if len(spellings) > 1:
             check_unique(spellings)
-            got = f"{spellings[:5]}, which differ in case or spaces alone"
+            got = f"{spellings[:5]}, which differ only in case or spaces"
             raise ValueError(f"Expected one column {name!r} (got {got})")
         matches += spellings
         missing += [] if spellings else [name]
@@ -529,8 +529,8 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
     """Makes a column an id if it names the rows; warns if it may number, split or weigh them."""
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
-        note = f"Column '{name}' has the name of one that divides or weighs the rows"
-        warn(f"{note}. If it does, {drop}")
+        note = f"Column '{name}' seems, by its name, to split or weight the rows"
+        warn(f"{note}. If so, {drop}")
     if values is None:
         return column
     if (reason := why_id(name, values)) is not None:
@@ -541,7 +541,7 @@ def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints
     known = np.unique(values[np.isfinite(values)])
     if is_number and len(known) > 2 and known[1] >= 0 and re.fullmatch("-9+", f"{known[0]:.15g}"):
         note = f"Column '{name}' has {known[0]:.15g} and no other number below 0"
-        warn(f"{note}. If it says that nothing is known, leave these cells blank")
+        warn(f"{note}. If it marks missing values, leave these cells blank")
     is_few = len(values) >= 2 * MIN_ROWS and 3 <= len(known) <= 10 and np.ptp(known) >= len(known)
     if is_few and column.numbers == PLAIN and (known % 1 == 0).all():
         column.reason = _CODES
@@ -670,6 +670,6 @@ def _category(column: Column, values: Collection[str], reason: str, hints: Hints
         raise ValueError(f"Expected {expected} (got {got}); {hints.drop(name)}")
     groups = (list(group) for _, group in groupby(sorted(values, key=str.casefold), str.casefold))
     if similar := sorted(sorted(group) for group in groups if len(group) > 1):
-        note = f"Column '{name}' has values that differ in case alone, taken as different"
+        note = f"Column '{name}' has values that differ only in case and are treated as different"
         warn(f"{note}: {similar[:5]}")
     return replace(column, role="category", values=sorted(values), reason=reason, notation=None)

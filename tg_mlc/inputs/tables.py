@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -128,6 +128,8 @@ class Table:
             if None in converted:
                 row, words = converted.index(None), {cell.strip() for cell in cells}
                 hint = "choose other columns of labels"
+                if len(columns) > 1 and len(label_by_cell) == len(cells):
+                    hint += f", or if 'rest' chose this one, pass {argument('ignore', [column])}"
                 if len(columns) == 1:
                     symbols = (symbol for symbol in (*_SEPARATORS, " ") if symbol in cells[row])
                     option = argument("label_separator", next(symbols, _SEPARATORS[0]))
@@ -135,7 +137,7 @@ class Table:
                 if 2 * converted.count(None) < len(converted):
                     hint = "correct the cell, or leave it blank if the label is unknown"
                 if _LIST.match(cells[row]):
-                    hint = "name a column of lists of names alone, without others"
+                    hint = "if a column lists label names, make it the only label column"
                 elif {word for word in words if not is_blank(word)} in _LABEL_CODES:
                     hint = "write 1 where the label applies, and 0 where it does not"
                 where, got = self.place(row, column), f"'{cells[row][:80]}'"
@@ -256,11 +258,9 @@ class Table:
                 hint = f"pass {spaces}"
             elif counts[" "]:
                 hint += f", {spaces}"
-        expected = (
-            f"{separator!r} between"
-            if separator
-            else f"lists of, or {argument('label_separator')} between,"
-        )
+        expected = f"{separator!r} between"
+        if not separator:
+            expected = f"lists of, or {argument('label_separator')} between,"
         where = f"column '{column}' of '{self.path}'"
         got = f"cells such as {example[:60]!r}"
         raise ValueError(f"Expected {expected} the names of labels in {where} (got {got}); {hint}")
@@ -285,7 +285,7 @@ def _names_in_text(text: str, separator: str | None, where: Callable[[], str]) -
     names = _literal_names(text) if is_list or is_tuple else None
     if names is None and is_list:
         alternative = "" if separator is None else f", or {separator!r} between them"
-        got = f"{text[:60]!r} in {where()}, which begins as a list or a set, and is none"
+        got = f"{text[:60]!r} in {where()}, which begins like a list or a set, but is neither"
         hint = """write it as ["a", "b"]"""
         raise ValueError(f"Expected a list of names of labels{alternative} (got {got}); {hint}")
     return text.split(separator) if names is None else names
@@ -321,9 +321,8 @@ def _judge_paths(names: set[str], where: str) -> None:
             raise ValueError(f"Expected {expected} (got {got}); {hint}")
         shared = Counter(path for paths in parents.values() for path in paths).most_common(1)
         if all(parents.values()) and shared and shared[0][1] > 1:
-            note = (
-                f"All names in {where} have '{mark}', and {shared[0][1]} lie below '{shared[0][0]}'"
-            )
+            parent, count = shared[0]
+            note = f"All names in {where} have '{mark}', and {count} lie below '{parent}'"
             warn(f"{note}. If they are paths, {hint}")
 
 
@@ -470,7 +469,10 @@ def _read_binary(path: Path) -> Any:
         if head.startswith(b"PAR1"):
             require("pyarrow.parquet", extra="parquet")
             return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
-        if head.startswith(b"PK\x03\x04") and "xl/workbook.xml" in zipfile.ZipFile(path).namelist():
+        is_zip = head.startswith(b"PK\x03\x04")
+        with zipfile.ZipFile(path) if is_zip else nullcontext() as archive:
+            is_workbook = archive is not None and "xl/workbook.xml" in archive.namelist()
+        if is_workbook:
             require("openpyxl", extra="excel")
             pandas = require("pandas", extra="excel")
             sheets = pandas.read_excel(path, sheet_name=None, dtype=object, na_filter=False)

@@ -92,7 +92,7 @@ class TextFile:
         has_json_suffix = not {"json", "jsonl", "ndjson"}.isdisjoint(suffixes)
         json_start = r"\s*[\[{]" if has_json_suffix else r"\s*(?:\[\s*)?\{\s*[\"}]"
         self.is_json = re.match(json_start, text) is not None
-        lines = text.splitlines()
+        lines = re.split(r"\r\n|\r|\n", text)  # splitlines() would also split at form feeds.
         self._find_header(lines, delimiter)
         self._refuse_foreign(lines[self.skips : self.skips + 3])
 
@@ -148,11 +148,9 @@ class TextFile:
                     lines.extend(ends)
                 num_rows += len(frame)
         if num_rows < min_rows:
-            expected, got = (
-                "a header and at least one row",
-                f"{len(self.header or ())} columns and no row",
-            )
-            raise ValueError(f"Expected {expected} in '{self.path}' (got {got})")
+            got = f"{len(self.header or ())} columns and no row"
+            expected = f"a header and at least one row in '{self.path}'"
+            raise ValueError(f"Expected {expected} (got {got})")
         if num_rows == 0:
             yield pandas.DataFrame(columns=range(len(self.header or ()))), 0, lines
         elif frames:
@@ -228,8 +226,8 @@ class TextFile:
         if len(cells) < len(header):
             hint = f"add the missing cells, or {delimiter_hint}"
         if len(cells) == len(header) + 1 and row == 0:
-            hint += ", or name the first column, if the file has names of rows"
-            hint += " without a name for them, as of R"
+            reason = "if it holds row names without a header, as R writes them"
+            hint += f", or name the first column {reason}"
         if len(header) == 1:
             hint = f"if {header[0][:40]!r} is a title or a comment, delete it"
         expected = f"{len(header)} cells, as in the header,"
@@ -256,7 +254,7 @@ class TextFile:
             got = f"{type(error).__name__}: {error}"
             hint = "is a quote not closed, or is it of another encoding?"
             if isinstance(error, LookupError):
-                hint = f"pass an {argument('encoding')} that Python knows"
+                hint = f"pass a name that Python knows: {argument('encoding')}"
             expected = f"'{self.path}' to be a CSV file in {encoding}"
             raise ValueError(f"Expected {expected} (got {got}); {hint}") from error
 

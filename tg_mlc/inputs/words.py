@@ -94,11 +94,10 @@ class Words(TableKind):
         if documents is not None:
             if may_be_rows(documents):
                 expected = "'kind' for lists of whole numbers all of one length"
-                got = (
-                    f"{len(documents)} of length {len(documents[0])}): if they are rows of a matrix"
-                )
-                hint = "pass kind='vector'; if numbers of words, pass kind='sequence' or 'bag'"
-                raise ValueError(f"Expected {expected} (got {got}, {hint}")
+                got = f"{len(documents)} of length {len(documents[0])}"
+                hint = "if they are rows of a matrix, pass kind='vector'; "
+                hint += "if numbers of words, pass kind='sequence' or 'bag'"
+                raise ValueError(f"Expected {expected} (got {got}); {hint}")
             if any(isinstance(word, str) for document in documents for word in document):
                 return "sequence", "they are lists of words"
             reason = "they are lists of whole numbers, not all of one length"
@@ -133,7 +132,7 @@ class Words(TableKind):
         """Splits texts into words; other inputs are returned unchanged."""
         if isinstance(raw, (list, tuple)) and any(isinstance(text, str) for text in raw):
             if how not in PATTERNS:
-                got = "texts, and a model of words that others made of texts"
+                got = "texts, but the training texts were split by a custom tokenizer"
                 raise ValueError(f"Expected lists of words (got {got})")
             return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
         return raw
@@ -231,7 +230,7 @@ class Words(TableKind):
         if self.values == "weights":
             expected = "a matrix with weights of words, as in training samples, which are no counts"
             got = "texts or lists of words"
-            raise ValueError(f"Expected {expected} (got {got}); weigh words as there")
+            raise ValueError(f"Expected {expected} (got {got}); weight words as in training")
         size: dict[str, Any] = {"feature_names": self.feature_names, "num_inputs": self.num_inputs}
         tokens, words, unknown = number_words(documents, False, **size)
         counts = count_words(tokens, self.num_inputs, unknown)

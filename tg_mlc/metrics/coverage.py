@@ -124,8 +124,8 @@ class ConformalThresholds:
         thresholds.row, thresholds.label, thresholds.score = row, label, score = arrays
         shapes = {array.shape for array in arrays}
         if len(shapes) > 1 or not label.size or label.min() < 0 or label.max() >= size:
-            expected = f"the scores of label sets have to be of {size} labels"
+            expected = f"the conformal scores have to be of {size} labels"
             raise ValueError(f"{expected} (got shapes {shapes})")
         if row.min() < 0 or not ((score >= 0) & (score <= 1)).all():
-            raise ValueError("the scores of label sets have to be probabilities of samples")
+            raise ValueError("the conformal scores have to be probabilities of samples")
         return thresholds

@@ -166,8 +166,8 @@ class LaMP(nn.Module):
         given, label = given_in(self, data), None
         if shortlist is not None:
             if self.linear_path is not None or returns_steps:
-                expected = "Expected no linear path and only logits with 'shortlist'"
-                raise ValueError(f"{expected} (got others)")
+                expected = "a linear path, and without intermediate states or attention"
+                raise ValueError(f"Expected 'shortlist' without {expected} (got one of these)")
             # The shortlists of all samples are concatenated as labels of a single sample.
             label = shortlist.label
             scores = None if scores is None else shortlist.pick(scores).unsqueeze(0)

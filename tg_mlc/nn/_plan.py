@@ -173,7 +173,7 @@ def _way(
         pattern = Edges(_NO_EDGES, num_queries, num_keys, validate=False)
     assert isinstance(pattern, Pattern)
     if (pattern.num_queries, pattern.num_keys) != (num_queries, num_keys):
-        expected = f"as many target and source states as {pattern} says"
+        expected = f"numbers of target and source states that match {pattern}"
         raise ValueError(f"Expected {expected} (got {num_queries} and {num_keys})")
     reasons = []
     if isinstance(pattern, Blocks):

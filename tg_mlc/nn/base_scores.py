@@ -102,7 +102,7 @@ class ScoreEncoder(nn.Module):
         scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
         if scores.size(-1) != self.scale.size(0):
             expected = f"scores of {self.scale.size(0)} classifiers for every label"
-            cure = "give samples the scores of the very classifiers that the model holds"
+            cure = "compute scores with the classifiers that the model was trained with"
             raise ValueError(f"Expected {expected} (got {scores.size(-1)}); {cure}")
         return scores
 

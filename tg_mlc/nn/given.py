@@ -72,7 +72,7 @@ def given_in(model: nn.Module, data: Data) -> Tensor | None:
     """Returns given labels :math:`(B, L)` of a batch, if any. Raises if the model ignores them."""
     given: Tensor | None = data.get("given")
     if given is not None and not takes_given_labels(model):
-        expected = f"samples without known labels, as {type(model).__name__} does not take any"
-        cure = "build it so that it does, as in LaMP(given_labels=True), or leave out the attribute"
+        expected = f"samples without 'given', as {type(model).__name__} does not use given labels"
+        cure = "leave it out, or build the model with given labels, as in LaMP(given_labels=True)"
         raise ValueError(f"Expected {expected} (got 'given'); {cure}")
     return given

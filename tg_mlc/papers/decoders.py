@@ -131,8 +131,9 @@ def beam_search(
             logits, _ = decoder.step(state, beam.symbols[..., -1].flatten())
             beam, is_cut = beam.close(logits, length_penalty)
             if is_cut.any():
-                message = f"Sequences were cut at 'max_length', {max_length} labels"
-                warnings.warn(f"{message}, where others were likelier than a stop", stacklevel=2)
+                message = f"Sequences were cut at max_length={max_length}"
+                reason = "although a label was likelier than a stop"
+                warnings.warn(f"{message}, {reason}", stacklevel=2)
     weights = beam.ranks(length_penalty).softmax(dim=1)
     return Hypotheses(beam.symbols[..., 1:], beam.labels, beam.log_probs, beam.peaks, weights)
 

@@ -289,7 +289,7 @@ class EventPreprocessor(Preprocessor):
         if split.train.numel() == 0:
             raise ValueError(f"Expected a split with training events (got {split})")
         if not events.time.isfinite().all():
-            got = "(got those of 'with_next'); fit before adding the next"
+            got = "(got dateless events of 'with_next'); call 'fit' before 'with_next'"
             raise ValueError(f"Expected each event to have a date {got}")
         # Index of the last training event of each entity, or -1 if it has none.
         entity_of = np.repeat(np.arange(events.num_entities), events.ptr.diff().numpy())

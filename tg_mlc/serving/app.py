@@ -74,11 +74,8 @@ class _Server:
         sent_token = request.headers.get("authorization", "").removeprefix("Bearer ").encode()
         num_matches = sum(hmac.compare_digest(sent_token, token.encode()) for token in self.tokens)
         if self.tokens and num_matches == 0:
-            message, headers = (
-                "a known token (got none, or another)",
-                {"WWW-Authenticate": "Bearer"},
-            )
-            raise fastapi.HTTPException(401, f"Expected {message}", headers)
+            message = "Expected a known token (got none, or another)"
+            raise fastapi.HTTPException(401, message, {"WWW-Authenticate": "Bearer"})
 
     async def health(self) -> dict[str, str]:
         """Reports that the process is alive."""

@@ -67,8 +67,8 @@ class Batcher:
             RefusedError: If the model refuses the request.
         """
         if self.num_waiting + len(inputs) > self.limits.max_waiting:
-            got = f"{self.num_waiting} inputs that wait"
-            raise OverloadedError(f"Expected a server with room (got {got}); try later")
+            got = f"{self.num_waiting} waiting inputs"
+            raise OverloadedError(f"Expected a shorter queue (got {got}); try later")
         future: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
         self.num_waiting += len(inputs)
         self.queue.put_nowait(_WaitingRequest(inputs, query, future))

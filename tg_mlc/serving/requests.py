@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from tg_mlc._optional import require
+from tg_mlc._options import SPELLING, in_python
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
@@ -149,6 +151,13 @@ def _charset(content_type: str) -> str | None:
     return None if match is None or match[1].lower() in ("utf-8", "utf8") else match[1]
 
 
+def _spell(name: str, *value: Any) -> str:
+    """Spells an option of the reader for clients, which set the encoding by the content type."""
+    if name != "encoding":
+        return in_python(name, *value)
+    return f"'content-type: text/csv; charset={value[0] if value else 'NAME'}'"
+
+
 def read_csv(
     model: Model, content: bytes, delimiter: str | None = None, encoding: str | None = None
 ) -> tuple[Any, list[str]]:
@@ -162,7 +171,9 @@ def read_csv(
     """
     columns = model.facts.get("inputs", {}).get("columns", ())
     with collected_warnings() as messages:
-        table = read_text(content, "the body", delimiter, encoding)
+        context = copy_context()
+        context.run(SPELLING.set, _spell)
+        table = context.run(read_text, content, "the body", delimiter, encoding)
         kind = model.kind
         takes_one_column = kind is not None and not kind.reads_columns and len(columns) == 1
         raw = table.inputs(columns if takes_one_column else (), single=takes_one_column)

@@ -254,10 +254,8 @@ class MultiLabelModule(LightningModule):
         # training needs a new loader.
         self.trainer.fit_loop._combined_loader = None
         if total == float("inf"):
-            expected = (
-                "'max_epochs' or 'max_steps' for a learning rate with 'lr_schedule' or 'warmup'"
-            )
-            raise ValueError(f"Expected {expected} (got neither)")
+            use = "a learning rate with 'lr_schedule' or 'warmup'"
+            raise ValueError(f"Expected 'max_epochs' or 'max_steps' for {use} (got neither)")
         factor = lr_factor(options["lr_schedule"], options["warmup"], int(total))
         scheduler = {"scheduler": LambdaLR(optimizer, factor), "interval": "step"}
         return {"optimizer": optimizer, "lr_scheduler": scheduler}

@@ -154,7 +154,7 @@ def test_files_without_a_matching_label_graph_are_refused(root, tmp_path):
         own_graphs("edgeless,nowhere.safetensors", ["edgeless"])
     path = tmp_path / "prior.safetensors"
     edgeless(["a", "b"]).save(path)
-    with pytest.raises(SystemExit, match="a name of its own"):
+    with pytest.raises(SystemExit, match="another name than the known graphs"):
         own_graphs(f"edgeless,{path}", ["edgeless", "prior"])
     recipe = RECIPES["planted-50"]
     dataset = recipe.load_dataset(root)

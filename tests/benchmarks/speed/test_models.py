@@ -142,7 +142,7 @@ def test_the_floor_follows_from_the_current_precision():
     limits = Limits(9e9, 1e9, 1e9, 1e9, {"highest": 3e9, "medium": 9e9})
     row = compare(SIZES["complete"], limits)
     assert row["floor_ms"][TRAINING] == pytest.approx(1e3 * row["flop"][TRAINING] / 3e9)
-    with pytest.raises(ValueError, match="under which products here are exact"):
+    with pytest.raises(ValueError, match="with exact products on this machine"):
         limits.flops_under("high")
 
 

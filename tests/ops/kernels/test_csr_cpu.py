@@ -158,7 +158,7 @@ def test_edges_out_of_range_that_were_not_validated_are_an_error():
     arguments = (ptr, key, torch.tensor([0, 1, 1, 1]), torch.tensor([1]), torch.tensor([0]))
     x = torch.randn(graph.num_queries, 1, 4)
     options = (1.0, 0.0, torch.zeros(1, dtype=torch.long))
-    with pytest.raises(ValueError, match="nodes that there are"):
+    with pytest.raises(ValueError, match="out of range, or decreasing"):
         torch.ops.tg_mlc.csr_attention(x, x, x, None, *arguments, *options)
 
 

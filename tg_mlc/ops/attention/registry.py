@@ -89,13 +89,13 @@ def choose(shape: CallShape, name: str = "auto") -> tuple[Backend, str]:
     if name != "auto":
         if reason := get(name).refuse(shape):
             raise ValueError(f"Backend '{name}' cannot take this call: {reason}")
-        return BACKENDS[name], "is left to the option 'backend'"
+        return BACKENDS[name], "uses the option 'backend'"
     if _FORCED:
         reasons = []
         for forced_name in _FORCED:
             refused = BACKENDS[forced_name].refuse(shape)
             if refused is None:
-                return BACKENDS[forced_name], "is left to the backends that were set"
+                return BACKENDS[forced_name], "uses the backends that were set"
             reasons.append(refused)
         message = f"None of the backends that were set takes this call: {'; '.join(reasons)}"
         raise ValueError(message)

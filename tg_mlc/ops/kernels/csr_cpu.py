@@ -111,8 +111,8 @@ def _side(ptr: Tensor, index: Tensor, order: Tensor, num_others: int) -> Side:
     """Converts grouped edges, and checks them, which compiled models do not."""
     is_valid, ascends = csr_numba.inspect(ptr.numpy(), index.numpy(), num_others)
     if not is_valid:
-        got = "others, or pointers that decrease"
-        raise ValueError(f"Expected 'edge_index' to name nodes that there are (got {got})")
+        got = "an index out of range, or decreasing pointers"
+        raise ValueError(f"Expected indices of 'edge_index' to be in range (got {got})")
     return Side(ptr.numpy(), index.numpy(), order.numpy(), bool(ascends))
 
 
