@@ -170,6 +170,15 @@ def test_a_label_reads_the_neighbours_of_the_largest_correlations(monkeypatch):
     assert set(pairs.neighbour[0].tolist()) == {1, 2}
 
 
+@pytest.mark.parametrize("adds_logits", [False, True])
+def test_certain_base_logits_give_finite_logits(adds_logits):
+    model = fitted(adds_logits=adds_logits)
+    b = torch.tensor([[100.0, 100.0, 100.0, -100.0, -100.0, -100.0]])
+    given = torch.tensor([[1.0, NAN, NAN, 1.0, NAN, NAN]])
+    assert model(b, given).isfinite().all()
+    assert model.leave_one_out(b, given).isfinite().all()
+
+
 def test_base_logits_receive_gradients():
     b, y = planted()
     for graph in (fully_connected(6), LabelGraph(torch.tensor([[0], [1]]), num_nodes=6)):

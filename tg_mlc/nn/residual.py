@@ -24,7 +24,8 @@ _LEAST_VARIANCE = 1e-4
 _PRIOR_SAMPLES = 3.0
 # A message changes neither the odds for nor the odds against a label by more than this factor.
 _MAX_FACTOR = 64.0
-_LEAST_PROBABILITY = 1e-6  # Base logits may be infinite.
+# Base logits may be infinite, and single precision rounds probabilities nearer to 1 up.
+_LEAST_PROBABILITY = 1e-7
 _NUMBERS = 2**24  # Numbers in memory at a time.
 _MAX_STEPS, _TOLERANCE = 64, 1e-6  # Of conjugate gradients.
 
@@ -145,7 +146,7 @@ class ResidualMessages(nn.Module):
         p = logits.sigmoid().clamp(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
         changed = p + self.deviation * message
         changed = torch.minimum(changed, 1 - (1 - p) / _MAX_FACTOR)
-        changed = torch.maximum(changed, p / _MAX_FACTOR).logit()
+        changed = torch.maximum(changed, p / _MAX_FACTOR).logit(eps=_LEAST_PROBABILITY)
         changed = torch.where(self.adds_logits, logits + message / self.deviation, changed)
         # Rounding of probabilities leaves labels alone that receive nothing.
         return torch.where(message == 0, logits, changed)
