@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -31,20 +32,23 @@ class Scores:
         return rows.assign(**columns, error=errors)
 
 
+def csv_options(columns: list[str]) -> dict[str, Any]:
+    """Returns options that keep cells as texts: the model knows that 1E2 may be a name."""
+    from pyarrow import csv, string
+
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(columns, string()))
+    return {"convert_options": convert, "parse_options": csv.ParseOptions(newlines_in_values=True)}
+
+
 def main(
     model: str = "model", path: str = "drugs.csv", out: str = "scores", columns: str = "smiles"
 ) -> None:
     """Writes the scores of all rows as Parquet files; commas separate the columns of inputs."""
-    import pyarrow
-    import pyarrow.csv
     import ray
 
-    # Cells stay texts, because the model knows what they mean: 1E2 may be a name, and 01067 a code.
-    texts = dict.fromkeys(columns.split(","), pyarrow.string())
-    as_texts = pyarrow.csv.ConvertOptions(column_types=texts)
     ray.init()  # On this machine, or the cluster of the environment variable RAY_ADDRESS.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    rows = ray.data.read_csv(str(Path(path).resolve()), convert_options=as_texts)
+    rows = ray.data.read_csv(str(Path(path).resolve()), **csv_options(columns.split(",")))
     scored = rows.map_batches(
         Scores,
         fn_constructor_args=(str(Path(model).resolve()), columns.split(",")),

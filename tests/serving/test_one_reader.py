@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from examples.score_with_ray import Scores, csv_options
 from tests.serving.conftest import TRAINING, as_csv, post, post_csv
 from tg_mlc.inputs.tables import read_blocks
 
@@ -54,10 +55,23 @@ def check_same(answer, expected):
         np.testing.assert_allclose(*pair, atol=1e-6)
 
 
+def check_ray(path, model, expected):
+    """Checks that a worker of the example of Ray reads the rows of a file alike."""
+    read_csv = pytest.importorskip("pyarrow.csv").read_csv
+    rows = read_csv(path, **csv_options([*TRAINING])).to_pandas()
+    worker = object.__new__(Scores)  # Its constructor would load a saved model.
+    worker.model, worker.columns = model, [*TRAINING]
+    scored = worker(rows)
+    assert scored["error"].tolist() == [result.get("error", "") for result in expected]
+    for row, result in zip(scored[model.label_names].to_numpy(), expected, strict=True):
+        np.testing.assert_allclose(row, result.get("probability", np.nan), atol=1e-6)
+
+
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @example(rows=TRAINING_ROWS, written=(";", "utf-16"), quoting=csv.QUOTE_ALL)
+@example(rows=TRAINING_ROWS, written=(",", "utf-8"), quoting=csv.QUOTE_MINIMAL)
 @given(
     rows=rows_of_texts,
     written=st.sampled_from(FORMATS),
@@ -80,6 +94,8 @@ def test_texts_are_read_alike_by_all_readers(ask, models, tmp_path_factory, rows
     arrays = {name: np.array(frame[name], dtype=object) for name in frame}
     for raw in (frame, table.inputs([*TRAINING]), arrays):
         check_same(answer_of(model.answer(raw)), expected)
+    if written == (",", "utf-8"):
+        check_ray(path, model, expected[0])
     charset = "; charset=cp1252" if encoding == "cp1252" else ""
     request = post_csv("columns", content, charset=charset)
     for answer in ask(request, post("columns", inputs=rows)):
