@@ -28,7 +28,7 @@ def read_labels(
 ) -> tuple[np.ndarray, list[str]]:
     """Returns the labels ``[N, L]`` and their names.
 
-    If :obj:`num_labels` is set, :obj:`label_names` are those of an existing data set.
+    If :obj:`num_labels` is set, :obj:`label_names` are the labels of an existing data set.
     """
     if isinstance(label_names, str):
         got = f"the string {shorten(label_names)!r}"

@@ -189,7 +189,7 @@ class Split:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
             hint = "if this is not intended, make the split from all samples"
-            # Stack level 4 is the caller of 'co_occurrence', whose helper calls this method.
+            # The warning shows the line that calls 'co_occurrence', three calls above this one.
             warnings.warn(f"{message}; {hint}", stacklevel=4)
 
     @property

@@ -87,7 +87,7 @@ def export(
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
     queries = [Query(metric=metric) for metric in model.decision.metrics]
     if coverage is not None:
-        # This may raise an error, so it precedes slow steps.
+        # A coverage that the model cannot promise raises an error here, before slow steps.
         model.thresholds(coverage=coverage, coverage_per=coverage_per)
         queries.append(Query(coverage=coverage, coverage_per=coverage_per))
     raw = _examples(model) if inputs is None else inputs

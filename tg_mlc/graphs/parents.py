@@ -247,8 +247,8 @@ def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
     if any(len(family) != 2 for family in families):
         return
     got = f"(got {table.header[:5]}"
-    parents, last = zip(*((family[0][1], family[1][0]) for family in families), strict=True)
-    is_number = [parse_number(str(name)) is not None for name in last]
+    parents, last_names = zip(*((family[0][1], family[1][0]) for family in families), strict=True)
+    is_number = [parse_number(str(name)) is not None for name in last_names]
     if all(is_number) and all(parse_number(str(parent)) is None for parent in parents):
         got += ", a number in the last column); name the columns 'child' and 'parent', or"
         hint = "give the format 'taxonomy' if numbers are labels"

@@ -30,7 +30,7 @@ MAX_BYTES = 2**28  #: The largest size of the plain data, in bytes.
 MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
 _MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
-# A dictionary with one of these keys alone stands for a tensor, or for NaN or infinity.
+# A dictionary whose only key is "tensor" or "float" stands for a tensor, or for NaN or infinity.
 _TENSOR, _FLOAT = "tensor", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 
@@ -76,10 +76,10 @@ def _weights_name(sha: str) -> str:
 def check_folder(path: str | os.PathLike[str]) -> Path:
     """Returns the path of a folder. Raises ValueError if it or a parent is a file."""
     folder = Path(path)
-    for part in (folder, *folder.parents):
-        if part.exists() and not part.is_dir():
+    for existing in (folder, *folder.parents):
+        if existing.exists() and not existing.is_dir():
             expected = f"'{folder}' to be a folder, or a name for a new one"
-            raise ValueError(f"Expected {expected} (got the file '{part}')")
+            raise ValueError(f"Expected {expected} (got the file '{existing}')")
     return folder
 
 

@@ -543,7 +543,7 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
-    """Returns the names of attributes to drop. Raises for others that cannot be read."""
+    """Returns the names of attributes to drop. Raises if another attribute cannot be read."""
     unknown = [] if isinstance(drop, str) else sorted(set(drop) - {a.name for a in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
@@ -621,7 +621,7 @@ def _read_cells(
     omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """Reads rows of any form. Returns arrays as the readers of plain dense or sparse rows do.
+    """Reads rows of any format. Returns the same arrays as the readers of plain rows.
 
     Appends the line numbers of weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
     """
@@ -703,13 +703,13 @@ def _sparse_cells(row: str, width: int) -> dict[int, str]:
         if match is None:
             expected = "'index value' between commas"
             raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
-        number, quoted, bare, comma = match.groups()
+        number, quoted, unquoted, comma = match.groups()
         index, position = int(number), match.end()
         if index >= width:
             raise ValueError(f"Expected an index below {width} (got {index})")
         if index in cells:
             raise ValueError(f"Expected distinct indices (got {index} twice)")
-        cells[index] = _unquote(quoted) if quoted else bare.strip()
+        cells[index] = _unquote(quoted) if quoted else unquoted.strip()
     return cells
 
 
@@ -728,8 +728,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     quotes.
     """
     has_quotes = "'" in text or '"' in text
-    bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
-    pattern = _CELL if width == 1 or "," in bare else _SPACED_CELL
+    outside_quotes = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
+    pattern = _CELL if width == 1 or "," in outside_quotes else _SPACED_CELL
     if not has_quotes:
         return [cell.strip() for cell in text.split(",")] if pattern is _CELL else text.split()
     cells, position, separator = [], 0, ","
@@ -738,8 +738,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
         if match is None:
             expected = "values between commas, with closed quotes"
             raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
-        quoted, bare, separator = match.groups()
-        cells.append(_unquote(quoted) if quoted else (bare or "").strip())
+        quoted, unquoted, separator = match.groups()
+        cells.append(_unquote(quoted) if quoted else (unquoted or "").strip())
         position = match.end()
     return cells
 

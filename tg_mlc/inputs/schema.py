@@ -201,7 +201,7 @@ class Schema:
         return cls(list(by_name.values()))
 
     def _apply(self, table: Mapping[str, Any], roles: Mapping[str, Role], chosen: bool) -> Schema:
-        """Applies this schema to a table. Roles that the caller passes override its own."""
+        """Applies this schema to a table. Roles that the caller passes override the schema's."""
         if chosen and (extra := [name for name in table if name not in roles]):
             expected = "'schema' or the names of columns of inputs"
             raise ValueError(f"Expected {expected} (got both, and {extra[:5]}); leave one out")
@@ -526,7 +526,7 @@ class _Texts:
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
-    """Makes a column an id if it names the rows; warns if it may number, split or weigh them."""
+    """Marks a column that names the rows as id. Warns if it may number, split or weight rows."""
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
         note = f"Column '{name}' seems, by its name, to split or weight the rows"

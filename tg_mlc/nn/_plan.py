@@ -232,7 +232,7 @@ def no_kernels(x: Tensor) -> str | None:
 
 
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
-    """Tells whether oneDNN is faster than a layer, and the layer has no hooks."""
+    """Tells whether oneDNN is faster than PyTorch for a layer, which must not have hooks."""
     if not is_plain(layer, Linear) or is_lazy(weight := cast(Tensor, layer.weight)):
         return False
     return prefers_onednn(num_rows, weight) and _is_float32(layer)
@@ -257,7 +257,7 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:
-    """Returns one linear layer, or two around a ReLU; nothing for other modules or with hooks."""
+    """Returns one linear layer, or two around a ReLU; an empty list for any other module."""
     modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
     types = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
     fits = len(modules) == len(types) and all(map(is_plain, modules, types))

@@ -67,7 +67,7 @@ class RandomState(Callback):
         self._num_processes = trainer.world_size
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the random state of this process, and of all others if there are several."""
+        """Returns the random state of the first process, with the states of all other processes."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002
         own_state = {
             "python": random.getstate(),

@@ -129,16 +129,16 @@ class _Work:
         backward: bool = False,
         num_biased: int = 0,
     ) -> None:
-        heads, size, item = query.size(1), graph.num_edges, query.element_size()
+        heads, size, itemsize = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
         self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
         #: Number of groups that a single thread processes; other groups are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
             remainder = self.num_groups % self.num_workers
-            self.num_alone -= self.num_groups if size * item > LARGE else remainder
+            self.num_alone -= self.num_groups if size * itemsize > LARGE else remainder
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
-        tile = min(rows * channels, max(channels, TILE // item))
+        tile = min(rows * channels, max(channels, TILE // itemsize))
         # Threads without own groups share scores and the gradient of the bias.
         owners = max(1, min(self.num_workers, self.num_alone))
         self.bias = query.new_zeros(owners, heads, num_biased)
@@ -149,8 +149,8 @@ class _Work:
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
             owner = min(worker, owners - 1) if self.num_alone else 0
-            own = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
-            tensors = (*own, weights[owner], grads[owner], self.bias[owner])
+            buffers = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
+            tensors = (*buffers, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def run(self, groups: Callable[..., None], single: _Pass, call: Any, targets: Any) -> None:

@@ -191,7 +191,7 @@ def backward_groups(
 
 @kernel
 def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
-    """Returns a block's first and last query, first key, and number of keys, also when padded."""
+    """Returns the range of queries, first key, and numbers of keys, without and with padding."""
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
     low, high = blocks.query_ptr[block], blocks.query_ptr[block + 1]
