@@ -113,8 +113,8 @@ class ForestBaseline(TunableBaseline):
                 trees.sum_of(trees.leaves(_dense(x)), is_out),
                 is_out.sum(axis=1)[:, None],
             )
-            mean = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
-            return np.asarray(2 * mean - 1)
+            probabilities = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
+            return np.asarray(2 * probabilities - 1)
         if self.criterion == "squared_error":
             return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
@@ -175,17 +175,17 @@ class ForestBaseline(TunableBaseline):
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
-            mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+            label_means = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # The default score, R^2, warns about labels with one class.
             options["oob_score"] = oob_score and (lambda *_: 0.0)
             name = "ExtraTreesRegressor" if self.extra_trees else "RandomForestRegressor"
             make_forest = getattr(ensemble, name)
-            values: npt.NDArray[Any] = np.where(observed, positive, mean)
+            values: npt.NDArray[Any] = np.where(observed, positive, label_means)
             if len(labels) > self.max_outputs:
                 generator = np.random.default_rng(self.random_state)
                 projection = generator.normal(size=(len(labels), self.max_outputs))
                 options["oob_score"] = False
-                forest = make_forest(**options).fit(x, (values - mean) @ projection)
+                forest = make_forest(**options).fit(x, (values - label_means) @ projection)
                 samples = forest.estimators_samples_
                 bags = [np.bincount(rows, minlength=len(values)) for rows in samples]
                 trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
@@ -319,7 +319,7 @@ class Trees(NamedTuple):
         return total / len(self.roots)
 
     def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
-        """Returns sums of sparse probabilities :math:`(N, K)` over trees in the mask ``counted``."""
+        """Returns sums of sparse probabilities :math:`(N, K)` over trees in a mask ``counted``."""
         sample, tree = np.nonzero(counted)
         entries = (np.ones(len(sample)), (sample, leaves[sample, tree]))
         selection = sp.csr_array(entries, shape=(len(leaves), self.probability.shape[0]))

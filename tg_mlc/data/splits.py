@@ -24,7 +24,7 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """Returns sizes of three parts, rounded down; largest remainders get the remaining samples."""
+    """Returns the sizes of three parts, rounded down or, for the largest remainders, up."""
     try:
         num_samples = index(num_samples)
     except TypeError:

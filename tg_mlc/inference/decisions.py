@@ -124,10 +124,10 @@ class Calibration(Stage):
         return _CalibrationModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        functions = {"free": self.free, "masked": self.masked}
+        modules = {"free": self.free, "masked": self.masked}
         return {
-            name: None if maps is None else {"methods": maps.methods, **maps.state_dict()}
-            for name, maps in functions.items()
+            name: None if module is None else {"methods": module.methods, **module.state_dict()}
+            for name, module in modules.items()
         }
 
     @classmethod

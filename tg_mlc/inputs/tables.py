@@ -115,7 +115,7 @@ class Table:
         return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
-        """Returns the cells of a column of inputs as texts; blank also for words such as NA."""
+        """Returns the cells of a column of inputs as texts. Words such as NA become blank."""
         return ["" if is_blank(text) else text for text in self.texts(column)]
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:

@@ -127,7 +127,7 @@ class LabelSets:
     def decide(
         self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
     ) -> list[BoolArray]:
-        """Returns decisions :math:`(N, L)` per prior; counts exclude a training sample itself."""
+        """Returns decisions :math:`(N, L)` per prior. Training samples do not count themselves."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
             message = f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"

@@ -215,7 +215,7 @@ def _not_folded(
 
 
 def _is_adjacency(edges: Adj) -> bool:
-    """Tells whether PyG avoids single messages along such edges."""
+    """Tells whether PyG can sum over the edges without a message per edge."""
     return edges.is_sorted_by_col if isinstance(edges, EdgeIndex) else bool(is_sparse(edges))
 
 

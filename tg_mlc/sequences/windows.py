@@ -217,7 +217,7 @@ class Events(Components):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Returns 1 if a row belongs to a component, else 0. The memory has no rows, and gets NaN."""
+        """Returns 1 if a row belongs to a component, else 0. The memory without rows gets NaN."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
         window_size = 0 if views is None else views.window_size
