@@ -135,9 +135,9 @@ def _from_names(
     for row, entry in enumerate(sets):
         unknown = next((name for name in entry or () if name not in column), None)
         if unknown is not None:
-            known = "'label_names'" if num_labels is None else "the labels of 'like'"
+            source = "'label_names'" if num_labels is None else "the labels of 'like'"
             got = f"'{shorten(unknown)}' in row {row}"
-            raise ValueError(f"Expected labels to be among {known} (got {got})")
+            raise ValueError(f"Expected labels to be among {source} (got {got})")
         values[row, [column[name] for name in entry or ()]] = 1
         if entry is None:
             values[row] = np.nan

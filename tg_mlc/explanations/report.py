@@ -199,17 +199,17 @@ def _effects(sample: SampleExplanation, column: int, label: int) -> list[list[An
     """Returns the other labels with the largest effects on a label: index, effect, attention, and
     the change of the logit if the other label is given as absent and as present.
     """
-    number = max(len(sample.label_effects), len(sample.clamped))
-    effect = attention = absent = present = np.full(number, np.nan)
+    num_labels = max(len(sample.label_effects), len(sample.clamped))
+    effect = attention = absent = present = np.full(num_labels, np.nan)
     if sample.label_effects.size:
         effect = np.nan_to_num(sample.label_effects[:, column])
     if sample.label_attention.size:
         attention = _mean_attention(sample)[:, column]
     if sample.clamped.size:
         absent, present = sample.clamped[:, :, column].T
-    size = np.nan_to_num(np.abs([effect, absent, present]))
-    largest = size.max(axis=1, keepdims=True)
-    total = (size / np.where(largest > 0, largest, 1.0)).sum(axis=0)
+    magnitude = np.nan_to_num(np.abs([effect, absent, present]))
+    largest = magnitude.max(axis=1, keepdims=True)
+    total = (magnitude / np.where(largest > 0, largest, 1.0)).sum(axis=0)
     order = [int(j) for j in np.argsort(-total, kind="stable") if j != label][:MAX_EFFECTS]
     measures = (effect, attention, absent, present)
     return [[j, *(_significant(values[j]) for values in measures)] for j in order]

@@ -170,8 +170,8 @@ class Table:
             note = f"{missing} cells of column '{columns[0]}' have no text"
             warn(f"{note}, and become samples without words")
         if text is None and not schema.inputs:
-            others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
-            got = f"none: {', '.join(others)}"
+            reasons = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
+            got = f"none: {', '.join(reasons)}"
             raise ValueError(f"Expected a column of inputs in '{self.path}' (got {got})")
         return schema
 
@@ -484,9 +484,9 @@ def _read_binary(path: Path) -> Any:
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
-        form = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
+        file_type = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
         got = shorten(f"{type(error).__name__}: {error}", 200)
-        raise ValueError(f"Expected '{path}' to be {form} of one table (got {got})") from error
+        raise ValueError(f"Expected '{path}' to be {file_type} of one table (got {got})") from error
     if path.suffix.lower() == ".parquet":
         got = f"one that begins with {head[:4]!r}"
         raise ValueError(f"Expected '{path}' to be a parquet file (got {got})")

@@ -236,11 +236,11 @@ class TextFile:
 
     def _refuse_foreign(self, lines: list[str]) -> None:
         """Raises if the text is not a table but a web page, ARFF, or the LibSVM format."""
-        first = next((line for line in lines if line.strip()), "")
-        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first, re.I))
-        other = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
-        if other is not None:
-            raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
+        first_line = next((line for line in lines if line.strip()), "")
+        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first_line, re.I))
+        got = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
+        if got is not None:
+            raise ValueError(f"Expected a table with a header in '{self.path}' (got {got})")
 
     @contextmanager
     def _explain_damage(self) -> Iterator[None]:

@@ -124,16 +124,16 @@ def _decide(
 ) -> Plan:
     obstacle = no_kernels(states)
     num_keys = 0 if source is None else source.size(0)
-    rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
-    rows = {} if obstacle else rows
-    onednn = tuple(name for name in rows if takes_onednn(rows[name], getattr(conv, name)))
+    sizes = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
+    sizes = {} if obstacle else sizes
+    onednn = tuple(name for name in sizes if takes_onednn(sizes[name], getattr(conv, name)))
     way: Any = "none"
     backend: str | None = None
     reasons: list[str] = []
     if source is not None and edges is not None:
         way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
-    none = obstacle or "none, as PyTorch takes the faster library"
-    reasons += [f"projections by oneDNN: {', '.join(onednn) or none}"]
+    without_onednn = obstacle or "none, as PyTorch takes the faster library"
+    reasons += [f"projections by oneDNN: {', '.join(onednn) or without_onednn}"]
 
     num_rows = states.size(0) * num_copies
     branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
@@ -145,8 +145,8 @@ def _decide(
         elif name == "attention" and way == "folded":
             reason = "its projection is folded"
         fused.append(reason is None)
-        how = "fused" if reason is None else f"step by step, as {reason}"
-        reasons.append(f"residual branch of the {name}: {how}")
+        computation = "fused" if reason is None else f"step by step, as {reason}"
+        reasons.append(f"residual branch of the {name}: {computation}")
     return Plan(way, backend, onednn, (fused[0], fused[1]), tuple(reasons))
 
 

@@ -81,18 +81,18 @@ def backward(
     return *grads, work.bias.sum(dim=0).t().contiguous()
 
 
-def _rows(rows: int, tensor: Tensor) -> Rows:
+def _rows(num_rows: int, tensor: Tensor) -> Rows:
     """Flattens a tensor. Copies it only if its rows are not contiguous."""
     size, heads, channels = tensor.shape
     if tensor.numel() == 0:
-        return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
+        return Rows(tensor.reshape(-1).numpy(), heads * channels, num_rows, heads, channels, False)
     if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
         tensor = tensor.contiguous()
-    stride, item = tensor.stride(0), tensor.element_size()
+    stride, itemsize = tensor.stride(0), tensor.element_size()
     flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
-    is_aligned = (flat.data_ptr() | stride * item | channels * item) % 64 == 0
-    streams = is_aligned and flat.numel() * item > STREAMED
-    return Rows(flat.numpy(), stride, rows, heads, channels, streams)
+    is_aligned = (flat.data_ptr() | stride * itemsize | channels * itemsize) % 64 == 0
+    streams = is_aligned and flat.numel() * itemsize > STREAMED
+    return Rows(flat.numpy(), stride, num_rows, heads, channels, streams)
 
 
 def _softmax(query: Tensor, options: Options) -> Softmax:
