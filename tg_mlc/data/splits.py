@@ -253,7 +253,7 @@ def predefined_split(
     test: Tensor | np.ndarray | Sequence[int],
     num_samples: int,
 ) -> Split:
-    """Makes a split from specified indices, *e.g.* those published with a data set.
+    """Makes a split from specified indices, *e.g.* the indices published with a data set.
 
     Args:
         train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of samples.

@@ -128,7 +128,7 @@ class RCV1(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """A file name that depends on form, options, and JSON files in ``root/raw``."""
+        """A file name that depends on form, options, and contents of JSON files in ``root/raw``."""
         settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
         is_default = settings == (False, False, *TextOptions())
         source = "-".join([self.form, *self._digests])

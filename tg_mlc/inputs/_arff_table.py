@@ -621,7 +621,7 @@ def _read_cells(
     omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """Reads rows of any format. Returns the same arrays as the readers of plain rows.
+    """Reads rows of any format. Returns arrays like the readers of plain dense or sparse rows.
 
     Appends the line numbers of weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
     """

@@ -74,7 +74,7 @@ class TableKind(InputKind):
         return self._schema_cache[1]
 
     def _schema_for(self, names: list[str]) -> Schema:
-        """Returns the schema for rows with columns ``names``. Without old names, order is kept."""
+        """Returns the schema for rows with these columns; without old names, in this order."""
         if (schema := self._training_schema()) is not None:
             return schema
         if self.feature_names is not None:

@@ -160,7 +160,7 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Returns a mask :math:`(L)` of labels with enough of both classes, or of all labels."""
+    """Returns a mask :math:`(L)` of labels with enough of both classes, or of all if none has."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
