@@ -31,18 +31,18 @@ _OPENERS: dict[str, Any] = {
 }
 _MAGIC = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 SUFFIXES = tuple(_OPENERS)  #: Suffixes of compressed files, in lower or upper case.
-#: Errors that reading a damaged file raises; an OSError with a number comes from the disk.
+#: Errors that reading a damaged file raises. An OSError with an errno is an error of the disk.
 DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 MAX_BYTES = 2**32  #: Maximum size of a file in memory.
 MAX_LINE = 2**20  #: Maximum bytes of a line.
-MAX_NAME = 2**16  #: Maximum bytes of a line that is a name.
+MAX_NAME = 2**16  #: Maximum bytes of a line in a file of names.
 #: Maximum compression ratio: gzip reaches 1,032 on zeros alone, and tables stay below 200.
 MAX_RATIO = 1_000
-ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that any compressed file may have.
+ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that are allowed at any compression ratio.
 #: Maximum number of lines per byte of a compressed file. More lines would take too long.
 LINES_PER_BYTE = 8
-ALWAYS_LINES = 2**20  #: Lines that any compressed file may have.
+ALWAYS_LINES = 2**20  #: Lines that are allowed in a compressed file of any size.
 _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
 
@@ -157,7 +157,7 @@ def find_damage(path: FilePath) -> str | None:
     with Path(os.fsdecode(path)).open("rb") as file:
         try:
             damaged = zipfile.ZipFile(file).testzip()
-        except Exception as error:  # Damage at other bytes raises other errors.
+        except Exception as error:  # The class of the error depends on the damaged bytes.
             return str(error)
     return None if damaged is None else f"wrong checksum of its member '{damaged}'"
 
@@ -172,7 +172,7 @@ def read_tensors(path: FilePath) -> Any:
 
 @contextmanager
 def named_if_full(path: Path) -> Iterator[None]:
-    """Adds the path to system errors without a file name, such as that of a full disk."""
+    """Adds the path to system errors without a file name, such as the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -192,12 +192,12 @@ def replace_when_done(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         with named_if_full(path):
             yield unfinished
-        mask = os.umask(0)  # Files of mkstemp are private, but folders are often shared.
+        mask = os.umask(0)  # mkstemp makes private files, but folders are often shared.
         os.umask(mask)
         unfinished.chmod(0o666 & ~mask)
         unfinished.replace(path)
     except RuntimeError as error:
-        # PyTorch reports a full disk in these words.
+        # PyTorch raises a RuntimeError with one of these texts if the disk is full.
         if "PytorchStreamWriter" in str(error) or "unexpected pos" in str(error):
             got = repr(str(error).splitlines()[0])
             raise OSError(f"Expected to write '{path}' whole (got {got})") from error

@@ -9,7 +9,7 @@ from tg_mlc._names import check_names
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:
-    """Reorders the columns of a data frame by names; other inputs are returned unchanged."""
+    """Reorders a data frame to ``names`` if these are its columns; other inputs stay unchanged."""
     columns = list(getattr(frame, "columns", ()))
     if names is None or len(columns) != len(names):
         return frame
@@ -40,7 +40,7 @@ def check_same_rows(X: Any, Y: Any) -> None:
 
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
-    """Reorders the columns of a data frame by all their names; other inputs stay unchanged."""
+    """Reorders a data frame to ``names``, which must be its columns. Other inputs are unchanged."""
     existing = getattr(frame, "columns", None)
     if existing is None or names is None:
         return frame

@@ -44,7 +44,7 @@ def check_same_names(
     whose: str,
     of: str = "'label_names'",
 ) -> None:
-    """Raises ValueError if names, or their order, differ from those of the labels."""
+    """Raises ValueError if names differ from the label names or are in a different order."""
     if names is None or label_names is None or list(names) == list(label_names):
         return
     difference = "their numbers differ"

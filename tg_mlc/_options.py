@@ -15,7 +15,7 @@ def in_python(name: str, *value: Any) -> str:
     return f"{name}={value[0]!r}" if value else f"'{name}'"
 
 
-#: Function that spells an option and perhaps its value. The command line sets another function.
+#: Function that spells an option with its value, if any. The command line sets its own function.
 SPELLING: ContextVar[Callable[..., str]] = ContextVar("spelling", default=in_python)
 
 
@@ -35,7 +35,7 @@ def check_number(name: str, value: Any, below: float = math.inf) -> None:
 
 
 def check_count(name: str, value: Any, or_none: bool = False) -> None:
-    """Checks that an option is a whole number of at least 1, or perhaps :obj:`None`."""
+    """Checks that an option is a whole number of at least 1; ``or_none`` also allows None."""
     is_wrong = isinstance(value, bool) or not isinstance(value, Integral) or value < 1
     if is_wrong and not (or_none and value is None):
         expected = "a whole number of at least 1" + ", or None" * or_none

@@ -151,7 +151,7 @@ class Baseline(ABC):
         if sp.issparse(x):
             # liblinear supports neither sparse arrays nor 64-bit indices.
             rows = sp.csr_matrix(x)
-            indices, indptr = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
+            indices, indptr = (array.astype(np.int32) for array in (rows.indices, rows.indptr))
             x = sp.csr_matrix((rows.data, indices, indptr), shape=rows.shape)
         else:
             x = np.asarray(x)
@@ -268,7 +268,7 @@ def check_positive(name: str, value: float) -> None:
 
 
 def read_array(state: Mapping[str, Any], name: str, *sizes: int | None) -> npt.NDArray[Any]:
-    """Returns a numeric array of a state. Raises for other sizes (:obj:`None` allows any)."""
+    """Returns a numeric array of a state. Raises unless its shape is ``sizes`` (None: any size)."""
     array = np.asarray(state[name])
     fits = all(size in (None, actual) for size, actual in zip(sizes, array.shape, strict=False))
     if array.dtype.kind not in "biuf" or len(sizes) != array.ndim or not fits:

@@ -113,8 +113,8 @@ class ForestBaseline(TunableBaseline):
                 trees.sum_of(trees.leaves(_dense(x)), is_out),
                 is_out.sum(axis=1)[:, None],
             )
-            mean = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
-            return np.asarray(2 * mean - 1)
+            probabilities = np.where(count > 0, total / np.maximum(count, 1), self._frequency)
+            return np.asarray(2 * probabilities - 1)
         if self.criterion == "squared_error":
             return np.asarray(2 * fitted[0][1].oob_prediction_.reshape(targets.observed.shape) - 1)
         scores = self.predict_proba(x)
@@ -175,17 +175,17 @@ class ForestBaseline(TunableBaseline):
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         labels = np.arange(observed.shape[1])
         if self.criterion == "squared_error":
-            mean = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
+            label_means = positive.sum(axis=0) / np.maximum(observed.sum(axis=0), 1)
             # The default score, R^2, warns about labels with one class.
             options["oob_score"] = oob_score and (lambda *_: 0.0)
             name = "ExtraTreesRegressor" if self.extra_trees else "RandomForestRegressor"
             make_forest = getattr(ensemble, name)
-            values: npt.NDArray[Any] = np.where(observed, positive, mean)
+            values: npt.NDArray[Any] = np.where(observed, positive, label_means)
             if len(labels) > self.max_outputs:
                 generator = np.random.default_rng(self.random_state)
                 projection = generator.normal(size=(len(labels), self.max_outputs))
                 options["oob_score"] = False
-                forest = make_forest(**options).fit(x, (values - mean) @ projection)
+                forest = make_forest(**options).fit(x, (values - label_means) @ projection)
                 samples = forest.estimators_samples_
                 bags = [np.bincount(rows, minlength=len(values)) for rows in samples]
                 trees = Trees.of(forest, labels, (x, sp.csr_array(values), bags))
@@ -234,13 +234,13 @@ class Trees(NamedTuple):
     def of(
         cls, forest: Any, labels: npt.NDArray[np.intp], grown: tuple[Any, Any, Any] | None = None
     ) -> Self:
-        """Returns the trees of a forest. With ``grown``, leaves get means of its targets."""
+        """Returns the trees of a forest. With ``grown`` (x, y, bags), leaves get mean targets."""
         trees = [estimator.tree_ for estimator in forest.estimators_]
         roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
 
         def concatenate(name: str) -> npt.NDArray[Any]:
-            parts = zip((getattr(tree, name) for tree in trees), roots, strict=True)
-            return np.concatenate([np.where(part >= 0, part + root, -1) for part, root in parts])
+            pairs = zip((getattr(tree, name) for tree in trees), roots, strict=True)
+            return np.concatenate([np.where(node >= 0, node + root, -1) for node, root in pairs])
 
         left, right = concatenate("children_left"), concatenate("children_right")
         is_leaf = left < 0
@@ -279,15 +279,15 @@ class Trees(NamedTuple):
         feature, threshold, right = (read_array(state, name, len(left)) for name in names)
         if "columns" in state:
             names = ("probability", "columns", "ptr")
-            parts = tuple(read_array(state, name, None) for name in names)
-            probability: Any = sp.csr_array(parts, shape=(len(parts[2]) - 1, len(labels)))
+            arrays = tuple(read_array(state, name, None) for name in names)
+            probability: Any = sp.csr_array(arrays, shape=(len(arrays[2]) - 1, len(labels)))
             probability.check_format()  # Products do not check indices before they read memory.
         else:
             probability = read_array(state, "probability", None, len(labels))
         inner = left >= 0
         first_child = np.flatnonzero(inner) + 1
         num_entries = np.iinfo(np.int32).max if num_features is None else num_features
-        for name, index, least, size in (
+        for name, index, lowest, size in (
             ("labels", labels, 0, num_labels),
             ("roots", roots, 0, len(left)),
             ("feature", feature[inner], 0, num_entries),
@@ -295,7 +295,7 @@ class Trees(NamedTuple):
             ("right", right[inner], first_child, len(left)),
             ("right", right[~inner], 0, probability.shape[0]),
         ):
-            wrong = index[(index < least) | (index >= size)]
+            wrong = index[(index < lowest) | (index >= size)]
             if index.dtype.kind not in "iu" or wrong.size:
                 expected = f"Expected '{name}' of trees to be indices below {size}, without cycles"
                 raise ValueError(f"{expected} (got {wrong[0] if wrong.size else index.dtype})")
@@ -319,7 +319,7 @@ class Trees(NamedTuple):
         return total / len(self.roots)
 
     def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
-        """Returns sums of sparse probabilities :math:`(N, K)` over each sample's counted trees."""
+        """Returns sums of sparse probabilities :math:`(N, K)` over trees in a mask ``counted``."""
         sample, tree = np.nonzero(counted)
         entries = (np.ones(len(sample)), (sample, leaves[sample, tree]))
         selection = sp.csr_array(entries, shape=(len(leaves), self.probability.shape[0]))

@@ -110,7 +110,7 @@ class KernelRidgeBaseline(TunableBaseline):
         self, x: Features, y: ArrayLike, *, cv: Parts = 5, refit: bool = True
     ) -> FloatArray:
         """Returns held-out scores :math:`(N, L)` of training samples, as
-        :meth:`Baseline.held_out_scores`. Label frequencies are those of all samples.
+        :meth:`Baseline.held_out_scores`. Label frequencies come from all samples.
         """
         if not self.correlated:
             values, factor = self._factorise(x, y)
@@ -118,7 +118,7 @@ class KernelRidgeBaseline(TunableBaseline):
             return np.asarray(2 * (values - self.dual / np.diag(inverse)[:, None]) - 1)
         kernel, centred = self._read_kernel(x, y)
         eigen, scores = _eigen(kernel), np.full(centred.shape, np.nan)
-        del kernel  # Its memory was overwritten.
+        del kernel  # The decomposition has overwritten its memory.
         for train, test in self._parts(len(centred), cv):
             errors = _regress_correlated(eigen, centred, self.alpha, centred[train], left_out=True)
             scores[test] = (self.mean + centred - errors)[test]
@@ -140,7 +140,7 @@ class KernelRidgeBaseline(TunableBaseline):
         return self._kernel(self.x), np.where(observed, positive - self.mean, 0.0)
 
     def _factorise(self, x: Features, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Fits; returns targets :math:`(N, L)`, means if unknown, and the Cholesky factor."""
+        """Fits. Returns targets :math:`(N, L)`, with means for unknown, and the Cholesky factor."""
         kernel, centred = self._read_kernel(x, y)
         kernel.flat[:: len(kernel) + 1] = 1.0 + self.alpha
         try:
@@ -192,8 +192,8 @@ class KernelRidgeBaseline(TunableBaseline):
         read_array(state, "gamma")
         self.gamma, self.alpha = state["gamma"], state["alpha"]
         self.correlated = bool(state["correlated"])
-        parts = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
-        rows = sp.csr_array(parts, shape=tuple(state["shape"]))
+        arrays = tuple(read_array(state, name, None) for name in ("values", "indices", "indptr"))
+        rows = sp.csr_array(arrays, shape=tuple(state["shape"]))
         rows.check_format()  # Products do not check indices before they read memory.
         self.x = rows if state["sparse"] else rows.toarray()
         self.mean = read_array(state, "mean", None)
@@ -206,8 +206,8 @@ class KernelRidgeBaseline(TunableBaseline):
         self._check_fitted("predict_proba")
         # Chunks limit the memory of the kernel.
         starts = range(0, x.shape[0], _CHUNK)
-        parts = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
-        return np.asarray(self.mean + np.concatenate([*parts, np.empty((0, len(self.mean)))]))
+        chunks = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
+        return np.asarray(self.mean + np.concatenate([*chunks, np.empty((0, len(self.mean)))]))
 
     def _kernel(self, x: Features) -> FloatArray:
         """Returns the kernel :math:`(N, N_{train})`, from squared distances in double precision."""
@@ -267,7 +267,7 @@ def _eigen(matrix: FloatArray) -> _Eigen:
 def _regress_correlated(
     eigen: _Eigen, y: FloatArray, alpha: float, reference: FloatArray, *, left_out: bool = False
 ) -> FloatArray:
-    """Returns coefficients or held-out errors :math:`(N, L)`, with correlations in a reference."""
+    """Returns coefficients :math:`(N, L)`, or held-out errors; ``reference`` gives correlations."""
     kernel_values, u = eigen
     z = reference - reference.mean(axis=0)
     z /= np.maximum(np.linalg.norm(z, axis=0), 1e-12)

@@ -94,8 +94,8 @@ class LinearBaseline(TunableBaseline):
 
     def predict_proba(self, x: Features) -> FloatArray:
         r"""Returns scores :math:`(N, L)` between 0 and 1 for features :math:`(N, F)`: the
-        probabilities of logistic regression, and :math:`\sigma(2 s)` of the distances :math:`s` of
-        a support vector machine, which only rank.
+        probabilities of logistic regression; or :math:`\sigma(2 s)` with the distances :math:`s` of
+        a support vector machine, which rank samples but are no probabilities.
         """
         slope = 2.0 if self.loss == "hinge" else 1.0
         return 1 / (1 + np.exp(-slope * self.decision_function(x)))

@@ -28,7 +28,7 @@ def read_labels(
 ) -> tuple[np.ndarray, list[str]]:
     """Returns the labels ``[N, L]`` and their names.
 
-    If :obj:`num_labels` is set, :obj:`label_names` are those of an existing data set.
+    If :obj:`num_labels` is set, :obj:`label_names` are the labels of an existing data set.
     """
     if isinstance(label_names, str):
         got = f"the string {shorten(label_names)!r}"
@@ -135,9 +135,9 @@ def _from_names(
     for row, entry in enumerate(sets):
         unknown = next((name for name in entry or () if name not in column), None)
         if unknown is not None:
-            known = "'label_names'" if num_labels is None else "the labels of 'like'"
+            source = "'label_names'" if num_labels is None else "the labels of 'like'"
             got = f"'{shorten(unknown)}' in row {row}"
-            raise ValueError(f"Expected labels to be among {known} (got {got})")
+            raise ValueError(f"Expected labels to be among {source} (got {got})")
         values[row, [column[name] for name in entry or ()]] = 1
         if entry is None:
             values[row] = np.nan

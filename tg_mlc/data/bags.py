@@ -45,13 +45,13 @@ def with_words(dataset: MultiLabelDataset, words: sp.csr_array) -> ArrayDataset:
     """Returns the samples as bags of words. The matrix :math:`(N, V)` holds the weights of words.
     Descriptions and parents of labels are kept.
     """
-    # An official split refers to rows of the whole data set, so parts have none.
-    parts = (dataset._official or ()) if dataset._indices is None else ()
-    official = [rows.numpy() for rows in parts]
+    # An official split refers to rows of the whole data set, so a subset has no official split.
+    official_parts = (dataset._official or ()) if dataset._indices is None else ()
+    official = [rows.numpy() for rows in official_parts]
     words, y = words.sorted_indices(), dataset.y.numpy()
     records = Records(words, y, dataset.label_names, dataset.feature_names, *official)
     samples = records.to_samples()
-    # Weights are stored even if all are 1, because those of the next samples may differ.
+    # Weights are stored even if all are 1, because weights of later samples may differ from 1.
     samples.data.weight = torch.from_numpy(words.data.astype(np.float32))
     slices = {**(samples.slices or {}), "weight": torch.from_numpy(words.indptr.astype(np.int64))}
     bags = ArrayDataset(samples._replace(slices=slices), dataset.transform)

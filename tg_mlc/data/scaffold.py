@@ -21,8 +21,8 @@ from tg_mlc.data.splits import (
     sparse_labels,
 )
 
-MAX_DONORS = 64  # groups that are tried to bring an absent class into a part
-MAX_TAKERS = 256  # groups of this part that are tried in exchange
+MAX_DONORS = 64  # maximum number of groups that are tried to bring an absent class into a part
+MAX_TAKERS = 256  # maximum number of groups that are tried to leave this part in exchange
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Groups:
     counts: np.ndarray  #: ``[num_groups, num_classes]``.
 
     def fill(self, order: Iterable[int], part_sizes: np.ndarray) -> np.ndarray:
-        """Assigns each group to the first part with enough room, or else to that with most room."""
+        """Assigns a group to the first part with enough room, else to the part with most room."""
         room = part_sizes.copy()
         part_of = np.empty(len(self.sizes), dtype=np.int64)
         for group in order:
@@ -64,19 +64,19 @@ class Groups:
     def _swap(self, part_of: np.ndarray, counts: np.ndarray, donor: int, part: int) -> bool:
         """Swaps a group with groups of its size in another part if this reduces absent classes."""
         source = part_of[donor]
-        others = self._movable(np.flatnonzero(part_of == part), counts[part], self.sizes[donor])
-        if others is None:
+        exchanged = self._movable(np.flatnonzero(part_of == part), counts[part], self.sizes[donor])
+        if exchanged is None:
             return False
-        change = self.counts[donor] - self.counts[others].sum(axis=0)
+        change = self.counts[donor] - self.counts[exchanged].sum(axis=0)
         before = (counts[part] == 0).sum() + (counts[source] == 0).sum()
         after = (counts[part] + change == 0).sum() + (counts[source] - change == 0).sum()
         if after >= before:
             return False
-        part_of[donor], part_of[others] = part, source
+        part_of[donor], part_of[exchanged] = part, source
         return True
 
     def _movable(self, members: np.ndarray, counts: np.ndarray, size: int) -> list[int] | None:
-        """Returns groups of a total size that a part can lose without losing a class, or None."""
+        """Returns groups of total size ``size`` without which a part keeps all classes, or None."""
         groups: list[int] = []
         needed = counts > 0
         fitting = members[self.sizes[members] <= size]

@@ -24,7 +24,7 @@ NUM_PARTS = 3
 
 
 def part_sizes(num_samples: int, fractions: Sequence[float]) -> np.ndarray:
-    """Returns sizes of three parts, rounded down; largest remainders get the remaining samples."""
+    """Returns the sizes of three parts, rounded down or, for the largest remainders, up."""
     try:
         num_samples = index(num_samples)
     except TypeError:
@@ -189,7 +189,7 @@ class Split:
             left_out = num_samples - self.num_samples
             message = f"The split leaves out {left_out} of {num_samples} samples of {of}"
             hint = "if this is not intended, make the split from all samples"
-            # Stack level 4 is the caller of 'co_occurrence', whose helper calls this method.
+            # The warning shows the line that calls 'co_occurrence', three calls above this one.
             warnings.warn(f"{message}; {hint}", stacklevel=4)
 
     @property
@@ -253,7 +253,7 @@ def predefined_split(
     test: Tensor | np.ndarray | Sequence[int],
     num_samples: int,
 ) -> Split:
-    """Makes a split from specified indices, *e.g.* those published with a data set.
+    """Makes a split from specified indices, *e.g.* the indices published with a data set.
 
     Args:
         train, val, test (torch.Tensor, numpy.ndarray or list[int]): Indices of samples.

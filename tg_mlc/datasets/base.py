@@ -54,7 +54,7 @@ class PublishedDataset(MultiLabelDataset):
     """
 
     files: tuple[RawFile, ...] = ()  #: the raw files in ``root/raw``
-    _unstored: Samples | None = None  # samples that a function made
+    _unstored: Samples | None = None  # samples made by a function, which are not stored
 
     def __init__(
         self,

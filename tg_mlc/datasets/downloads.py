@@ -47,7 +47,7 @@ class RawFile(NamedTuple):
     """One file in ``root/raw``, kept there without compression."""
 
     name: str  #: file name in ``root/raw``
-    sha256: tuple[str, ...] = ()  #: accepted hashes of the unpacked content; any if empty
+    sha256: tuple[str, ...] = ()  #: accepted hashes of the unpacked content; if empty, any hash
     urls: tuple[str, ...] = ()  #: addresses in order (see :class:`Network`)
     local: str = ""  #: folder of the file within the data folder
     hint: str = ""  #: how to get the file by hand if it has no address
@@ -180,7 +180,7 @@ class Network:
 
 def fetch(url: str) -> bytes:
     """Downloads a file with pooch, which tries again if a connection breaks."""
-    with tempfile.TemporaryDirectory() as folder:  # Other processes do not use it.
+    with tempfile.TemporaryDirectory() as folder:  # No other process uses this folder.
         try:
             pooch = require("pooch", extra="data")
             progress = sys.stderr.isatty() and is_installed("tqdm")

@@ -17,7 +17,7 @@ from tg_mlc.inputs.smiles import MoleculeError, parse_smiles
 
 logger = logging.getLogger(__name__)
 
-# Files in RDKit's data folder. The card was computed from files with these SHA-256.
+# Files in RDKit's data folder, and the SHA-256 of the files that the card was computed from.
 MOLECULES = "NCI/first_5K.smi"
 HIERARCHY = "Functional_Group_Hierarchy.txt"
 SHA256 = {

@@ -128,7 +128,7 @@ class RCV1(PublishedTable):
 
     @property
     def processed_file_names(self) -> str:
-        """A file name per form, options, and content of JSON files in ``root/raw``."""
+        """A file name that depends on form, options, and contents of JSON files in ``root/raw``."""
         settings = (self.reverse_split, self.binary, *self.options, *self._digests.values())
         is_default = settings == (False, False, *TextOptions())
         source = "-".join([self.form, *self._digests])
@@ -236,7 +236,7 @@ def read_tokens(raw: Path, options: TextOptions, reverse_split: bool) -> Records
 
 
 def read_json(paths: Mapping[str, Path], topics: Sequence[str], options: TextOptions) -> Records:
-    """Reads the existing parts. With both ``train`` and ``test``, these are the official split
+    """Reads the existing parts. ``train`` and ``test``, if both exist, become the official split
     (``dev`` belongs to training), and the vocabulary is built from training documents; otherwise
     there is no split, and the vocabulary is built from all documents.
     """
@@ -311,7 +311,7 @@ def _read_parts(
     for_vocabulary: Sequence[Path],
     options: TextOptions,
 ) -> tuple[Records, list[Any]]:
-    """Returns all documents without labels, in the vocabulary of some files, and their keys."""
+    """Returns all documents in the vocabulary of some files, and their numbers or labels."""
     keys: list[Any] = []
     num_train = 0
 

@@ -13,7 +13,7 @@ from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.graphs.plot import INK, POSITIVE, new_figure, write_figure
 
 Of = Literal["components", "labels"]
-MAX_COLUMNS = 40  #: Maximum number of labels or components in a row: those with largest values.
+MAX_COLUMNS = 40  #: Maximum number of labels or components in a row. Largest values are kept.
 MAX_ROWS = 14  #: Maximum number of positive labels.
 MAX_LINES = 40  #: Maximum number of names in a column of :func:`plot_lines`.
 

@@ -78,11 +78,11 @@ class Chunk:
         """
         changed, indices = [], []
         for sample, numbers in zip(self.samples, symmetries, strict=True):
-            _, parts, index = np.unique(numbers, return_index=True, return_inverse=True)
-            changed.append([change(sample, part) for part in parts.tolist()])
-            indices.append(index)
+            _, first_parts, part_index = np.unique(numbers, return_index=True, return_inverse=True)
+            changed.append([change(sample, part) for part in first_parts.tolist()])
+            indices.append(part_index)
         falls = self.falls(start, changed)
-        return [values[index] for values, index in zip(falls, indices, strict=True)]
+        return [values[part_index] for values, part_index in zip(falls, indices, strict=True)]
 
     @cached_property
     def occlusion(self) -> list[np.ndarray]:

@@ -138,7 +138,7 @@ class NetworkProbe:
         """
         encoder = getattr(self.network, "encoder", None)
         encoders: Any = encoder.encoders if isinstance(encoder, JointEncoder) else []
-        vectors = [part for part in encoders if isinstance(part, VectorEncoder)]
+        vectors = [module for module in encoders if isinstance(module, VectorEncoder)]
         return [(vector.key, vector.num_components) for vector in vectors]
 
     @property

@@ -203,25 +203,25 @@ class Question:
         Returns no terms if the model has one part, or if its parts cannot be separated.
         """
         dataset = self.kind.collate(samples, self.dataset)
-        parts: dict[str, Tensor] = {}
+        part_terms: dict[str, Tensor] = {}
         bypass: Tensor | None = None
         for stage, before, after in self.model.walk(dataset, given):
             if after.logits is None:
                 continue
             terms = stage.terms(before)
             if terms is not None:
-                parts = self._split(terms, bypass)
+                part_terms = self._split(terms, bypass)
             elif before.logits is None:
                 bypass = self._bypass(after)
                 if self.part is not None and bypass is not None:
-                    parts[self.part] = after.logits.double().cpu() - bypass
-                    parts[self.probes[0].bypass_name] = bypass
+                    part_terms[self.part] = after.logits.double().cpu() - bypass
+                    part_terms[self.probes[0].bypass_name] = bypass
             elif given is not None or not stage.takes_given:
                 words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(stage).__name__)
                 title = words.lower()
-                parts = parts or {f"without {title}": before.logits}
-                parts[title] = after.logits - before.logits
-        return {name: part.double().numpy() for name, part in parts.items()}
+                part_terms = part_terms or {f"without {title}": before.logits}
+                part_terms[title] = after.logits - before.logits
+        return {name: term.double().numpy() for name, term in part_terms.items()}
 
     def _bypass(self, flow: Flow) -> Tensor | None:
         """Returns the term of the logits that bypasses labels; None if it depends on components."""
@@ -234,15 +234,15 @@ class Question:
 
     def _split(self, terms: dict[str, Tensor], bypass: Tensor | None) -> dict[str, Tensor]:
         """Splits the term of the networks into label messages and the term that bypasses them."""
-        parts: dict[str, Tensor] = {}
+        part_terms: dict[str, Tensor] = {}
         for name, term in terms.items():
-            parts[name] = term
+            part_terms[name] = term
             if name == self.part and bypass is not None:
                 weighted = bypass * torch.from_numpy(self.weight)
                 if weighted.abs().max() > 0:
-                    parts[name] = term - weighted
-                    parts[f"{self.probes[0].bypass_name} of {name}"] = weighted
-        return parts
+                    part_terms[name] = term - weighted
+                    part_terms[f"{self.probes[0].bypass_name} of {name}"] = weighted
+        return part_terms
 
     @property
     def weight(self) -> np.ndarray:

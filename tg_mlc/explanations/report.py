@@ -168,8 +168,8 @@ def _sample(
     sample: SampleExplanation, threshold: np.ndarray, columns: np.ndarray, max_labels: int
 ) -> dict[str, Any]:
     order = np.argsort(-np.nan_to_num(sample.probability), kind="stable")
-    others = order[max_labels:]
-    selected = np.concatenate([order[:max_labels], others[sample.truth[others] == 1]])
+    remaining = order[max_labels:]
+    selected = np.concatenate([order[:max_labels], remaining[sample.truth[remaining] == 1]])
     scores = {}
     for method in sample.scores:
         values = sample.scored(method)[1][:, selected].T  # [labels, components and bonds]
@@ -199,17 +199,17 @@ def _effects(sample: SampleExplanation, column: int, label: int) -> list[list[An
     """Returns the other labels with the largest effects on a label: index, effect, attention, and
     the change of the logit if the other label is given as absent and as present.
     """
-    number = max(len(sample.label_effects), len(sample.clamped))
-    effect = attention = absent = present = np.full(number, np.nan)
+    num_labels = max(len(sample.label_effects), len(sample.clamped))
+    effect = attention = absent = present = np.full(num_labels, np.nan)
     if sample.label_effects.size:
         effect = np.nan_to_num(sample.label_effects[:, column])
     if sample.label_attention.size:
         attention = _mean_attention(sample)[:, column]
     if sample.clamped.size:
         absent, present = sample.clamped[:, :, column].T
-    size = np.nan_to_num(np.abs([effect, absent, present]))
-    largest = size.max(axis=1, keepdims=True)
-    total = (size / np.where(largest > 0, largest, 1.0)).sum(axis=0)
+    magnitude = np.nan_to_num(np.abs([effect, absent, present]))
+    largest = magnitude.max(axis=1, keepdims=True)
+    total = (magnitude / np.where(largest > 0, largest, 1.0)).sum(axis=0)
     order = [int(j) for j in np.argsort(-total, kind="stable") if j != label][:MAX_EFFECTS]
     measures = (effect, attention, absent, present)
     return [[j, *(_significant(values[j]) for values in measures)] for j in order]
@@ -283,7 +283,7 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
     and the drawing without shades.
     """
     chem, draw = (
-        require(f"rdkit.Chem{part}", extra="molecules") for part in ("", ".Draw.rdMolDraw2D")
+        require(f"rdkit.Chem{name}", extra="molecules") for name in ("", ".Draw.rdMolDraw2D")
     )
     drawer = draw.MolDraw2DSVG(-1, -1)
     options = drawer.drawOptions()
@@ -296,7 +296,7 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
     for path, attributes in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
         outlines["fill:none" in attributes] += path
     strokes, letters = (re.sub(r"\s*([A-Z])\s*", r"\1", path) for path in outlines.values())
-    lines = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'
+    drawing = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'
     shades = stripes = ""
     for index, atom in enumerate(atoms):
         if atom >= 0:
@@ -305,9 +305,9 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
             shades += f'<circle class="shade" data-component="{index}" {circle}/>'
     for index, pair in enumerate(bonds, len(atoms)):
         begin, end = map(drawer.GetDrawCoords, pair)
-        line = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
-        stripes += f'<path class="shade" data-component="{index}" d="{line}"/>'
+        bond_path = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
+        stripes += f'<path class="shade" data-component="{index}" d="{bond_path}"/>'
     # A maximum width keeps small molecules at the same scale as large ones.
     width, height = drawer.Width(), drawer.Height()
     box = f'viewBox="0 0 {width} {height}" style="max-width:{1.5 * width:.0f}px">'
-    return f'{box}<g filter="url(#soft)">{shades}</g>{stripes}{lines}', box + lines
+    return f'{box}<g filter="url(#soft)">{shades}</g>{stripes}{drawing}', box + drawing

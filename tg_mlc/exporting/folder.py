@@ -87,7 +87,7 @@ def export(
     model = load(model) if isinstance(model, (str, os.PathLike)) else model
     queries = [Query(metric=metric) for metric in model.decision.metrics]
     if coverage is not None:
-        # This may raise an error, so it precedes slow steps.
+        # A coverage that the model cannot promise raises an error here, before slow steps.
         model.thresholds(coverage=coverage, coverage_per=coverage_per)
         queries.append(Query(coverage=coverage, coverage_per=coverage_per))
     raw = _examples(model) if inputs is None else inputs
@@ -120,11 +120,11 @@ def export(
             "probability": probability,
             "decision": {str(q.decides): _decide(model, probability, q, known) for q in queries},
         }
-        about = _describe_model(model, inputs_by_name, format, queries)
-        contents = {"model": about, "featurize": _describe_features(model), "golden": golden}
+        description = _describe_model(model, inputs_by_name, format, queries)
+        contents = {"model": description, "featurize": _describe_features(model), "golden": golden}
         for name, content in contents.items():
             (unfinished / f"{name}.json").write_text(_as_json(content), encoding="utf-8")
-        (unfinished / "README.md").write_text(_readme(about, path.name), encoding="utf-8")
+        (unfinished / "README.md").write_text(_readme(description, path.name), encoding="utf-8")
         if folder.exists():
             folder.replace(Path(temporary) / "old")
         unfinished.replace(folder)

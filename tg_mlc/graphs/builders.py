@@ -182,8 +182,8 @@ def select(
     :obj:`threshold`, and be among the :obj:`top_k` strongest of their target (ties: lowest source
     first). Loops become edges; without :obj:`self_loops`, only for labels without other sources.
     """
-    loops = source == target
-    keep = ~loops if eligible is None else ~loops & eligible
+    is_loop = source == target
+    keep = ~is_loop if eligible is None else ~is_loop & eligible
     if threshold is not None:
         keep &= strength >= threshold
     if top_k is not None:
@@ -195,7 +195,7 @@ def select(
     needs_loop = np.ones(num_labels, dtype=bool)
     if not self_loops:
         needs_loop[target[keep]] = False
-    chosen: np.ndarray = keep | (loops & needs_loop[target])
+    chosen: np.ndarray = keep | (is_loop & needs_loop[target])
     return chosen
 
 

@@ -20,7 +20,7 @@ Weight = Literal["count", "conditional", "pmi", "correlation"]
 # Above this fraction of non-zeros a dense product is faster than a sparse one.
 DENSE_ABOVE = 0.1
 
-# Up to this number, float32 counts exactly, in half the time of float64.
+# Up to this count, float32 is exact, and takes half the time of float64.
 EXACT_IN_FLOAT32 = 2**24
 
 

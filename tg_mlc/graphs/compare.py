@@ -98,10 +98,10 @@ def compare(
         \textrm{recall} = \frac{|\mathcal{E}_a \cap \mathcal{E}_b|}{|\mathcal{E}_b|}
 
     ROC-AUC and average precision take the weights of one graph as scores of all pairs, and the
-    edges of the other as targets; a random ranking has 0.5 and the density. A pair without an
-    edge has weight 0 or, if the smallest weight :math:`w` is not positive, :math:`w - 1`. Edges of
-    graphs without weights have weight 1. The rank correlation is Spearman's, of all
-    pairs.
+    edges of the other as targets; for a random ranking, ROC-AUC is 0.5 and average precision is
+    the density. A pair without an edge has weight 0 or, if the smallest weight :math:`w` is not
+    positive, :math:`w - 1`. Edges of graphs without weights have weight 1. The rank correlation is
+    Spearman's over all pairs.
 
     Args:
         a, b (LabelGraph): Two label graphs of the same labels in the same order.

@@ -101,8 +101,8 @@ def propagate(
     *,
     check: bool = True,
 ) -> Tensor:
-    """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown, with labels above positive ones set
-    to 1 and labels below negative ones to 0. With :obj:`check`, contradictions raise ValueError.
+    """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown. Ancestors of positive labels become
+    1, and descendants of negative labels 0. With :obj:`check`, contradictions raise ValueError.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
@@ -123,7 +123,7 @@ def coherent_decider(
     scores: ArrayLike | None = None,
 ) -> Decider:
     """Returns the decider with thresholds that keep decisions of coherent scores coherent: the
-    threshold of a label is at least that of each label above it.
+    threshold of a label is at least as high as the thresholds of its ancestors.
 
     Thresholds of descendants are raised. With targets and coherent scores :math:`(N, L)`,
     thresholds of ancestors are lowered instead if this gives a higher metric.

@@ -201,9 +201,9 @@ def _find_roles(table: Table) -> list[str]:
     """Returns the role of each column, or empty strings if the first line is no header."""
     maybe_roles = [role_of(cell) for cell in table.header]
     if len(maybe_roles) == 2 and "" in maybe_roles:  # The header may read "term, is_a".
-        ends = {"up": "parent", "down": "child"}
-        relations = [ends.get(relation_of(cell) or "") for cell in table.header]
-        maybe_roles = [end or role for end, role in zip(relations, maybe_roles, strict=True)]
+        role_of_direction = {"up": "parent", "down": "child"}
+        relation_roles = [role_of_direction.get(relation_of(cell) or "") for cell in table.header]
+        maybe_roles = [end or role for end, role in zip(relation_roles, maybe_roles, strict=True)]
     roles = [role or "" for role in maybe_roles]
     header = [cell.lower() for cell in table.header]
     for end in ("child", "parent"):
@@ -247,8 +247,8 @@ def _check_families(families: list[Pairs], table: Table, expected: str) -> None:
     if any(len(family) != 2 for family in families):
         return
     got = f"(got {table.header[:5]}"
-    parents, last = zip(*((family[0][1], family[1][0]) for family in families), strict=True)
-    is_number = [parse_number(str(name)) is not None for name in last]
+    parents, last_names = zip(*((family[0][1], family[1][0]) for family in families), strict=True)
+    is_number = [parse_number(str(name)) is not None for name in last_names]
     if all(is_number) and all(parse_number(str(parent)) is None for parent in parents):
         got += ", a number in the last column); name the columns 'child' and 'parent', or"
         hint = "give the format 'taxonomy' if numbers are labels"

@@ -121,8 +121,8 @@ def plot_comparison(
     check_choice("order", order, get_args(RowOrder))
     a, b = a.remove_self_loops(), b.remove_self_loops()
     if order != "labels" and a.num_labels:
-        rows = b.locality_order(order)
-        a, b = a.permute(rows), b.permute(rows)
+        new_order = b.locality_order(order)
+        a, b = a.permute(new_order), b.permute(new_order)
     has_edge = [~np.isnan(_cells(graph)) for graph in (a, b)]
     inches = 5 + min(0.12 * a.num_labels, 8)
     figure = new_figure(2 * inches, inches + 0.5)
@@ -211,9 +211,9 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
     if on_circle:
         # Labels of one community stand side by side, so that most arrows are short.
         edges = network.edges(data="weight", default=1.0)
-        strength = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in edges)
-        strength.add_nodes_from(network)
-        groups = nx.community.greedy_modularity_communities(strength, weight="weight")
+        weighted_graph = nx.Graph((j, i, {"weight": abs(w)}) for j, i, w in edges)
+        weighted_graph.add_nodes_from(network)
+        groups = nx.community.greedy_modularity_communities(weighted_graph, weight="weight")
         ordered = [node for group in groups for node in sorted(group)]
         positions = nx.circular_layout(nx.empty_graph(ordered))
     else:
@@ -236,8 +236,8 @@ def _draw_nodes(graph: Data, ax: Any, wrap: int) -> None:
             ax.text(*(1.06 * point), name, color=INK, **style)
         else:
             style = {"ha": "center", "va": "bottom", "fontsize": 7.0, "zorder": 4, "bbox": halo}
-            above = (0, 2 + math.sqrt(sizes[node]) / 2)  # All lines of a name are above its dot.
-            style |= {"xytext": above, "textcoords": "offset points"}
+            offset = (0, 2 + math.sqrt(sizes[node]) / 2)  # All lines of a name are above its dot.
+            style |= {"xytext": offset, "textcoords": "offset points"}
             ax.annotate(name, point, color=INK, **style)
     nx.draw_networkx_nodes(
         network, positions, ax=ax, node_size=sizes, node_color=INK, linewidths=0

@@ -185,8 +185,8 @@ class _Links(NamedTuple):
 def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score: float) -> _Links:
     """Reads the links among the proteins in ``index``. Other links are not kept in memory."""
     table = read_table(f"'{path}'", read_lines(path), "links of two proteins", spaces=True)
-    first, second, column, has_header = _layout(table, score)
-    width = max(first, second, column) + 1
+    first, second, score_column, has_header = _layout(table, score)
+    width = max(first, second, score_column) + 1
     lookup = lru_cache(maxsize=2**18)(lambda name: index.get(_protein_key(name)))
     scores: dict[tuple[int, int], float] = {}
     linked: set[int] = set()
@@ -199,10 +199,10 @@ def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score:
         proteins = [hit for name in (first, second) if (hit := lookup(cells[name])) is not None]
         if not proteins:  # Nearly all lines of a large file are skipped here.
             continue
-        value = MAX_SCORE if column < 0 else parse_number(cells[column])
+        value = MAX_SCORE if score_column < 0 else parse_number(cells[score_column])
         if value is None or not 0.0 <= value <= MAX_SCORE:
             expected = f"line {number} of '{path}' to hold a score of 0 to {MAX_SCORE:g}"
-            raise ValueError(f"Expected {expected} (got {cells[column][:20]!r})")
+            raise ValueError(f"Expected {expected} (got {cells[score_column][:20]!r})")
         linked.update(proteins)
         pair = (min(proteins), max(proteins))
         if pair[0] != pair[1]:
@@ -213,20 +213,20 @@ def _read_links(path: PathLike, index: Mapping[str, int], score: str, min_score:
         raise ValueError(f"Expected {expected} (got {got})")
     highest = max(scores.values(), default=0.0)
     # Scores and the minimum score must be on the same scale, up to 1000 or up to 1.
-    if column >= 0 and 0.0 < highest <= 1.0 < min_score:
+    if score_column >= 0 and 0.0 < highest <= 1.0 < min_score:
         got = f"(got none above {highest:g}); choose a 'min_score' of 0 to 1"
         raise ValueError(f"Expected '{path}' to hold scores of 0 to {MAX_SCORE:g} {got}")
-    if column >= 0 and 0.0 < min_score <= 1.0 < highest:
+    if score_column >= 0 and 0.0 < min_score <= 1.0 < highest:
         expected = f"'min_score' on the scale of '{path}', whose scores reach {highest:g}"
         hint = f"choose {min_score * MAX_SCORE:g} if it is a probability, or 0 to keep all links"
         raise ValueError(f"Expected {expected} (got {min_score:g}); {hint}")
     factor = MAX_SCORE if highest <= 1.0 else 1.0
     scores = {pair: factor * value for pair, value in scores.items() if value >= min_score}
-    return _Links(scores, linked, column >= 0, highest, example)
+    return _Links(scores, linked, score_column >= 0, highest, example)
 
 
 def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
-    """Returns the indices of both names and the score (or -1), and whether there is a header."""
+    """Returns the columns of both names and of the score (or -1), and whether there is a header."""
     names = table.header
     lower = [name.lower() for name in names]
     if "protein1" in lower and "protein2" in lower:
@@ -234,15 +234,15 @@ def _layout(table: Table, score: str) -> tuple[int, int, int, bool]:
     else:
         pair = find_pair(names)
     used = {i for i, name in enumerate(names) if is_index(name) or name == score} | {*(pair or ())}
-    others = [i for i in range(len(names)) if i not in used]
+    unused = [i for i in range(len(names)) if i not in used]
     score_columns = [names.index(score)] if score in names else []
     if pair is not None:
-        weights = [i for i in others if role_of(names[i]) == "weight"]
-        single = [columns for columns in (score_columns, weights, others) if len(columns) == 1]
-        if single or not others:
+        weights = [i for i in unused if role_of(names[i]) == "weight"]
+        single = [columns for columns in (score_columns, weights, unused) if len(columns) == 1]
+        if single or not unused:
             return *pair, single[0][0] if single else -1, True
-    elif score_columns and len(others) > 1:
-        return others[0], others[1], score_columns[0], True
+    elif score_columns and len(unused) > 1:
+        return unused[0], unused[1], score_columns[0], True
     elif len(names) == 2:  # A header is read as a link of unknown proteins, and skipped.
         return 0, 1, -1, False
     elif len(names) == 3 and not score_columns:

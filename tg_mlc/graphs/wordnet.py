@@ -127,7 +127,7 @@ def _find_synsets(
     names: list[str], words: Words | None, heads: bool, nouns: Nouns
 ) -> list[list[int]]:
     """Returns the distinct synsets of all nouns that match each name. With :obj:`heads`, a name
-    without a match has those of its longest ending that is a noun. :obj:`"data mining"`,
+    without a match has the synsets of its longest ending that is a noun. :obj:`"data mining"`,
     :obj:`"Data-Mining"` and :obj:`"datamining"` are the same noun.
     """
     joined: dict[str, list[str]] = {}
@@ -237,7 +237,7 @@ def wu_palmer(hypernyms: Hypernyms, groups: Sequence[Sequence[int]]) -> np.ndarr
 
     As in NLTK, the lowest common hypernym has the longest shortest path to the top, and its depth
     is the length of its longest path. Among equally low hypernyms, NLTK takes the first by name,
-    and this function takes the one with the largest similarity.
+    and this function takes the hypernym with the largest similarity.
     """
     out = np.zeros((len(groups), len(groups)))
     labels_of: dict[int, list[int]] = {}
@@ -290,7 +290,7 @@ def _rows(hypernyms: Hypernyms, synsets: list[int]) -> Iterable[np.ndarray]:
 
 
 def _depths(below: nx.DiGraph[int]) -> dict[int, tuple[int, int]]:
-    """Returns the lengths of the shortest and the longest path of each synset to a top one."""
+    """Returns the lengths of the shortest and the longest path of each synset to a top synset."""
     import networkx as nx
 
     try:

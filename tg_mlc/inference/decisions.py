@@ -124,22 +124,22 @@ class Calibration(Stage):
         return _CalibrationModule(self)
 
     def state_dict(self) -> dict[str, Any]:
-        parts = {"free": self.free, "masked": self.masked}
+        modules = {"free": self.free, "masked": self.masked}
         return {
-            name: None if part is None else {"methods": part.methods, **part.state_dict()}
-            for name, part in parts.items()
+            name: None if module is None else {"methods": module.methods, **module.state_dict()}
+            for name, module in modules.items()
         }
 
     @classmethod
     def from_state(cls, state: State, label_names: list[str], network: NetworkClass) -> Self:
-        parts = [_restore_calibration(state["free"])]
+        functions = [_restore_calibration(state["free"])]
         if state["masked"] is not None:
-            parts.append(_restore_calibration(state["masked"]))
-        if any(len(part.methods) != len(label_names) for part in parts):
+            functions.append(_restore_calibration(state["masked"]))
+        if any(len(function.methods) != len(label_names) for function in functions):
             raise ValueError(
                 f"the calibration has to be of {len(label_names)} labels (got another)"
             )
-        return cls(*parts)
+        return cls(*functions)
 
     def __str__(self) -> str:
         return ", ".join(f"{number} by {name}" for name, number in self.methods.items())

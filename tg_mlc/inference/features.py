@@ -21,7 +21,7 @@ from tg_mlc.inputs import Chain, InputKind, Preprocessor
 from tg_mlc.inputs.kind import num_rows
 from tg_mlc.inputs.preprocessor import from_state, to_state
 
-#: Format of the name of a program's input: the features of base classifiers, by their view.
+#: Names of the inputs of a program that hold the features of base classifiers, by view.
 VIEW = "features_{}"
 
 
@@ -163,7 +163,7 @@ class _ClassifierModules(TensorStage):
 
 
 def stages_of(preprocessor: Preprocessor | None) -> list[Stage]:
-    """Returns Features with a preprocessor's steps; a last step with scores becomes Classifiers."""
+    """Returns the stages of a preprocessor: Features, and Classifiers if it adds base scores."""
     if preprocessor is None:
         return [Features()]
     steps = list(preprocessor.steps) if isinstance(preprocessor, Chain) else [preprocessor]

@@ -192,9 +192,9 @@ class Prediction:
         if self.reasons:
             decision = decision.astype("boolean").mask(np.isnan(self.probabilities))
         thresholds = np.broadcast_to(self.thresholds, self.probabilities.shape)
-        parts = {"probability": probability, "decision": decision}
-        parts["threshold"] = pandas.DataFrame(thresholds, **axes)
-        frame = _frame_class()(pandas.concat(parts, axis=1))
+        frames = {"probability": probability, "decision": decision}
+        frames["threshold"] = pandas.DataFrame(thresholds, **axes)
+        frame = _frame_class()(pandas.concat(frames, axis=1))
         frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
         return frame
 
@@ -222,9 +222,9 @@ def _frame_class() -> Any:
         def to_dict(self, orient: str = "dict", **options: Any) -> Any:
             if orient != "records" or self.columns.nlevels == 1:
                 return super().to_dict(orient, **options)
-            parts = [*dict.fromkeys(self.columns.get_level_values(0))]
-            cells = [self[part].astype(object) for part in parts]
-            records = [part.where(part.notna(), None).to_dict("records") for part in cells]
-            return [dict(zip(parts, row, strict=True)) for row in zip(*records, strict=True)]
+            names = [*dict.fromkeys(self.columns.get_level_values(0))]
+            frames = [self[name].astype(object) for name in names]
+            records = [frame.where(frame.notna(), None).to_dict("records") for frame in frames]
+            return [dict(zip(names, row, strict=True)) for row in zip(*records, strict=True)]
 
     return Predictions

@@ -30,7 +30,7 @@ MAX_BYTES = 2**28  #: The largest size of the plain data, in bytes.
 MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
 _MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
-# A dictionary with one of these keys alone stands for a tensor, or for NaN or infinity.
+# A dictionary whose only key is "tensor" or "float" stands for a tensor, or for NaN or infinity.
 _TENSOR, _FLOAT = "tensor", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 
@@ -49,8 +49,8 @@ def write_folder(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Pa
     }
     description = _dump({"sha256": sha256(_dump(entries)), **entries})
     if len(description) > MAX_BYTES or len(packed) > MAX_WEIGHTS:
-        most = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
-        raise ValueError(f"Expected {most} to save (got {len(description):,} and {len(packed):,})")
+        limit = f"at most {MAX_BYTES:,} bytes of plain data and {MAX_WEIGHTS:,} of weights"
+        raise ValueError(f"Expected {limit} to save (got {len(description):,} and {len(packed):,})")
     for file, data in ((weights, packed), (folder / CONTENT, description)):
         try:
             with replace_when_done(file) as unfinished:
@@ -76,10 +76,10 @@ def _weights_name(sha: str) -> str:
 def check_folder(path: str | os.PathLike[str]) -> Path:
     """Returns the path of a folder. Raises ValueError if it or a parent is a file."""
     folder = Path(path)
-    for part in (folder, *folder.parents):
-        if part.exists() and not part.is_dir():
+    for existing in (folder, *folder.parents):
+        if existing.exists() and not existing.is_dir():
             expected = f"'{folder}' to be a folder, or a name for a new one"
-            raise ValueError(f"Expected {expected} (got the file '{part}')")
+            raise ValueError(f"Expected {expected} (got the file '{existing}')")
     return folder
 
 
@@ -151,7 +151,7 @@ class UnknownFormatError(ValueError):
 
 
 def check_format(found: Any, path: str | os.PathLike[str]) -> None:
-    """Raises UnknownFormatError for any other format than that of this version."""
+    """Raises UnknownFormatError unless a format is the format of this version."""
     if found == FORMAT:
         return
     match = re.fullmatch(r"tg_mlc\.model/(\d+)", str(found))
@@ -170,8 +170,8 @@ def _read(path: Path, max_bytes: int) -> bytes:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
-            most = f"at most {max_bytes:,} bytes (got {size:,})"
-            raise ValueError(f"Expected '{path}' to have {most}")
+            limit = f"at most {max_bytes:,} bytes (got {size:,})"
+            raise ValueError(f"Expected '{path}' to have {limit}")
         return file.read(size)
 
 

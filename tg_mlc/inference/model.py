@@ -90,7 +90,7 @@ class Model(Pipeline):
             network (torch.nn.Module): A module that returns logits :math:`(B, L)` of a batch; or a
                 :class:`~tg_mlc.training.MultiLabelModule`, which holds the other arguments.
             label_names (Sequence[str], optional): The labels.
-                (default: :obj:`None`, those of the label graph)
+                (default: :obj:`None`, the labels of the label graph)
             objective (Objective, optional): Turns outputs that are not logits into scores.
             preprocessor (Preprocessor, optional): Turns raw inputs into samples.
             tuners (dict, optional): Thresholds or label sets by metric.
@@ -261,7 +261,7 @@ class Model(Pipeline):
             raw (Any): As in :meth:`predict`.
             y (Tensor, numpy.ndarray or DataFrame, optional): Targets :math:`(N, L)`: 0, 1, or NaN
                 for unknown; the columns of a data frame are matched by name.
-                (default: :obj:`None`, those of the samples)
+                (default: :obj:`None`, the targets of the samples)
             **query (optional): The arguments :obj:`given`, :obj:`coherent` and :obj:`batch_size` of
                 :meth:`predict`.
 

@@ -48,7 +48,7 @@ class LabelGraphUser(Protocol):
 
 def label_graph_users(model: nn.Module) -> Iterator[LabelGraphUser]:
     """Yields the modules of a model that have a label graph."""
-    return (part for part in model.modules() if isinstance(part, LabelGraphUser))
+    return (module for module in model.modules() if isinstance(module, LabelGraphUser))
 
 
 def describe_model(model: nn.Module, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def unpacked(entry: Mapping[str, Any]) -> Any:
-    """Returns the value that :func:`packed` packed, with lists for tuples."""
+    """Returns the value that :func:`packed` packed. Tuples become lists."""
     return LabelGraph(**entry["label_graph"]) if "label_graph" in entry else entry["value"]
 
 
@@ -269,8 +269,8 @@ def data_hash(dataset: Dataset) -> str | None:
     if not isinstance(dataset, InMemoryDataset):
         return None
     digest = hashlib.sha256(repr(dataset._indices).encode())
-    for part in (dataset._data.to_dict(), dataset.slices or {}):
-        for name, value in sorted(part.items()):
+    for entries in (dataset._data.to_dict(), dataset.slices or {}):
+        for name, value in sorted(entries.items()):
             is_tensor = isinstance(value, Tensor)
             content = value.cpu().numpy().tobytes() if is_tensor else repr(value).encode()
             digest.update(name.encode())

@@ -92,20 +92,20 @@ class Networks(Stage):
         given: list[Tensor] = []
         outputs: list[Tensor] = []
         for network in self.networks:
-            parts = []
+            batch_outputs = []
             for batch in batches:
                 if (batch_given := given_in(network, batch)) is not None:
                     given.append(batch_given.cpu())
-                parts.append(self.of_batch(network, batch).cpu())
-            outputs.append(torch.cat(parts))
+                batch_outputs.append(self.of_batch(network, batch).cpu())
+            outputs.append(torch.cat(batch_outputs))
         if self.examples is None and self.own is not None:
             self.examples = batch
         # Data sets that make batches may put given labels into the batches.
         if flow.given is None and given:
             flow.given = torch.cat(given)
         if len(outputs) > 1:
-            mean = np.mean([logits.double().numpy() for logits in outputs], axis=0)
-            flow.logits = torch.from_numpy(mean)
+            mean_logits = np.mean([logits.double().numpy() for logits in outputs], axis=0)
+            flow.logits = torch.from_numpy(mean_logits)
         elif self.gives_logits:
             flow.logits = outputs[0]
         else:

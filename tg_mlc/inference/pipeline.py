@@ -238,8 +238,8 @@ class Pipeline:
             got = f"(got all {num_labels} labels given)"
             raise ValueError(f"Expected labels that are left to predict {got}")
         if not self.takes_given and not given.isnan().all():
-            several = "no stage learned how given labels change other labels"
-            reason = "it has one label" if num_labels == 1 else several
+            untrained = "no stage learned how given labels change other labels"
+            reason = "it has one label" if num_labels == 1 else untrained
             hint = "leave them out, or take a model of tg_mlc.auto or LaMP(given_labels=True)"
             expected = f"no given labels for this model, because {reason}"
             raise ValueError(f"Expected {expected} (got some); {hint}")

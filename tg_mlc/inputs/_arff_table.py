@@ -357,7 +357,7 @@ def read_arff(
             content = content.decode(encoding).encode()
         if b"\n" not in content:  # Files of old Macs have carriage returns as line ends.
             content = content.replace(b"\r", b"\n")
-        relation, attributes, start, line = _read_header(content)
+        relation, attributes, start, line_number = _read_header(content)
         label_names = _find_labels(attributes, relation, labels)
         if labels is None and meka_count(relation) is None and drop != "text":
             label_names = [label for label in label_names if label not in drop]
@@ -365,8 +365,8 @@ def read_arff(
         selected = [index for index, attr in enumerate(attributes) if attr.name not in dropped]
         if not selected:
             got = f"{len(attributes)} to drop"
-            raise ValueError(f"line {line}: Expected an attribute to be left (got {got})")
-        matrix = _read_rows(content, start, line, attributes, selected)
+            raise ValueError(f"line {line_number}: Expected an attribute to be left (got {got})")
+        matrix = _read_rows(content, start, line_number, attributes, selected)
     except (UnicodeError, LookupError) as error:
         expected = f"text in the encoding {encoding!r}"
         raise ValueError(f"{title}: Expected {expected} (got {error})") from None
@@ -393,27 +393,27 @@ def labels_of_arff(path: str | Path) -> tuple[list[str], bool]:
 
 def _read_header(content: bytes) -> tuple[str, list[Attribute], int, int]:
     """Returns the relation, the attributes, and the byte and line at which rows begin."""
-    relation, attributes, line = "", list[Attribute](), 1
+    relation, attributes, line_number = "", list[Attribute](), 1
     stream = io.BytesIO(content)
     stream.seek(3 if content.startswith(b"\xef\xbb\xbf") else 0)
     try:
-        for line, content_line in enumerate(stream, start=1):
-            text = _decode(content_line)
+        for line_number, line in enumerate(stream, start=1):
+            text = _decode(line)
             keyword = re.split(r"[\s'\"]", text, maxsplit=1)[0].lower()
             if keyword == "@data":
                 if not attributes:
                     raise ValueError("Expected at least one '@attribute' before '@data' (got none)")
-                return relation, attributes, stream.tell(), line + 1
+                return relation, attributes, stream.tell(), line_number + 1
             if keyword == "@relation":
                 relation = _unquote(text[len("@relation") :].strip())
             elif keyword == "@attribute":
-                attributes.append(_read_attribute(text, line))
+                attributes.append(_read_attribute(text, line_number))
             elif text:
                 expected = "'@relation', '@attribute' or '@data'"
                 raise ValueError(f"Expected {expected} (got {shorten(text)!r})")
         raise ValueError("Expected a line '@data' before the end of the file (it may be cut off)")
     except ValueError as error:
-        raise ValueError(f"line {line}: {error}") from None
+        raise ValueError(f"line {line_number}: {error}") from None
 
 
 def _read_attribute(text: str, line: int) -> Attribute:
@@ -543,7 +543,7 @@ def _dropped(
     *,
     keep_text: bool,
 ) -> set[str]:
-    """Returns the names of attributes to drop. Raises for others that cannot be read."""
+    """Returns the names of attributes to drop. Raises if another attribute cannot be read."""
     unknown = [] if isinstance(drop, str) else sorted(set(drop) - {a.name for a in attributes})
     if unknown or (isinstance(drop, str) and drop != "text"):
         expected, got = '"text" or a list of attributes', few(unknown, 5) if unknown else repr(drop)
@@ -570,22 +570,22 @@ def _dropped(
 
 
 def _read_rows(
-    content: bytes, start: int, line: int, attributes: list[Attribute], selected: list[int]
+    content: bytes, start: int, line_number: int, attributes: list[Attribute], selected: list[int]
 ) -> Matrix:
     """Reads all rows: blocks of plain rows with NumPy, all other rows one by one."""
     is_plain = len(selected) == len(attributes) and all(attr.is_plain for attr in attributes)
     is_nominal = np.array([attributes[index].values is not None for index in selected])
     is_sparse: bool | None = None
-    blocks, weights, first_line = list[Any](), list[int](), line
+    blocks, weights, first_line = list[Any](), list[int](), line_number
     # Sparse rows omit the first value of an attribute, which may not mean 0.
     first_values = {i: next(iter((attributes[i].values or {"": 0.0}).items())) for i in selected}
     omitted = {i: text for i, (text, number) in first_values.items() if number != 0}
     while start < len(content):  # A block ends with a whole line.
         end = content.find(b"\n", start + _BLOCK) + 1 or len(content)
         lines = content[start:end].split(b"\n")
-        numbered = enumerate(map(bytes.strip, lines), line)
+        numbered = enumerate(map(bytes.strip, lines), line_number)
         rows = [(number, row) for number, row in numbered if row and row[:1] != b"%"]
-        line, start = line + len(lines) - 1, end
+        line_number, start = line_number + len(lines) - 1, end
         if not rows:
             continue
         is_sparse = rows[0][1].startswith(b"{") if is_sparse is None else is_sparse
@@ -621,7 +621,7 @@ def _read_cells(
     omitted: dict[int, str] | None,
     weights: list[int],
 ) -> tuple[np.ndarray, ...]:
-    """Reads rows of any form. Returns arrays as the readers of plain dense or sparse rows do.
+    """Reads rows of any format. Returns arrays like the readers of plain dense or sparse rows.
 
     Appends the line numbers of weights to :obj:`weights`. Rows are dense if :obj:`omitted` is None.
     """
@@ -703,13 +703,13 @@ def _sparse_cells(row: str, width: int) -> dict[int, str]:
         if match is None:
             expected = "'index value' between commas"
             raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
-        number, quoted, bare, comma = match.groups()
+        number, quoted, unquoted, comma = match.groups()
         index, position = int(number), match.end()
         if index >= width:
             raise ValueError(f"Expected an index below {width} (got {index})")
         if index in cells:
             raise ValueError(f"Expected distinct indices (got {index} twice)")
-        cells[index] = _unquote(quoted) if quoted else bare.strip()
+        cells[index] = _unquote(quoted) if quoted else unquoted.strip()
     return cells
 
 
@@ -728,8 +728,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
     quotes.
     """
     has_quotes = "'" in text or '"' in text
-    bare = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
-    pattern = _CELL if width == 1 or "," in bare else _SPACED_CELL
+    outside_quotes = re.sub(_QUOTED, "", text, flags=re.DOTALL) if has_quotes else text
+    pattern = _CELL if width == 1 or "," in outside_quotes else _SPACED_CELL
     if not has_quotes:
         return [cell.strip() for cell in text.split(",")] if pattern is _CELL else text.split()
     cells, position, separator = [], 0, ","
@@ -738,8 +738,8 @@ def _split_cells(text: str, width: int = 1) -> list[str]:
         if match is None:
             expected = "values between commas, with closed quotes"
             raise ValueError(f"Expected {expected} (got {shorten(text[position:])!r})")
-        quoted, bare, separator = match.groups()
-        cells.append(_unquote(quoted) if quoted else (bare or "").strip())
+        quoted, unquoted, separator = match.groups()
+        cells.append(_unquote(quoted) if quoted else (unquoted or "").strip())
         position = match.end()
     return cells
 

@@ -74,7 +74,7 @@ class TableKind(InputKind):
         return self._schema_cache[1]
 
     def _schema_for(self, names: list[str]) -> Schema:
-        """Returns the schema for rows with these columns; unnamed columns stay in this order."""
+        """Returns the schema for rows with these columns; without old names, in this order."""
         if (schema := self._training_schema()) is not None:
             return schema
         if self.feature_names is not None:
@@ -148,7 +148,7 @@ def read_frame(
     """Converts a data frame to a matrix, column names and a schema, by the rules for files. Other
     inputs, and data frames of sparse columns, are returned unchanged.
 
-    If :obj:`is_old`, the names and the schema are those of an earlier data set.
+    If :obj:`is_old`, the names and the schema come from an earlier data set.
     """
     if not is_dense_frame(X) or (is_old and schema is None and feature_names is None):
         return X, feature_names, None

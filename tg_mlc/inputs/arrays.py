@@ -104,7 +104,7 @@ def from_arrays(
         expected = "'X' and 'Y' to have as many rows as each other"
         raise ValueError(f"Expected {expected} (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = _rows(train, len(y), "train"), _rows(test, len(y), "test")
-    parts = predefined_split(train_rows, (), test_rows, len(y))
+    split = predefined_split(train_rows, (), test_rows, len(y))
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
     is_old, schema = like is not None, None if like is None else like.schema
@@ -117,8 +117,8 @@ def from_arrays(
         kind,
         feature_names=feature_names,
         num_inputs=num_inputs,
-        train=None if train is None else parts.train.numpy(),
-        test=None if test is None else parts.test.numpy(),
+        train=None if train is None else split.train.numpy(),
+        test=None if test is None else split.test.numpy(),
         transform=transform,
     )
     dataset.schema = schema

@@ -104,7 +104,7 @@ def single_cells(
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     """Returns columns of 0 and 1 for the values of a category; rows without a match are 0. A cell
-    matches an equal value, else one that differs in case only, else the only one equal as number.
+    matches an equal value, else a value that differs in case only, else the only equal number.
     """
     texts = [clean(text) for text in texts_of(cells)]
     numeric = [_is_number(cell) for cell in cells.tolist()]

@@ -85,18 +85,18 @@ def _warn_of_leaks(x: Any, y: np.ndarray, inputs: Sequence[str], names: Sequence
         finite = np.nan_to_num(np.where(np.isnan(x), means, x))
         ranks = np.asarray(rankdata(finite, axis=0))
     for label, name in enumerate(names):
-        rows = known[:, label]
-        is_one = y[rows, label] == 1
+        mask = known[:, label]
+        is_one = y[mask, label] == 1
         ones, zeros = int(is_one.sum()), int((~is_one).sum())
         if min(ones, zeros) < MIN_CLASS:
             continue
         if is_bag:
             counts, entries = np.zeros(x.shape[1]), slice(*with_label.indptr[label : label + 2])
             counts[with_label.indices[entries]] = with_label.data[entries]
-            other_counts = (totals if rows.all() else present @ rows.astype(np.float32)) - counts
+            other_counts = (totals if mask.all() else present @ mask.astype(np.float32)) - counts
             auc = (1 + counts / ones - other_counts / zeros) / 2
         else:
-            row_ranks = ranks if rows.all() else np.asarray(rankdata(finite[rows], axis=0))
+            row_ranks = ranks if mask.all() else np.asarray(rankdata(finite[mask], axis=0))
             auc = (row_ranks[is_one].sum(axis=0) - ones * (ones + 1) / 2) / (ones * zeros)
         perfect = np.flatnonzero(np.maximum(auc, 1 - auc) >= PERFECT)
         if perfect.size:

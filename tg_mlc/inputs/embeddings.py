@@ -1,4 +1,4 @@
-"""Embeddings: several vectors for each sample, such as those of tokens, patches or residues."""
+"""Embeddings: several vectors for each sample, such as vectors of tokens, patches or residues."""
 
 from __future__ import annotations
 

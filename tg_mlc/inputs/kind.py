@@ -67,7 +67,7 @@ class Form(NamedTuple):
 class ReadOptions(TypedDict, total=False):
     """Options of how raw inputs are read."""
 
-    feature_names: Sequence[str] | None  #: words or columns; by default, those of the inputs
+    feature_names: Sequence[str] | None  #: words or columns; by default, read from the inputs
     #: rows of training samples, from which the vocabulary is built; by default, all rows
     train: np.ndarray | None
     #: number of words or columns of an earlier data set, which the new one must have too

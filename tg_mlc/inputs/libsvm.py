@@ -109,20 +109,20 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
     lines, ``qid:``, labels that are not indices, and numbers out of range.
     """
     lines = read_unpacked(path).decode(errors="replace").splitlines()
-    sizes = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
-    while lines and not sizes and not lines[-1].strip():
+    size_match = LIBSVM_SIZES.fullmatch(lines[0]) if lines else None
+    while lines and not size_match and not lines[-1].strip():
         lines.pop()
-    first = 0 if zero_based or (zero_based is None and sizes) else 1
+    first = 0 if zero_based or (zero_based is None and size_match) else 1
     max_input, max_label = _MAX_INDEX, 10**9
-    if sizes:
-        max_input, max_label = (int(sizes[i]) + first - 1 for i in (2, 3))
-    min_input = first if sizes or zero_based is not None else 0
-    limits = {"inputs": (min_input, max_input), "labels": (first if sizes else 0, max_label)}
-    rows, first_line = (lines[1:], 2) if sizes else (lines, 1)
+    if size_match:
+        max_input, max_label = (int(size_match[i]) + first - 1 for i in (2, 3))
+    min_input = first if size_match or zero_based is not None else 0
+    limits = {"inputs": (min_input, max_input), "labels": (first if size_match else 0, max_label)}
+    rows, first_line = (lines[1:], 2) if size_match else (lines, 1)
     for number, line in enumerate(rows, first_line):
         match = LIBSVM_LINE.fullmatch(line.rstrip())
         where = f"line {number} of '{path}'"
-        if match is None or not (line.strip() or sizes):
+        if match is None or not (line.strip() or size_match):
             hint = next(hint for pattern, hint in _HINTS.items() if re.search(pattern, line))
             expected = f"'label,label index:value index:value' in {where}"
             raise ValueError(f"Expected {expected} (got {line[:60]!r}); {hint}")
@@ -140,14 +140,14 @@ def _read(path: str | Path, zero_based: bool | None) -> _Part:
                 hint = near_hint if is_near else "renumber them"
                 expected = f"{noun} from {lowest} to {highest}"
                 raise ValueError(f"Expected {expected} (got {invalid} in {where}); {hint}")
-    if sizes and len(rows) != int(sizes[1]):
-        expected = f"{sizes[1]} samples in '{path}', as its first line says"
+    if size_match and len(rows) != int(size_match[1]):
+        expected = f"{size_match[1]} samples in '{path}', as its first line says"
         raise ValueError(f"Expected {expected} (got {len(rows)}; is the file cut off?)")
-    counts = (int(sizes[2]), int(sizes[3])) if sizes else None
+    sizes = (int(size_match[2]), int(size_match[3])) if size_match else None
     if not rows:
-        return _Part(counts, [], sp.csr_array((0, 0)))
+        return _Part(sizes, [], sp.csr_array((0, 0)))
     # Blank lines, which scikit-learn skips, are samples after a line of sizes.
     content = "\n".join(line if line.strip() else f"{first}:0" for line in rows).encode()
     load = require("sklearn.datasets", extra="data").load_svmlight_file
     x, y = load(BytesIO(content), multilabel=True, zero_based=True)
-    return _Part(counts, [list(map(int, row)) for row in y], sp.csr_array(x))
+    return _Part(sizes, [list(map(int, row)) for row in y], sp.csr_array(x))

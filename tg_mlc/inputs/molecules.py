@@ -311,7 +311,7 @@ class Inchi(Molecules):
 
 
 def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) -> MultiLabelDataset:
-    """Returns the molecules with those vectors of :obj:`sizes` that they lack."""
+    """Returns the molecules with all vectors named in :obj:`sizes`. Missing vectors are added."""
     present = {*dataset[0].keys()}
     if present.issuperset(sizes):
         return dataset
@@ -324,7 +324,7 @@ def with_vectors(dataset: MultiLabelDataset, sizes: Mapping[str, int | None]) ->
 
 
 def _described_as(sample: Data, smiles: Callable[[], str]) -> Data:
-    """Returns the sample with its vectors replaced by those of another molecule."""
+    """Returns the sample with the vectors of another molecule, specified by its SMILES."""
     if not (sizes := {key: sample[key].size(-1) for key in VECTORS if key in sample}):
         return sample
     original, sample.smiles = sample.smiles, smiles()

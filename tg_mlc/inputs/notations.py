@@ -73,7 +73,7 @@ class Notation:
     form: ClassVar[str]
 
     def parse(self, cell: str) -> float | None:
-        """Returns the number in a stripped cell; None if its notation is another one."""
+        """Returns the number in a stripped cell, or None if the cell is not in this notation."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Preprocessor(ABC):
         return self.fit(dataset, split).transform(dataset)
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns fitted values and options as plain data and arrays; by default, attributes."""
+        """Returns fitted values and options as plain data and arrays: by default, attributes."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:

@@ -18,7 +18,7 @@ ReadRows = tuple[np.ndarray, dict[int, str]]
 
 
 def as_frame(raw: Any) -> Any:
-    """Converts pyarrow tables and dictionaries of columns to data frames; others unchanged."""
+    """Converts pyarrow tables and dictionaries of columns to data frames. Others are unchanged."""
     if hasattr(raw, "column_names") and hasattr(raw, "to_pandas"):
         return raw.to_pandas()
     if not isinstance(raw, Mapping):

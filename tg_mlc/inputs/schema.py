@@ -201,7 +201,7 @@ class Schema:
         return cls(list(by_name.values()))
 
     def _apply(self, table: Mapping[str, Any], roles: Mapping[str, Role], chosen: bool) -> Schema:
-        """Applies this schema to a table. Roles that the caller passes override its own."""
+        """Applies this schema to a table. Roles that the caller passes override the schema's."""
         if chosen and (extra := [name for name in table if name not in roles]):
             expected = "'schema' or the names of columns of inputs"
             raise ValueError(f"Expected {expected} (got both, and {extra[:5]}); leave one out")
@@ -526,7 +526,7 @@ class _Texts:
 
 
 def judge(column: Column, values: np.ndarray | None, num_rows: int, hints: Hints) -> Column:
-    """Makes a column an id if it names the rows; warns if it may number, split or weigh them."""
+    """Marks a column that names the rows as id. Warns if it may number, split or weight rows."""
     name, drop = column.name, hints.drop(column.name)
     if _WEIGHTS.fullmatch(name) and num_rows >= MIN_ROWS:
         note = f"Column '{name}' seems, by its name, to split or weight the rows"
@@ -604,30 +604,30 @@ def _read_texts(column: Column, texts: _Texts) -> Column:
     misfits = [[cell for cell in unique if form.parse(cell) is None] for form in forms]
     best_fit = min(zip(map(len, misfits), range(len(forms)), strict=True), default=None)
     outliers = [] if best_fit is None else misfits[best_fit[1]]
-    known = len(texts.cells) - column.missing
+    filled = len(texts.cells) - column.missing
     are_few = 2 * len(outliers) <= len(unique)
-    if outliers and are_few and all(map(_OPEN.fullmatch, outliers)) and 2 * len(unique) <= known:
+    if outliers and are_few and all(map(_OPEN.fullmatch, outliers)) and 2 * len(unique) <= filled:
         return _category(column, unique, "numbers and open ends that repeat", hints)
     bad_cell = next(filter(is_misspelled, unique), outliers[0] if outliers and are_few else None)
     if bad_cell is not None:
         expected = PLAIN if best_fit is None else forms[best_fit[1]]
         raise ValueError(_expected_number(bad_cell, expected, len(outliers), texts) + hint)
-    if len(unique) == known > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
+    if len(unique) == filled > 1 and (_KEY.fullmatch(name) or all(map(_HASH.fullmatch, unique))):
         return replace(column, role="id", reason="another text in each row")
     num_digits = sum(_MEASURED.match(cell) is not None for cell in unique)
-    if known >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > known:
-        got = f"{len(unique)} texts in {known} rows, such as {texts.place(unique[0])}"
+    if filled >= MIN_ROWS // 2 and num_digits * 2 >= len(unique) and 2 * len(unique) > filled:
+        got = f"{len(unique)} texts in {filled} rows, such as {texts.place(unique[0])}"
         raise ValueError(f"Expected numbers, or texts that repeat (got {got}); {hint}")
-    if len(unique) == known >= MIN_ROWS:
+    if len(unique) == filled >= MIN_ROWS:
         return replace(column, role="id", reason="another text in each row")
     return _category(column, unique, "texts that repeat", hints)
 
 
 def _expected_number(cell: str, notation: Notation, num_others: int, texts: _Texts) -> str:
     """Returns the message about a cell that is not a number in a column of mostly numbers."""
-    row, last, description = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
+    row, last_row, description = texts.cells.index(cell), len(texts.cells) - 1, looks_like(cell)
     is_word = description == "text" and not any(map(str.isdigit, cell))
-    is_outer = num_others < 2 and row in (0, last) and is_word and last > 1
+    is_outer = num_others < 2 and row in (0, last_row) and is_word and last_row > 1
     reason = "holds units, or a second header" if row == 0 else "sums up the others"
     hint = f"delete that row if it {reason}, " if is_outer else ""
     where = texts.where(row, texts.name)

@@ -314,7 +314,7 @@ def read_sdf_cells(path: Path) -> Any:
 
     RDKit removes hydrogens, infers stereo centres from coordinates, and writes canonical SMILES.
     The cell of an unreadable record is its number and the reason. The row is refused later,
-    because this is not SMILES.
+    because its cell is not SMILES.
     """
     content = read_unpacked(path)
     try:

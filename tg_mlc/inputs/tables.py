@@ -82,7 +82,7 @@ class Table:
     def require(
         self, labels: Sequence[str], features: Sequence[str], *, may_lack_labels: bool = False
     ) -> None:
-        """Raises ValueError if columns are missing or used twice, or there are none."""
+        """Raises ValueError if columns are missing or used twice, or labels or inputs are empty."""
         check_columns([*labels, *features], self.header, f"'{self.path}'")
         if not (labels or may_lack_labels) or not features:
             expected = "at least one column of labels and one of inputs"
@@ -100,7 +100,7 @@ class Table:
 
     def inputs(self, columns: Sequence[str] = (), *, single: bool = False) -> Any:
         """Returns raw inputs for a model: the training columns in :obj:`columns` (by default, all
-        columns of the table), or only the cells of the first one if :obj:`single`.
+        columns of the table), or only the cells of the first column if :obj:`single`.
         """
         names = match_names(columns, self.header, f"'{self.path}'")
         if single and names:
@@ -115,7 +115,7 @@ class Table:
         return texts_of(self._cells(self.header.index(column)))
 
     def documents(self, column: str) -> list[str]:
-        """Returns the cells of a column of inputs as texts; blank also for words such as NA."""
+        """Returns the cells of a column of inputs as texts. Words such as NA become blank."""
         return ["" if is_blank(text) else text for text in self.texts(column)]
 
     def labels(self, columns: Sequence[str]) -> np.ndarray:
@@ -170,8 +170,8 @@ class Table:
             note = f"{missing} cells of column '{columns[0]}' have no text"
             warn(f"{note}, and become samples without words")
         if text is None and not schema.inputs:
-            others = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
-            got = f"none: {', '.join(others)}"
+            reasons = [f"'{c.name}': {c.reason}" for c in schema.columns if c.role != "label"]
+            got = f"none: {', '.join(reasons)}"
             raise ValueError(f"Expected a column of inputs in '{self.path}' (got {got})")
         return schema
 
@@ -189,7 +189,7 @@ class Table:
         """Returns the labels ``[N, L]`` of all rows, and their names.
 
         Args:
-            labels (Sequence[str] or str): The columns of labels, or the one that lists names.
+            labels (Sequence[str] or str): The columns of labels, or the column that lists names.
             separator (str, optional): The separator of names; :obj:`None` if cells are lists.
             paths (str, optional): The separator of the parts of names that are paths, whose
                 ancestors apply as well. (default: :obj:`None`)
@@ -244,7 +244,7 @@ class Table:
         return list(map(parse_names, cells, repeat(separator), locations))
 
     def _check_separator(self, column: str, separator: str | None, texts: list[str]) -> None:
-        """Raises if no cell has the separator but many have another, or if none is specified."""
+        """Raises if ``separator``, which no cell has, is None or many cells have another one."""
         counts = {symbol: sum(symbol in text for text in texts) for symbol in (*_SEPARATORS, " ")}
         other = next((symbol for symbol in _SEPARATORS if counts[symbol] * 4 > len(texts)), None)
         if other is None and separator is not None:
@@ -307,13 +307,13 @@ def _literal_names(text: str) -> Iterable[Any] | None:
 
 
 def _judge_paths(names: set[str], where: str) -> None:
-    """Raises if a name is a path above another one, because only the user knows what this means.
+    """Raises if a name is a path above another name, because only the user knows the meaning.
     Warns if all names are paths and share ancestors.
     """
-    for mark in "/>":
-        parents = {name: ancestors(name, mark)[:-1] for name in sorted(names)}
+    for separator in "/>":
+        parents = {name: ancestors(name, separator)[:-1] for name in sorted(names)}
         child = next((name for name in parents if not names.isdisjoint(parents[name])), None)
-        option = argument("label_paths", mark)
+        option = argument("label_paths", separator)
         hint = f"pass {option} to add all ancestors, or '' to take the names as they are"
         if child is not None:
             expected = f"{argument('label_paths')} for names of labels that are paths"
@@ -322,7 +322,7 @@ def _judge_paths(names: set[str], where: str) -> None:
         shared = Counter(path for paths in parents.values() for path in paths).most_common(1)
         if all(parents.values()) and shared and shared[0][1] > 1:
             parent, count = shared[0]
-            note = f"All names in {where} have '{mark}', and {count} lie below '{parent}'"
+            note = f"All names in {where} have '{separator}', and {count} lie below '{parent}'"
             warn(f"{note}. If they are paths, {hint}")
 
 
@@ -484,9 +484,9 @@ def _read_binary(path: Path) -> Any:
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
-        form = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
+        file_type = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
         got = shorten(f"{type(error).__name__}: {error}", 200)
-        raise ValueError(f"Expected '{path}' to be {form} of one table (got {got})") from error
+        raise ValueError(f"Expected '{path}' to be {file_type} of one table (got {got})") from error
     if path.suffix.lower() == ".parquet":
         got = f"one that begins with {head[:4]!r}"
         raise ValueError(f"Expected '{path}' to be a parquet file (got {got})")

@@ -26,7 +26,7 @@ DELIMITERS = (",", ";", "\t", "|")  #: delimiters that are recognised
 _LONGEST = 2**31 - 1  # maximum length of a cell, for the module csv
 _CHUNK = 2**12  # rows of a whole file that are read at once
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-# Byte-order marks of UTF-32 come first, because those of UTF-16 are their beginnings.
+# Byte-order marks of UTF-32 are tested first, because they begin with the marks of UTF-16.
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _NUMBERS = r"[0-9]{1,9}(?:\.0*)?(?:,[0-9]{1,9}(?:\.0*)?)*"
 LIBSVM_LINE = re.compile(
@@ -236,11 +236,11 @@ class TextFile:
 
     def _refuse_foreign(self, lines: list[str]) -> None:
         """Raises if the text is not a table but a web page, ARFF, or the LibSVM format."""
-        first = next((line for line in lines if line.strip()), "")
-        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first, re.I))
-        other = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
-        if other is not None:
-            raise ValueError(f"Expected a table with a header in '{self.path}' (got {other})")
+        first_line = next((line for line in lines if line.strip()), "")
+        hints = (hint for start, hint in _OTHER_TEXTS.items() if re.match(start, first_line, re.I))
+        got = _LIBSVM if looks_like_libsvm(lines) else next(hints, None)
+        if got is not None:
+            raise ValueError(f"Expected a table with a header in '{self.path}' (got {got})")
 
     @contextmanager
     def _explain_damage(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Words: reads texts, and lists of words or indices, as sequences or bags; vocabularies."""
+"""Words: reads texts, words or word indices as sequences or bags, and builds vocabularies."""
 
 from __future__ import annotations
 

@@ -72,18 +72,18 @@ class Reliability:
         points = [(20 + 200 * p, 220 - 200 * y, r) for (p, y, _), r in pairs]
         dot = '<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}" stroke="none"/>'
         dots = "".join(dot.format(*point) for point in points)
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
+        curve = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
         style = 'text-anchor="middle" font-size="11" stroke="none"'
-        words = f'<text x="120" y="236" {style}>mean probability</text>'
-        turn = 'transform="rotate(-90 12 120)"'
-        words += f'<text x="12" y="120" {style} {turn}>share of positives</text>'
+        axis_titles = f'<text x="120" y="236" {style}>mean probability</text>'
+        rotation = 'transform="rotate(-90 12 120)"'
+        axis_titles += f'<text x="12" y="120" {style} {rotation}>share of positives</text>'
         return (
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 240" width="240" '
             'fill="currentColor" stroke="currentColor" role="img" '
             'aria-label="Share of positives by mean probability">'
             '<path d="M20 20v200h200" fill="none"/>'
             '<path d="M20 220L220 20" fill="none" stroke-dasharray="4"/>'
-            f'<polyline points="{line}" fill="none"/>{dots}{words}</svg>'
+            f'<polyline points="{curve}" fill="none"/>{dots}{axis_titles}</svg>'
         )
 
 

@@ -101,8 +101,8 @@ class ConformalThresholds:
             sizes, order = np.bincount(self.row), np.argsort(self.score)
             # The sum over samples of missed fractions, if the lowest scores are missed in order.
             missed = np.cumsum(1 / sizes[self.row[order]])
-            budget = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
-            index = np.searchsorted(missed, budget + _TINY, side="right")
+            max_missed = (np.count_nonzero(sizes) + 1) * (1 - coverage.share) - 1
+            index = np.searchsorted(missed, max_missed + _TINY, side="right")
             tuner.thresholds = self.score[order[[index]]]
         if per_label and (rare := np.flatnonzero(counts < coverage.least).tolist()):
             names = few([shorten(label_names[label], 40) for label in rare])

@@ -152,7 +152,7 @@ def values_of(name: str, counts: Counts, zero_division: ZeroDivision) -> FloatAr
     if name == "hamming_accuracy":
         return np.asarray(1.0 - counts.wrong.sum(axis=-1) / counts.observed.sum())
     if name == "f1_micro":
-        pooled = Counts(*(np.asarray(part.sum(axis=-1)) for part in counts))
+        pooled = Counts(*(np.asarray(field.sum(axis=-1)) for field in counts))
         return f1_per_item(pooled, zero_division)
     exact = name == "subset_accuracy"
     values = (counts.wrong == 0).astype(np.float64) if exact else f1_per_item(counts, zero_division)

@@ -127,7 +127,7 @@ class LabelSets:
     def decide(
         self, scores: FloatArray, priors: Sequence[float], *, of_training: bool = False
     ) -> list[BoolArray]:
-        """Returns decisions :math:`(N, L)` per prior; counts exclude a training sample itself."""
+        """Returns decisions :math:`(N, L)` per prior. Training samples do not count themselves."""
         check_scale(scores, (0.0, 1.0))
         if scores.shape[1] != self.sets.shape[1]:
             message = f"Expected 'scores' of {self.sets.shape[1]} labels (got {scores.shape[1]})"
@@ -136,15 +136,15 @@ class LabelSets:
         size = max(1, _CHUNK // max(self.sets.shape))
         for start in range(0, len(scores), size):
             rows = slice(start, start + size)
-            odds = logit(np.clip(scores[rows], _MIN_PROBABILITY, 1 - _MIN_PROBABILITY))
-            likelihood = (self.sets @ odds.T).T
+            logits = logit(np.clip(scores[rows], _MIN_PROBABILITY, 1 - _MIN_PROBABILITY))
+            log_likelihood = (self.sets @ logits.T).T
             for decisions, prior in zip(all_decisions, priors, strict=True):
-                values = likelihood + prior * np.log(self.counts)
+                values = log_likelihood + prior * np.log(self.counts)
                 if of_training:
                     known = np.flatnonzero(self._set_of_row[rows] >= 0)
                     own_set = self._set_of_row[rows][known]
                     count = self.counts[own_set] - 1
-                    value = likelihood[known, own_set] + prior * np.log(np.maximum(count, 1))
+                    value = log_likelihood[known, own_set] + prior * np.log(np.maximum(count, 1))
                     values[known, own_set] = np.where(count > 0, value, _NEVER)
                 decisions[rows] = self._best(values)
         return all_decisions

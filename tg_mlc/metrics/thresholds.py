@@ -144,7 +144,7 @@ class ThresholdTuner:
         return {**vars(self), "grid": list(self.grid), "thresholds": thresholds}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> Self:
-        """Replaces settings and thresholds by those of a :meth:`state_dict`.
+        """Loads settings and thresholds from the result of :meth:`state_dict`.
 
         Raises:
             KeyError: If an entry is missing.
@@ -232,8 +232,8 @@ def tune_thresholds(
         y_train (Tensor or numpy.ndarray, optional): Targets for ``"frequency"``.
             (default: :obj:`y`)
         metrics (Sequence[str], optional): Names of the metrics. (default: all)
-        grid (Sequence[float], optional): The candidates, except for ``"rank"``. (default: that of
-            the papers, finer for ``"cross_fitted"``)
+        grid (Sequence[float], optional): The candidates, except for ``"rank"``. (default: the
+            grid of the papers, or a finer grid for ``"cross_fitted"``)
         strengths (Sequence[float], optional): The candidates for :math:`\tau`.
             (default: 0 to 1 by 0.1)
         zero_division (0, 1, "drop" or dict, optional): As in :func:`evaluate`.
@@ -284,8 +284,8 @@ def _shifted_grids(
     log_pi = np.log((positive.sum(axis=0) + 1) / (observed.sum(axis=0) + 2))
     shifts = [(strength * (log_pi - log_pi.mean()))[:, None] for strength in strengths]
     # Labels without a shift have exactly the grid's thresholds, without rounding errors.
-    odds = logit(np.asarray(grid))
-    return [np.where(shift == 0, np.asarray(grid), expit(odds + shift)) for shift in shifts]
+    logits = logit(np.asarray(grid))
+    return [np.where(shift == 0, np.asarray(grid), expit(logits + shift)) for shift in shifts]
 
 
 def _at_rates(num_positives: int, scores: FloatArray) -> FloatArray:
@@ -325,8 +325,8 @@ def _cross_fitted(
     values = np.zeros((len(methods), len(metrics)))
 
     def value_on(half: IntArray, name: str, decisions: BoolArray) -> float:
-        part = Targets(targets.positive[half], targets.observed[half])
-        return value_of(name, part, decisions, DEFAULT_ZERO_DIVISION)
+        half_targets = Targets(targets.positive[half], targets.observed[half])
+        return value_of(name, half_targets, decisions, DEFAULT_ZERO_DIVISION)
 
     for (fit, check), (i, options) in product((halves, halves[::-1]), enumerate(methods)):
         tuners = tune(y[fit], matrix[fit], **options)

@@ -68,7 +68,7 @@ class _Projection(torch.autograd.Function):
 def normalised_branch(
     residual: Tensor, x: Tensor, layers: nn.Module, norm: nn.LayerNorm, p: float, fuses: bool
 ) -> Tensor:
-    """Returns ``norm(residual + dropout(layers(x)))``; fewer residual rows repeat."""
+    """Returns ``norm(residual + dropout(layers(x)))``. A shorter residual is repeated."""
     if not fuses:
         return cast(Tensor, norm(add_repeated(residual, dropout(layers(x), p))))
     linears = linears_of(layers)

@@ -124,16 +124,16 @@ def _decide(
 ) -> Plan:
     obstacle = no_kernels(states)
     num_keys = 0 if source is None else source.size(0)
-    rows = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
-    rows = {} if obstacle else rows
-    onednn = tuple(name for name in rows if takes_onednn(rows[name], getattr(conv, name)))
+    sizes = {"lin_query": states.size(0), "lin_key": num_keys, "lin_value": num_keys}
+    sizes = {} if obstacle else sizes
+    onednn = tuple(name for name in sizes if takes_onednn(sizes[name], getattr(conv, name)))
     way: Any = "none"
     backend: str | None = None
     reasons: list[str] = []
     if source is not None and edges is not None:
         way, backend, reasons = _way(conv, states, source, edges, num_copies, return_weights)
-    none = obstacle or "none, as PyTorch takes the faster library"
-    reasons += [f"projections by oneDNN: {', '.join(onednn) or none}"]
+    without_onednn = obstacle or "none, as PyTorch takes the faster library"
+    reasons += [f"projections by oneDNN: {', '.join(onednn) or without_onednn}"]
 
     num_rows = states.size(0) * num_copies
     branches = {"attention": (conv.lin_out, conv.attention_norm), "MLP": (conv.mlp, conv.mlp_norm)}
@@ -145,8 +145,8 @@ def _decide(
         elif name == "attention" and way == "folded":
             reason = "its projection is folded"
         fused.append(reason is None)
-        how = "fused" if reason is None else f"step by step, as {reason}"
-        reasons.append(f"residual branch of the {name}: {how}")
+        computation = "fused" if reason is None else f"step by step, as {reason}"
+        reasons.append(f"residual branch of the {name}: {computation}")
     return Plan(way, backend, onednn, (fused[0], fused[1]), tuple(reasons))
 
 
@@ -215,7 +215,7 @@ def _not_folded(
 
 
 def _is_adjacency(edges: Adj) -> bool:
-    """Tells whether PyG avoids single messages along such edges."""
+    """Tells whether PyG can sum over the edges without a message per edge."""
     return edges.is_sorted_by_col if isinstance(edges, EdgeIndex) else bool(is_sparse(edges))
 
 
@@ -232,7 +232,7 @@ def no_kernels(x: Tensor) -> str | None:
 
 
 def takes_onednn(num_rows: int, layer: nn.Module) -> bool:
-    """Tells whether oneDNN is faster than a layer, and the layer has no hooks."""
+    """Tells whether oneDNN is faster than PyTorch for a layer, which must not have hooks."""
     if not is_plain(layer, Linear) or is_lazy(weight := cast(Tensor, layer.weight)):
         return False
     return prefers_onednn(num_rows, weight) and _is_float32(layer)
@@ -257,7 +257,7 @@ def not_fused(num_rows: int, layers: nn.Module, norm: nn.Module) -> str | None:
 
 
 def linears_of(layers: nn.Module) -> list[Linear]:
-    """Returns one linear layer, or two around a ReLU; nothing for other modules or with hooks."""
+    """Returns one linear layer, or two around a ReLU; an empty list for any other module."""
     modules = list(layers.children()) if is_plain(layers, nn.Sequential) else [layers]
     types = [Linear] if len(modules) == 1 else [Linear, nn.ReLU, Linear]
     fits = len(modules) == len(types) and all(map(is_plain, modules, types))

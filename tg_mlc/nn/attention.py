@@ -130,16 +130,16 @@ class AttentionConv(MessagePassing):
     ) -> None:
         check_options(kwargs, (*BlockOptions.__annotations__, "edge_dim", *MESSAGE_PASSING_OPTIONS))
         super().__init__(aggr=kwargs.pop("aggr", "add"), node_dim=0, **kwargs)
-        source, target = pair_of(channels)
-        hidden = target if mlp_channels is None else mlp_channels
+        source_dim, target_dim = pair_of(channels)
+        hidden = target_dim if mlp_channels is None else mlp_channels
         attention_dropout = dropout if attention_dropout is None else attention_dropout
         check_count("heads", heads)
         check_share("dropout", dropout)
         check_share("attention_dropout", attention_dropout)
-        if head_channels is None and target % heads != 0:
-            got = f"heads={heads}, channels={target}"
+        if head_channels is None and target_dim % heads != 0:
+            got = f"heads={heads}, channels={target_dim}"
             raise ValueError(f"Expected 'heads' to divide 'channels' (got {got})")
-        head_channels = target // heads if head_channels is None else head_channels
+        head_channels = target_dim // heads if head_channels is None else head_channels
         value_channels = head_channels if value_channels is None else value_channels
         sizes = {"head_channels": head_channels, "value_channels": value_channels}
         for name, size in {"mlp_channels": hidden, **sizes}.items():
@@ -151,8 +151,8 @@ class AttentionConv(MessagePassing):
         check_choice("norm", norm, get_args(Norm))
         if backend != "auto":
             registry.get(backend)
-        self.channels = target
-        self.source_channels = source
+        self.channels = target_dim
+        self.source_channels = source_dim
         self.heads = heads
         self.head_channels = head_channels
         self.value_channels = value_channels
@@ -166,17 +166,17 @@ class AttentionConv(MessagePassing):
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._last_plan: Plan | None = None
 
-        glorot = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
-        self.lin_query = Linear(target, heads * head_channels, bias=bias, **glorot)
-        self.lin_key = Linear(source, heads * head_channels, bias=bias, **glorot)
-        self.lin_value = Linear(source, heads * value_channels, bias=bias, **glorot)
+        init = {"weight_initializer": "glorot", "bias_initializer": "zeros"}
+        self.lin_query = Linear(target_dim, heads * head_channels, bias=bias, **init)
+        self.lin_key = Linear(source_dim, heads * head_channels, bias=bias, **init)
+        self.lin_value = Linear(source_dim, heads * value_channels, bias=bias, **init)
         size = heads * head_channels
-        self.lin_edge = None if edge_dim is None else Linear(edge_dim, size, bias=False, **glorot)
-        self.lin_out = Linear(heads * value_channels, target, bias=bias, **glorot)
-        self.attention_norm = nn.LayerNorm(target)
-        expand, contract = Linear(target, hidden, **glorot), Linear(hidden, target, **glorot)
+        self.lin_edge = None if edge_dim is None else Linear(edge_dim, size, bias=False, **init)
+        self.lin_out = Linear(heads * value_channels, target_dim, bias=bias, **init)
+        self.attention_norm = nn.LayerNorm(target_dim)
+        expand, contract = Linear(target_dim, hidden, **init), Linear(hidden, target_dim, **init)
         self.mlp = nn.Sequential(expand, nn.ReLU(), contract)
-        self.mlp_norm = nn.LayerNorm(target)
+        self.mlp_norm = nn.LayerNorm(target_dim)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters of the module."""

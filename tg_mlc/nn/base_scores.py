@@ -19,7 +19,7 @@ NUM_STEPS = 8
 class BaseScores(nn.Module):
     r"""Scores of other classifiers in samples (see :class:`~tg_mlc.stacking.StackingFeatures`).
 
-    Classifiers are overconfident on their training samples. These need held-out scores, *e.g.* from
+    Classifiers are overconfident on their training samples. Train with held-out scores, *e.g.* from
     :meth:`~tg_mlc.baselines.Baseline.held_out_scores`.
 
     Args:
@@ -31,7 +31,7 @@ class BaseScores(nn.Module):
 
     Shapes:
         - **input:** a batch with scores :math:`(B, L, C)` or :math:`(B, L)`
-        - **output:** these scores
+        - **output:** the scores
 
     Raises:
         ValueError: In :meth:`forward`, if the batch has no scores.

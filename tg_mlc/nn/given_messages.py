@@ -8,7 +8,7 @@ from torch.nn.functional import normalize
 from torch_geometric.data import Data
 from typing_extensions import Self
 
-# The scale of an autoencoder's scores is large, because tg_mlc.stacking.given only shrinks them.
+# The scale of autoencoder scores is large, because the weights of tg_mlc.stacking.given shrink it.
 _SCALE = 10.0
 # Added to the variance of a label, because otherwise rare labels would outweigh all others.
 _LEAST_VARIANCE = 0.01
@@ -19,14 +19,14 @@ _PRIOR_SHARE = 0.02
 class LabelAutoencoder(nn.Module):
     r"""A variant of the linear autoencoder from the `"Embarrassingly Shallow Autoencoders for
     Sparse Data" <https://arxiv.org/abs/1905.03375>`_ paper, over base logits: labels are centred,
-    so that those outside the given labels :math:`\mathcal{G}` count as their frequencies.
+    so that labels outside the given labels :math:`\mathcal{G}` count as their frequencies.
 
     .. math::
         \mathbf{P} = \Big( \frac{1}{N} (\mathbf{Y} - \bar{\mathbf{y}})^{\top} (\mathbf{Y} -
         \bar{\mathbf{y}}) + \lambda \mathbf{I} \Big)^{-1}, \qquad
         z_i = b_i - 10 \sum_{j \in \mathcal{G} \setminus i} (y_j - \bar{y}_j) \frac{P_{ji}}{P_{ii}}
 
-    If only present labels are given, many residual messages add up to too much; these do not.
+    With only present labels given, residual messages add up to too much, unlike an autoencoder's.
     """
 
     covariance: Tensor

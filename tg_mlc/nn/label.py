@@ -251,7 +251,7 @@ class LabelMessagePassing(nn.Module):
             label_edges = Edges(shortlist.edge_index, len(shortlist.label), len(shortlist.label))
 
         with_attention = return_attention_weights
-        keep = return_intermediate or with_attention
+        keep_states = return_intermediate or with_attention
         u = self.embedding.weight if shortlist is None else self.embedding(shortlist.label)
         states: list[Tensor] = []
         attention: list[StepAttention] = []
@@ -263,18 +263,18 @@ class LabelMessagePassing(nn.Module):
             u, xy_attention = out if with_attention else (out, None)
             if step == 0 and base_scores is not None:
                 u = u + self._checked(base_scores, num_samples, shortlist)
-            states += [u] if keep else []
+            states += [u] if keep_states else []
             yy_attention = None
             if len(self.label_to_label) > 0:
                 yy = self.label_to_label[step]
                 out = yy(u, label_edges, return_attention_weights=with_attention)
                 u, yy_attention = out if with_attention else (out, None)
-                states += [u] if keep else []
+                states += [u] if keep_states else []
             attention += [StepAttention(xy_attention, yy_attention)] if with_attention else []
 
         shape = (-1,) if shortlist is not None else (num_samples, self.num_labels)
         states = [self.final_norm(u).view(*shape, self.channels) for u in states or [u]]
-        if not keep:
+        if not keep_states:
             return states[-1]
         return LabelStates(states[-1], states[:-1], attention)
 

@@ -85,15 +85,15 @@ class NeighbourComponents(nn.Module):
         r"""Runs the forward pass of the module.
 
         Args:
-            x (torch.Tensor or list): The node states, or a list of those of every hop, seeds first.
-            edge_index (torch.Tensor, SparseTensor or list): The edges, or a list of those of every
-                hop, from the seeds outwards.
+            x (torch.Tensor or list): The node states, or one tensor of states per hop, seeds first.
+            edge_index (torch.Tensor, SparseTensor or list): The edges, or a list of the edges of
+                every hop, from the seeds outwards.
             seeds (int or torch.Tensor): The indices or the mask of the seeds, or, if seeds come
                 first, their number (batch size of :class:`~torch_geometric.loader.NeighborLoader`).
             known (torch.Tensor, optional): Known labels of nodes of the seeds' type. Labels of the
                 seeds themselves are ignored. (default: :obj:`None`)
         """
-        # Hops to the seeds' node type share its states. Labels are known at these hops only.
+        # A hop to the seeds' node type has the seeds' tensor of states. Only such hops know labels.
         states = [x] * (self.num_hops + 1) if isinstance(x, Tensor) else list(x)
         by_hop = isinstance(edge_index, list | tuple)
         edges = list(edge_index) if by_hop else [edge_index] * self.num_hops

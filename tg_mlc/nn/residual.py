@@ -15,19 +15,19 @@ from tg_mlc._options import check_number
 from tg_mlc.ops.patterns import adjacency_of, to_list
 from tg_mlc.ops.runtime import is_recorded
 
-#: Most neighbours of a label in a sparse label graph: those of the largest correlations.
+#: Maximum number of neighbours of a label in a sparse label graph, by largest correlation.
 MAX_NEIGHBOURS = 64
 
 # Added to the mean square of residuals, because labels may be predicted perfectly.
 _LEAST_VARIANCE = 1e-4
-# Samples without residuals that are added to each label, against correlations by chance.
+# Number of samples with zero residuals that are added to each label, to shrink correlations.
 _PRIOR_SAMPLES = 3.0
 # A message changes neither the odds for nor the odds against a label by more than this factor.
 _MAX_FACTOR = 64.0
 # Base logits may be infinite, and single precision rounds probabilities nearer to 1 up.
 _LEAST_PROBABILITY = 1e-7
-_NUMBERS = 2**24  # Numbers in memory at a time.
-_MAX_STEPS, _TOLERANCE = 64, 1e-6  # Of conjugate gradients.
+_NUMBERS = 2**24  # Maximum size of a temporary tensor.
+_MAX_STEPS, _TOLERANCE = 64, 1e-6  # Limits of conjugate gradients.
 
 
 class ResidualMessages(nn.Module):
@@ -148,7 +148,7 @@ class ResidualMessages(nn.Module):
         changed = torch.minimum(changed, 1 - (1 - p) / _MAX_FACTOR)
         changed = torch.maximum(changed, p / _MAX_FACTOR).logit(eps=_LEAST_PROBABILITY)
         changed = torch.where(self.adds_logits, logits + message / self.deviation, changed)
-        # Rounding of probabilities leaves labels alone that receive nothing.
+        # Labels without a message keep their exact logits, without rounding of probabilities.
         return torch.where(message == 0, logits, changed)
 
     def _check(self, base_logits: Tensor, labels: Tensor, name: str) -> None:
@@ -164,7 +164,7 @@ class ResidualMessages(nn.Module):
 
 
 class Systems(NamedTuple):
-    """Equations of samples: those with equal given labels share one factorisation."""
+    """Linear systems of samples. Samples with equal given labels share one factorisation."""
 
     rows: Tensor  #: samples :math:`(R)`
     labels: Tensor  #: given labels of each sample :math:`(R, S)`, padded with label 0
@@ -222,8 +222,8 @@ class AllPairs(nn.Module):
             zeros = z.new_zeros(len(right), z.size(1))
             message = zeros.scatter_add(1, system.labels, weight) @ self.correlation
             row, column = system.is_given.nonzero(as_tuple=True)
-            others = (right - weight / diagonal)[row, column]
-            message[row, system.labels[row, column]] = others
+            known_messages = (right - weight / diagonal)[row, column]
+            message[row, system.labels[row, column]] = known_messages
             messages[system.rows] = message
         return messages
 
@@ -236,8 +236,8 @@ class AllPairs(nn.Module):
         for system in self.systems(is_given, noise):
             columns = self.correlation[system.labels] * system.is_given.unsqueeze(-1)
             factor = system.factor[system.pattern]
-            half = torch.linalg.solve_triangular(factor, columns, upper=False)
-            covariance[system.rows] = self.correlation - half.mT @ half
+            solved = torch.linalg.solve_triangular(factor, columns, upper=False)
+            covariance[system.rows] = self.correlation - solved.mT @ solved
         return covariance
 
     def systems(self, is_given: Tensor, noise: Tensor) -> Iterator[Systems]:
@@ -245,15 +245,15 @@ class AllPairs(nn.Module):
         patterns, pattern = torch.unique(is_given, dim=0, return_inverse=True)
         count = patterns.sum(dim=1)
         # The largest systems come first; samples of one pattern follow each other.
-        rank = count.argsort(descending=True, stable=True)
-        place = torch.empty_like(rank)
-        place[rank] = torch.arange(len(rank), device=rank.device)
-        order, start = place[pattern].argsort(), 0
+        by_size = count.argsort(descending=True, stable=True)
+        rank = torch.empty_like(by_size)
+        rank[by_size] = torch.arange(len(by_size), device=by_size.device)
+        order, start = rank[pattern].argsort(), 0
         while start < len(order):
             size = max(1, int(count[pattern[order[start]]]))
             rows = order[start : start + max(1, _NUMBERS // size**2)]
             distinct, index = pattern[rows].unique_consecutive(return_inverse=True)
-            # Given labels come before the others.
+            # Given labels come first.
             mask, labels = patterns[distinct].sort(dim=1, descending=True, stable=True)
             mask, labels = mask[:, :size], labels[:, :size].masked_fill(~mask[:, :size], 0)
             matrix = self.correlation[labels[:, :, None], labels[:, None, :]]
@@ -295,25 +295,25 @@ class Neighbourhoods(nn.Module):
         order = order[target[order].argsort(stable=True)]
         source, target, correlation = source[order], target[order], correlation[order]
         degree = target.bincount(minlength=num_labels)
-        place = torch.arange(len(target)) - (degree.cumsum(0) - degree)[target]
-        is_used = place < size
-        index = target[is_used], place[is_used]
+        position = torch.arange(len(target)) - (degree.cumsum(0) - degree)[target]
+        is_used = position < size
+        index = target[is_used], position[is_used]
         self.is_neighbour.zero_()[index] = True
         self.neighbour.zero_()[index] = source[is_used]
         self.correlation.zero_()[index] = correlation[is_used]
         step = max(1, _NUMBERS // max(1, len(z) * size))
         for start in range(0, num_labels, step):
-            some = slice(start, start + step)
-            columns = z.t()[self.neighbour[some]] * self.is_neighbour[some].unsqueeze(-1)
-            self.block[some] = columns @ columns.mT
+            chunk = slice(start, start + step)
+            columns = z.t()[self.neighbour[chunk]] * self.is_neighbour[chunk].unsqueeze(-1)
+            self.block[chunk] = columns @ columns.mT
 
     def forward(self, z: Tensor, is_given: Tensor, noise: Tensor) -> Tensor:
         """Returns the messages :math:`(B, L)` of residuals of given neighbours."""
         if is_recorded():
             return self._messages(z, is_given, noise)
         step = max(1, _NUMBERS // max(1, self.neighbour.numel()))
-        parts = zip(torch.split(z, step), torch.split(is_given, step), strict=True)
-        return torch.cat([self._messages(*part, noise) for part in parts])
+        chunks = zip(torch.split(z, step), torch.split(is_given, step), strict=True)
+        return torch.cat([self._messages(*chunk, noise) for chunk in chunks])
 
     #: No label is its own neighbour, so messages leave it out anyway.
     leave_one_out = forward
@@ -331,19 +331,19 @@ class Neighbourhoods(nn.Module):
 
 def conjugate_gradients(matrix: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
     """Solves positive definite systems by conjugate gradients. The unknowns of a system lie along
-    the last dimension of a matrix ``right``, along the second one of three.
+    dimension 1 of the right-hand sides ``right``, which have two or three dimensions.
     """
-    solution, rest = torch.zeros_like(right), right
-    squares = (rest * rest).sum(dim=1, keepdim=True)
-    direction, limit = rest, _TOLERANCE**2 * squares
+    solution, residual = torch.zeros_like(right), right
+    square = (residual * residual).sum(dim=1, keepdim=True)
+    direction, limit = residual, _TOLERANCE**2 * square
     # In exact arithmetic, as many steps as unknowns suffice.
     for _ in range(min(_MAX_STEPS, right.size(1) + 4)):
-        image = matrix(direction)
-        curvature = (direction * image).sum(dim=1, keepdim=True)
-        step = squares / curvature.clamp(min=1e-30)
-        solution, rest = solution + step * direction, rest - step * image
-        now = (rest * rest).sum(dim=1, keepdim=True)
-        if not is_recorded() and bool((now <= limit).all()):
+        product = matrix(direction)
+        curvature = (direction * product).sum(dim=1, keepdim=True)
+        step = square / curvature.clamp(min=1e-30)
+        solution, residual = solution + step * direction, residual - step * product
+        new_square = (residual * residual).sum(dim=1, keepdim=True)
+        if not is_recorded() and bool((new_square <= limit).all()):
             break
-        direction, squares = rest + now / squares.clamp(min=1e-30) * direction, now
+        direction, square = residual + new_square / square.clamp(min=1e-30) * direction, new_square
     return solution

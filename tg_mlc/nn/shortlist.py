@@ -83,7 +83,7 @@ def grouped(edge_index: Tensor, num_targets: int) -> tuple[Tensor, Tensor]:
 
 
 def gathered(target: Tensor, ptr: Tensor, source: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns one index into ``target`` for each source of the targets, and these sources."""
+    """Returns all sources of targets, after the index of each source's target in ``target``."""
     begin, count = ptr[target], ptr[target + 1] - ptr[target]
     index = torch.repeat_interleave(count)
     offset = torch.arange(len(index), device=target.device) - (count.cumsum(0) - count)[index]

@@ -235,8 +235,8 @@ def load_lamp_checkpoint(
     if 1 in (heads, label_heads) and values // heads != channels:
         expected = f"values of a single head, which are not projected, of the size {channels}"
         raise ValueError(f"Expected {expected} of a state (got {values // heads})")
-    if (rows := state[READOUT].size(0)) not in (1, num_labels):
-        raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {rows})")
+    if (num_rows := state[READOUT].size(0)) not in (1, num_labels):
+        raise ValueError(f"Expected '{READOUT}' to have 1 or {num_labels} rows (got {num_rows})")
     label_graph = _label_graph(num_labels, label_mask, label_adj, label_names, settings)
     num_steps = _count_layers(state, "decoder.layer_stack")
     encoder, num_feature_layers = _encoder(state, channels)
@@ -307,13 +307,13 @@ def _resolve_heads(
         )
     if f"{AMONG}.w_qs.weight" not in state:
         return heads, None
-    rows = state[f"{AMONG}.w_qs.weight"].size(0)
-    num_label_heads, remainder = divmod(rows, queries // heads)
+    num_rows = state[f"{AMONG}.w_qs.weight"].size(0)
+    num_label_heads, remainder = divmod(num_rows, queries // heads)
     if remainder or label_heads not in (None, num_label_heads):
         raise ValueError(
             f"Expected 'heads' and 'heads2' to split the rows of '{CROSS}.w_qs.weight' and "
             f"'{AMONG}.w_qs.weight' into heads of one size (got {queries // heads} for the first, "
-            f"{rows} rows and heads2={label_heads} for the second)"
+            f"{num_rows} rows and heads2={label_heads} for the second)"
         )
     return heads, num_label_heads
 

@@ -83,7 +83,7 @@ class EventModel(nn.Module):
         for name, value in {**sizes, "window_size": window_size}.items():
             check_count(name, value)
         self.window_size = window_size
-        # W of the equation. Its product with the amounts is a weighted sum of these rows.
+        # The matrix W of the equation, as rows by label, so that W a is a weighted sum of rows.
         self.label = nn.Embedding(num_labels, channels)
         self.time = TimeView(channels, window_size, gaps)
         self.entity = entity_embedding(num_entities, channels) if entity else None
@@ -96,7 +96,7 @@ class EventModel(nn.Module):
         weighted = self.label(window.label) * amount.unsqueeze(-1)
         x = weighted.new_zeros(int(ptr[-1]), weighted.size(1)).index_add(0, event, weighted)
         occurrence = torch.empty(x.size(0), dtype=torch.long, device=event.device)
-        # Any occurrence of an event will do, because all of them have its time.
+        # Any occurrence of an event gives its time, because all its labels have the same time.
         occurrence[event] = torch.arange(event.numel(), device=event.device)
         x = x + self.time(window.days[occurrence], window.step[occurrence])
         if self.entity is not None:

@@ -41,11 +41,11 @@ class GlobalFrequency(NextSetBaseline):
 
 
 class LastSet(NextSetBaseline):
-    """Ranks labels of the entity's last set first, then all others; both by overall frequency."""
+    """Ranks labels of the entity's last set above all others, and ties by overall frequency."""
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
-        last = past_events(dataset, targets, window_size=1) @ dataset.y
-        return np.asarray((last.toarray() + self.frequency) / 2)
+        last_sets = past_events(dataset, targets, window_size=1) @ dataset.y
+        return np.asarray((last_sets.toarray() + self.frequency) / 2)
 
 
 @dataclass(eq=False)
@@ -148,12 +148,12 @@ class TIFUKNN(NextSetBaseline):
 
     def predict_proba(self, dataset: NextSetDataset, targets: Targets) -> np.ndarray:
         target = np.asarray(targets)
-        own = self._vectors(dataset, target, dataset.entity_of[target])
+        history = self._vectors(dataset, target, dataset.entity_of[target])
         k = min(self.num_neighbors, len(self._histories))
         sklearn = require("sklearn.neighbors", extra="data")
         neighbors = sklearn.NearestNeighbors(n_neighbors=k, algorithm="brute")
-        nearest = neighbors.fit(self._histories).kneighbors_graph(own)  # 1 for each neighbour
-        return np.asarray(self.alpha * own + (1 - self.alpha) / k * (nearest @ self._histories))
+        nearest = neighbors.fit(self._histories).kneighbors_graph(history)  # 1 for each neighbour
+        return np.asarray(self.alpha * history + (1 - self.alpha) / k * (nearest @ self._histories))
 
     def _vectors(self, dataset: NextSetDataset, stop: np.ndarray, entity: np.ndarray) -> np.ndarray:
         start = dataset.ptr[entity]

@@ -60,7 +60,7 @@ class LabelMemory:
         pair_index = np.cumsum(is_first) - 1
         # Keys ascend over all pairs of entity and label, as the binary search requires.
         self._key = pair_index * (y.shape[0] + 1) + self._event
-        # Sums of "decay ** events_since" over an occurrence and all earlier ones of its pair.
+        # Sums of "decay ** events_since" over all occurrences of a pair up to an occurrence.
         self._decayed = np.ones((len(pair_index), len(DECAYS)), dtype=np.float32)
         rank = np.arange(len(pair_index)) - self._start[pair_index]
         levels = np.split(np.argsort(rank, kind="stable"), np.cumsum(np.bincount(rank))[:-1])
@@ -260,7 +260,7 @@ def days_since_last(ptr: np.ndarray, time: np.ndarray) -> np.ndarray:
 
 class EventPreprocessor(Preprocessor):
     """Makes a :class:`NextSetDataset` of events. Labels, entities and bins of amounts come from
-    training events: those up to the entity's last training target. Labels that only occur later are
+    training events, up to each entity's last training target. Labels that only occur later are
     dropped from windows and targets; :meth:`left_out` counts them. New entities share one index.
 
     Args:
@@ -314,8 +314,8 @@ class EventPreprocessor(Preprocessor):
         self.edges = np.asarray(edges[edges > amounts.min(initial=np.inf)])
         # The scale of a label is its mean absolute amount, or 1 if that is 0.
         counts = np.bincount(label, minlength=events.num_labels)
-        mean = np.bincount(label, np.abs(amounts), events.num_labels) / np.maximum(counts, 1)
-        self.scale = np.where(mean > 0, mean, 1.0)[labels]
+        mean_amount = np.bincount(label, np.abs(amounts), events.num_labels) / np.maximum(counts, 1)
+        self.scale = np.where(mean_amount > 0, mean_amount, 1.0)[labels]
         return self
 
     def transform(self, raw: Any) -> Any:

@@ -181,7 +181,7 @@ class PersonalMemory(nn.Module):
         self.std.copy_(std.where(std > 0, 1.0))
 
     def features(self, data: Data) -> Tensor:
-        """Returns the unscaled inputs of the MLP, ``[B, L, 2 F + 4]``; 4 more with neighbours."""
+        """Returns unscaled inputs of the MLP, ``[B, L, 2 F + 4]`` (2 F + 8 with neighbours)."""
         size = (data.num_graphs, self.frequency.numel())
         row = data.memory_sample * size[1] + data.memory_label
         history = data.memory.new_zeros(size[0] * size[1], self.num_features)

@@ -199,7 +199,7 @@ class Events(Components):
         return [*events, SUMMARY] if self.has_memory else events
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        """Returns the target without the events, or the memory, that the mask does not keep."""
+        """Returns the target without events, or the memory, that are False in the mask ``kept``."""
         positions = sample.position.unique()
         kept_positions = positions[torch.from_numpy(kept[: len(positions)])]
         rows = torch.isin(sample.position, kept_positions)
@@ -217,7 +217,7 @@ class Events(Components):
     def state_fractions(
         self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
     ) -> np.ndarray | None:
-        """Returns, per component, 1 for its rows, else 0. The memory has no rows: it gets NaN."""
+        """Returns 1 if a row belongs to a component, else 0. The memory without rows gets NaN."""
         modules = network.modules()
         views = next((module for module in modules if isinstance(module, WindowViews)), None)
         window_size = 0 if views is None else views.window_size

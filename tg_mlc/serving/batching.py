@@ -156,8 +156,8 @@ class Batcher:
         given = None
         if any(query.given is not None for query in queries):
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
-            parts = (given_labels(names, query.given or {}, read.size) for read, query in pairs)
-            given = torch.cat([*parts]).numpy()
+            tensors = (given_labels(names, query.given or {}, read.size) for read, query in pairs)
+            given = torch.cat([*tensors]).numpy()
         prediction = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
         return [

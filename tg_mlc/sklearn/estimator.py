@@ -137,17 +137,17 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         """Returns log odds :math:`(N, L)` minus log odds of thresholds; for classes, log odds."""
         is_changed = flow.given is not None or flow.pairs is not None or self.model_.is_calibrated
         if flow.logits is None or is_changed:
-            odds = log_odds(flow.probabilities.double().numpy())
+            logits = log_odds(flow.probabilities.double().numpy())
         else:  # Logits are more precise than probabilities near 1.
-            odds = flow.logits.double().numpy()
+            logits = flow.logits.double().numpy()
         if self._form.form == "classes":
-            return odds
+            return logits
         assert flow.thresholds is not None
         assert flow.decisions is not None
         # A missing threshold (of label sets) is replaced by 0.5. An infinite one is never reached.
-        margins = odds - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
+        gaps = logits - logit(np.minimum(np.nan_to_num(flow.thresholds, nan=0.5, posinf=1.0), 1.0))
         # The sign of a margin agrees with the decision in spite of rounding.
-        above, below = np.maximum(margins, 0), np.minimum(margins, -np.finfo(margins.dtype).tiny)
+        above, below = np.maximum(gaps, 0), np.minimum(gaps, -np.finfo(gaps.dtype).tiny)
         signed: FloatArray = np.where(flow.decisions.numpy() == 1, above, below)
         return signed
 

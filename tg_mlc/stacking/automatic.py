@@ -273,7 +273,7 @@ def classifier_scores(model: Model, raw: Any) -> dict[str, ClassifierScore]:
 def best_combination(
     logits: np.ndarray, y: np.ndarray, names: Sequence[str]
 ) -> tuple[LogitStacking, dict[str, float]]:
-    """Returns the stacking of all inputs, or of one that is better on all parts; and all values."""
+    """Returns the best stacking, and all values. A single input must be better on every part."""
     stackings = {"all": LogitStacking().fit(logits, y)}
     for index, name in zip(range(logits.shape[-1]), names, strict=False):
         stackings[name] = single = LogitStacking().fit(logits[..., [index]], y)

@@ -160,7 +160,7 @@ class _WeightedLogits(nn.Module):
 
 
 def learnable_labels(y: FloatArray) -> BoolArray:
-    """Returns a mask :math:`(L)` of labels with enough positives and negatives; all if none has."""
+    """Returns a mask :math:`(L)` of labels with enough of both classes, or of all if none has."""
     positives = np.nansum(y, axis=0)
     enough = np.minimum(positives, (~np.isnan(y)).sum(axis=0) - positives) >= MIN_CLASS
     return enough if enough.any() else np.ones_like(enough)
@@ -181,7 +181,7 @@ class _Entries:
 
 
 def _moments(values: FloatArray, known: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Returns mean and standard deviation of known entries by label; 0 and 1 without entries."""
+    """Returns mean and standard deviation of known entries by label (0 and 1 without entries)."""
     mask = known.reshape(*known.shape, *(1,) * (values.ndim - 2))
     count = np.maximum(mask.sum(axis=0), 1)
     mean = np.where(mask, values, 0).sum(axis=0) / count

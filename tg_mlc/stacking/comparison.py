@@ -119,13 +119,13 @@ class Comparison:
             expected = f"Time was too short to train along a graph for {MIN_EPOCHS} epochs"
             hint = "give it more seconds, or fewer seeds or graphs"
             sentences.append(f"{expected} (got {epochs}), which may hide what messages do: {hint}.")
-        against = [test for test in tests if test.against == "edgeless"]
+        edgeless_tests = [test for test in tests if test.against == "edgeless"]
         for outcome, verb in (("better", "Messages help"), ("worse", "Messages harm")):
-            if chosen := [test for test in against if test.outcome == outcome]:
+            if chosen := [test for test in edgeless_tests if test.outcome == outcome]:
                 sentences.append(f"{verb} along these label graphs: {'; '.join(map(str, chosen))}.")
-        if same := [test for test in against if test.outcome == "no difference"]:
-            low, high = min(t.difference.low for t in same), max(t.difference.high for t in same)
-            graphs = ", ".join(test.graph for test in same)
+        if equal := [test for test in edgeless_tests if test.outcome == "no difference"]:
+            low, high = min(t.difference.low for t in equal), max(t.difference.high for t in equal)
+            graphs = ", ".join(test.graph for test in equal)
             gain = f"a gain in {self.metric} lies between {low:+.4f} and {high:+.4f}"
             splits = f"in these {num_seeds} splits"
             sentences.append(f"No difference between edgeless and {graphs} {splits}: {gain}.")
@@ -136,10 +136,10 @@ class Comparison:
         better = {(test.graph, test.against) for test in tests if test.outcome == "better"}
         best = [row for row in sorted(self.graphs) if {(row, SINGLE), (row, STACK)} <= better]
         rows = f"the {SINGLE} and the {STACK}"
-        last = f"No label graph is significantly better than {rows}: these are simpler."
+        best_sentence = f"No label graph is significantly better than {rows}: these are simpler."
         if best:
-            last = f"Better than both rows without messages: {', '.join(best)}."
-        return " ".join([*sentences, last])
+            best_sentence = f"Better than both rows without messages: {', '.join(best)}."
+        return " ".join([*sentences, best_sentence])
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("", *METRICS)]

@@ -1,4 +1,4 @@
-"""Preprocessor that adds scores of classifiers; fitted before a model and saved with it."""
+"""Preprocessor that adds scores of classifiers. It is fitted before a model, and saved with it."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def train_folds(
 
 
 class _Plan(NamedTuple):
-    changes: Mapping[str, Any]  #: entries that replace those of :attr:`LaMPSettings.model`
+    changes: Mapping[str, Any]  #: replacements of entries of :attr:`LaMPSettings.model`
     num_folds: int
     epochs: int
 

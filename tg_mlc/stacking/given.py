@@ -26,26 +26,26 @@ from tg_mlc.nn import ResidualMessages
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours
 from tg_mlc.stacking.combination import LogitStacking
 
-#: The labels that will be given: present and absent ones, or only present ones.
+#: The labels that will be given: present and absent labels, or only present labels.
 GivenMasks = Literal["both", "present"]
 
 #: With more labels, messages follow the :obj:`TOP_K` largest correlations of each label.
 MAX_DENSE, TOP_K = 1000, 32
-#: Most labels of :class:`LabelNeighbours`; more labels have a :class:`LabelAutoencoder` instead.
+#: Maximum number of labels for :class:`LabelNeighbours`; :class:`LabelAutoencoder` takes more.
 MAX_COMPARED = 300
-#: Most training samples that :class:`LabelNeighbours` keeps.
+#: Maximum number of training samples that :class:`LabelNeighbours` stores.
 MAX_NEIGHBOURS = 4096
 
 _FOLDS = 3
-# Held-out masks: several per sample of small data sets, fewer for many labels.
+# Numbers of held-out masks: several per sample in small data sets, fewer with many labels.
 _MIN_MASKED, _MAX_MASKED, _MAX_REPEATS, _LEAST_MASKED = 2000, 4000, 5, 500
 _MAX_ENTRIES = 2**20
 _NOISE = (0.03, 0.1, 0.3, 1.0, 3.0)
 _PENALTIES = (0.1, 0.3, 1.0)
 _AGREEMENTS, _LIKENESSES = (4.0, 8.0, 16.0), (4.0, 8.0)
-_ROWS = 256  # Per prediction.
+_ROWS = 256  # Rows per prediction.
 _COLUMNS = 512  # Columns of correlations per product.
-_NUMBERS = 2**24  # Numbers of messages in memory.
+_NUMBERS = 2**24  # Maximum number of messages in memory.
 
 
 PARTS: dict[str, Callable[[LabelGraph], Any]] = {
@@ -120,16 +120,16 @@ class GivenLabelStacking:
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
         self._fit_parts(fitting)
-        base, rest = fitting.base_logits[fitting.rows], fitting.rest.numpy()
+        base, remaining = fitting.base_logits[fitting.rows], fitting.rest.numpy()
         logits = torch.stack([base, *fitting.held_out.values()], dim=-1).double().numpy()
-        self.combination = LogitStacking().fit(logits, rest)
+        self.combination = LogitStacking().fit(logits, remaining)
         weight, bias = np.asarray(self.combination.weight), np.asarray(self.combination.bias)
         # Masks may leave a label without targets of both classes: it keeps its base logits.
-        is_base_only = _has_both(y) & ~_has_both(rest)
+        is_base_only = _has_both(y) & ~_has_both(remaining)
         weight[is_base_only], bias[is_base_only] = np.eye(1, weight.shape[1]), 0.0
-        self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, rest
+        self.masked = np.einsum("nlc,lc->nl", logits, weight) + bias, remaining
         names = ["base", *fitting.parts]
-        # Suggestions and audits need the closed form, whatever its weight.
+        # Suggestions and audits need the closed form even if its weight is zero.
         used = [
             index
             for index, name in enumerate(names)
@@ -249,15 +249,15 @@ class _Fitting:
         self.y = torch.from_numpy(y).float()
         self.label_graph, self.masks = label_graph, masks
         self.generator = torch.Generator().manual_seed(seed)
-        most = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
-        repeats = min(-(-min(_MIN_MASKED, most) // len(y)), _MAX_REPEATS)
-        self.rows = torch.randperm(len(y), generator=self.generator)[:most].repeat(repeats)
+        max_masked = int(np.clip(_MAX_ENTRIES // y.shape[1], _LEAST_MASKED, _MAX_MASKED))
+        repeats = min(-(-min(_MIN_MASKED, max_masked) // len(y)), _MAX_REPEATS)
+        self.rows = torch.randperm(len(y), generator=self.generator)[:max_masked].repeat(repeats)
         self.given, self.rest = self._draw(self.rows)
         fold = torch.from_numpy(stratified_folds(y, min(_FOLDS, len(y)), seed))
         # For each fold, the rows to fit to, and a mask of the held-out entries of 'rows'.
         self.folds = [
-            ((fold != part).nonzero()[:, 0], fold[self.rows] == part)
-            for part in range(int(fold.max()) + 1)
+            ((fold != index).nonzero()[:, 0], fold[self.rows] == index)
+            for index in range(int(fold.max()) + 1)
         ]
         self.parts: dict[str, nn.Module] = {}
         self.held_out: dict[str, Tensor] = {}
@@ -297,8 +297,8 @@ class _Fitting:
             part.start_from_labels(y)
         if isinstance(part, LabelNeighbours):
             number = min(len(rows), MAX_NEIGHBOURS)
-            some = rows[torch.linspace(0, len(rows) - 1, number).long()]
-            part.start_from_samples(self.base_logits[some], self.y[some])
+            stored = rows[torch.linspace(0, len(rows) - 1, number).long()]
+            part.start_from_samples(self.base_logits[stored], self.y[stored])
         return part.eval()
 
     @torch.no_grad()

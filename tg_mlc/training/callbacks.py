@@ -67,7 +67,7 @@ class RandomState(Callback):
         self._num_processes = trainer.world_size
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the random state of this process, and of all others if there are several."""
+        """Returns the random state of the first process, with the states of all other processes."""
         name, keys, *rest = np.random.get_state()  # noqa: NPY002
         own_state = {
             "python": random.getstate(),
@@ -154,7 +154,7 @@ def resuming_callbacks(
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best epoch; without a metric, of the last epoch. The folder may move."""
+    """Checkpoint of the best epoch, or of the last epoch without a metric. The folder may move."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}

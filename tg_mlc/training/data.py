@@ -133,7 +133,7 @@ def _target_of(sample: BaseData, index: int) -> Tensor:
 
 
 def as_samples(dataset: Any) -> Any:
-    """Returns a PyG data set with targets :math:`(1, L)`; unchanged if it makes batches."""
+    """Returns a PyG data set with targets :math:`(1, L)`, or a data set of batches as it is."""
     if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
         return dataset
     y = dataset._data.get("y") if isinstance(dataset, InMemoryDataset) else None
@@ -244,7 +244,7 @@ def _are_loaders(data: Any) -> bool:
 
 
 def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Returns the other samples, and a random fraction for conformal prediction (None for 0)."""
+    """Returns the samples to train with, and a random fraction for conformal prediction or None."""
     check_number("coverage_share", fraction, below=1.0)
     if not fraction:
         return data, None

@@ -311,7 +311,7 @@ def train_model(
 def _train(
     trainer: Trainer, module: MultiLabelModule, data: Any, folder: Path, resume: bool, options: Any
 ) -> None:
-    """Trains; continues from the last checkpoint if :obj:`resume` is set."""
+    """Trains from the start, or from the last checkpoint if :obj:`resume` is set."""
     # A forward pass initialises lazy layers, whose sizes the optimiser needs.
     if any(map(is_lazy, module.parameters())):
         with torch.no_grad():

@@ -334,7 +334,7 @@ def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Calla
 
 
 def without_given(model: nn.Module, batch: Batch) -> Batch:
-    """Returns the batch with targets of given labels set to NaN: these are not predicted."""
+    """Returns the batch with NaN as targets of given labels, which are not predicted."""
     given = given_in(model, batch)
     if given is None:
         return batch

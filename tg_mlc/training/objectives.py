@@ -93,8 +93,8 @@ class Objective(ABC):
         return num_known
 
     def is_mean(self) -> bool:
-        """Tells whether the training loss is a mean of :meth:`num_terms` terms; by default not.
-        Only such losses can be weighted so that several processes train as one.
+        """Tells whether the training loss is a mean of :meth:`num_terms` terms; False by default.
+        Only a mean can be weighted so that several processes train as one.
         """
         return False
 
@@ -103,7 +103,7 @@ class Objective(ABC):
         return reveal(batch, self.max_given) if self.max_given > 0.0 else batch
 
     def validation_batch(self, batch: Batch, batch_idx: int) -> Batch:
-        """Returns a validation batch, with given labels as in training unless it has its own."""
+        """Returns a validation batch, with random given labels unless samples have given labels."""
         if self.max_given == 0.0 or "given" in batch:
             return batch
         return reveal(batch, self.max_given, torch.Generator().manual_seed(batch_idx))

@@ -91,9 +91,9 @@ class DNAEncoder(nn.Module):
         x = self._convolve(spaced.t().unsqueeze(0))  # [1, d, sum of slots]
         # Pool in 2D, because torch.export would fix the length of a 1D pooling.
         x = nn.functional.max_pool2d(x * inside.to(x.dtype), (1, self.pool)).squeeze(0).t()
-        first = torch.div(index[position % self.pool == 0], self.pool, rounding_mode="floor")
+        rows = torch.div(index[position % self.pool == 0], self.pool, rounding_mode="floor")
         counts = torch.div(sizes + self.pool - 1, self.pool, rounding_mode="floor")
-        return Components(x[first], nn.functional.pad(counts.cumsum(0), (1, 0)))
+        return Components(x[rows], nn.functional.pad(counts.cumsum(0), (1, 0)))
 
     def _convolve(self, x: Tensor) -> Tensor:
         left = self.conv.kernel_size[0] // 2

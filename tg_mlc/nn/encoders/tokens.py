@@ -94,15 +94,15 @@ class BagEncoder(nn.Module):
         frequency = np.asarray((documents != 0).sum(axis=0)).ravel()
         if not frequency.any():
             raise ValueError("Expected 'documents' with words (got zeros only)")
-        norm = (1 + np.log((1 + documents.shape[0]) / (1 + frequency))) ** -0.5
-        norm *= (frequency > 0) * (channels**0.5 * frequency.sum() / (frequency @ norm))
+        norms = (1 + np.log((1 + documents.shape[0]) / (1 + frequency))) ** -0.5
+        norms *= (frequency > 0) * (channels**0.5 * frequency.sum() / (frequency @ norms))
         rng = np.random.default_rng(seed)
         rank = min(channels, min(documents.shape) - 1)
-        start = rng.standard_normal(min(documents.shape))
-        _, scales, directions = svds(documents.astype(np.float64), k=rank, v0=start)
+        initial = rng.standard_normal(min(documents.shape))
+        _, scales, directions = svds(documents.astype(np.float64), k=rank, v0=initial)
         rotation = np.linalg.qr(rng.standard_normal((channels, channels)))[0][:rank]
         words = nn.functional.normalize(torch.from_numpy((directions.T * scales) @ rotation))
-        self.embedding.weight.copy_(words * torch.from_numpy(norm).unsqueeze(-1))
+        self.embedding.weight.copy_(words * torch.from_numpy(norms).unsqueeze(-1))
 
     def forward(self, data: Data) -> Components:
         """Encodes the tokens of a batch, without order."""

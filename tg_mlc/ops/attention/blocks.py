@@ -57,7 +57,7 @@ class _Task:
     first_pair: int  #: index that the pair of query 0 and the first key would have
     first_score_row: int  #: score row that query 0 would have, for seeds of dropout
     step: int  #: number of queries per tile
-    part: int = 0  #: the index of this part among the parts of the sample's queries
+    part: int = 0  #: the index of the task among the tasks of the sample
 
     @property
     def tile_scores(self) -> int:
@@ -165,9 +165,9 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
     grad_query = torch.zeros_like(query, memory_format=torch.contiguous_format)
     grad_bias = query.new_zeros(0 if bias is None else bias.size(0), query.size(1))
     # Threads that share a sample have separate sums, which are added in a fixed order.
-    parts = max((task.part + 1 for task in tasks), default=1)
-    sum_dtype = key.dtype if parts == 1 else dtype
-    grad_key, grad_value = (x.new_zeros(parts, *x.shape, dtype=sum_dtype) for x in (key, value))
+    num_sums = max((task.part + 1 for task in tasks), default=1)
+    sum_dtype = key.dtype if num_sums == 1 else dtype
+    grad_key, grad_value = (x.new_zeros(num_sums, *x.shape, dtype=sum_dtype) for x in (key, value))
 
     def differentiate(task: _Task, scratch: Tensor) -> None:
         k, v = _exact(task.view(key, task.cols)) * call.scale, _exact(task.view(value, task.cols))
@@ -188,7 +188,7 @@ def _backward(grad: Tensor, lse: Tensor, *inputs: Any) -> tuple[Tensor, ...]:
         task.view(grad_value[task.part], task.cols).copy_(sum_value)
 
     _for_each(tasks, differentiate, dtype)
-    totals = [x[0] if parts == 1 else x.sum(dim=0) for x in (grad_key, grad_value)]
+    totals = [x[0] if num_sums == 1 else x.sum(dim=0) for x in (grad_key, grad_value)]
     return grad_query, totals[0].to(key.dtype), totals[1].to(key.dtype), grad_bias
 
 
@@ -198,7 +198,7 @@ _block_attention = register("block_attention", "blocks", _PTRS, "cpu", *_FUNCTIO
 
 
 def is_narrow(dtype: torch.dtype, *channels: int) -> bool:
-    """Tells whether kernels of narrow heads support these numbers of channels."""
+    """Tells whether kernels of narrow heads support a dtype and numbers of channels."""
     fits = 0 < min(channels) <= max(channels) <= crossovers.MAX_NARROW and dtype == torch.float32
     return fits and numba_problem() is None
 
@@ -219,7 +219,7 @@ def _tasks(query_ptr: Tensor, key_ptr: Tensor, query: Tensor) -> list[_Task]:
             tasks.append(_Task(rows, slice(col, stop), head_slice, *offsets, step))
         pair += num_pairs
     parts = -(-threads.num_workers() // max(1, len(tasks)))
-    return tasks if parts == 1 else [part for task in tasks for part in task.divided(parts)]
+    return tasks if parts == 1 else [piece for task in tasks for piece in task.divided(parts)]
 
 
 def _for_each(

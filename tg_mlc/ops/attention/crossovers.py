@@ -36,12 +36,12 @@ NARROW = 64
 #: Multiplications in an average block above which products of single blocks are faster: without
 #: dropout because of less padding, with dropout because of fewer stored weights.
 MIN_BLOCK, MIN_DROPPED = 2**23, 2**22
-#: Largest number of channels for kernels of narrow heads, and number of scores above which these
-#: kernels are faster than padding (with dropout, they are always faster).
+#: Maximum number of channels for kernels of narrow heads, and number of scores above which kernels
+#: of narrow heads are faster than padding (with dropout, at any number of scores).
 MAX_NARROW, MIN_NARROW = 32, 2**16
 #: Fraction of padding in a padded product above which single blocks are faster.
 MAX_WASTE = 0.1
-#: Relative cost of a multiplication that folds a projection: these products are small, and their
+#: Relative cost of a multiplication that folds a projection: folded products are small, and their
 #: results are copied.
 FOLD_COST = 1.5
 

@@ -81,18 +81,18 @@ def backward(
     return *grads, work.bias.sum(dim=0).t().contiguous()
 
 
-def _rows(rows: int, tensor: Tensor) -> Rows:
+def _rows(num_rows: int, tensor: Tensor) -> Rows:
     """Flattens a tensor. Copies it only if its rows are not contiguous."""
     size, heads, channels = tensor.shape
     if tensor.numel() == 0:
-        return Rows(tensor.reshape(-1).numpy(), heads * channels, rows, heads, channels, False)
+        return Rows(tensor.reshape(-1).numpy(), heads * channels, num_rows, heads, channels, False)
     if tensor.stride()[1:] != (channels, 1) or tensor.stride(0) < heads * channels:
         tensor = tensor.contiguous()
-    stride, item = tensor.stride(0), tensor.element_size()
+    stride, itemsize = tensor.stride(0), tensor.element_size()
     flat = tensor.as_strided(((size - 1) * stride + heads * channels,), (1,))
-    is_aligned = (flat.data_ptr() | stride * item | channels * item) % 64 == 0
-    streams = is_aligned and flat.numel() * item > STREAMED
-    return Rows(flat.numpy(), stride, rows, heads, channels, streams)
+    is_aligned = (flat.data_ptr() | stride * itemsize | channels * itemsize) % 64 == 0
+    streams = is_aligned and flat.numel() * itemsize > STREAMED
+    return Rows(flat.numpy(), stride, num_rows, heads, channels, streams)
 
 
 def _softmax(query: Tensor, options: Options) -> Softmax:
@@ -129,16 +129,16 @@ class _Work:
         backward: bool = False,
         num_biased: int = 0,
     ) -> None:
-        heads, size, item = query.size(1), graph.num_edges, query.element_size()
+        heads, size, itemsize = query.size(1), graph.num_edges, query.element_size()
         self.num_edges, self.num_groups = size, query.size(0) // graph.num_queries * heads
         self.num_workers = max(1, min(threads.num_workers(), self.num_groups * size // MIN_EDGES))
         #: Number of groups that a single thread processes; other groups are shared.
         self.num_alone = self.num_groups
         if self.num_workers > 1 and size >= MIN_SHARED:
             remainder = self.num_groups % self.num_workers
-            self.num_alone -= self.num_groups if size * item > LARGE else remainder
+            self.num_alone -= self.num_groups if size * itemsize > LARGE else remainder
         channels, rows = max(query.size(2), value.size(2)), max(graph.num_queries, graph.num_keys)
-        tile = min(rows * channels, max(channels, TILE // item))
+        tile = min(rows * channels, max(channels, TILE // itemsize))
         # Threads without own groups share scores and the gradient of the bias.
         owners = max(1, min(self.num_workers, self.num_alone))
         self.bias = query.new_zeros(owners, heads, num_biased)
@@ -149,8 +149,8 @@ class _Work:
         self.spaces: list[Space] = []
         for worker in range(self.num_workers):
             owner = min(worker, owners - 1) if self.num_alone else 0
-            own = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
-            tensors = (*own, weights[owner], grads[owner], self.bias[owner])
+            buffers = (query.new_empty(tile), graph.ptr.new_empty(rows), query.new_empty(channels))
+            tensors = (*buffers, weights[owner], grads[owner], self.bias[owner])
             self.spaces.append(Space(*(tensor.numpy() for tensor in tensors)))
 
     def run(self, groups: Callable[..., None], single: _Pass, call: Any, targets: Any) -> None:

@@ -30,7 +30,7 @@ from tg_mlc.ops.patterns import most_edges
 TILE = 2**11
 #: Largest number of edges of a row that are processed at once, times the bytes of a number.
 MAX_EDGES = 16
-#: Largest number of rows that are processed at once; all wait for the row with most edges.
+#: Maximum number of rows of a program, which takes as long as its row with most edges.
 MAX_ROWS = 4
 #: Warps of a program that walks along a row with far more edges than others.
 LONG_WARPS = 16
@@ -89,7 +89,7 @@ def dense_rows(x: Tensor) -> Tensor:
 
 
 def tile(num_rows: int, num_edges: int, block: int, itemsize: int) -> tuple[int, int, int]:
-    """Returns a program's numbers of rows, of edges per row at once, and of warps."""
+    """Returns the rows of a program, the edges of a row per step, and the number of warps."""
     warps = max(1, min(block // CHANNELS_OF_WARP, MAX_WARPS))
     average = triton.next_power_of_2(max(1, triton.cdiv(num_edges, max(1, num_rows))))
     num_values = TILE * warps // itemsize
@@ -316,7 +316,7 @@ def query_gradient(
     shift = tl.load(lse + group * num_queries + row, mask=owned, other=0.0)
     total = tl.zeros([ROWS], tl.float32)
     sums = tl.zeros([ROWS, BLOCK_C], tl.float32)
-    mean = tl.zeros([ROWS, BLOCK_C], tl.float32)
+    mean_key = tl.zeros([ROWS, BLOCK_C], tl.float32)
     for step in range(0, tl.max(last - first).to(tl.int32), EDGES):
         edge = (first + step)[:, None] + tl.arange(0, EDGES)[None, :]
         valid = edge < last[:, None]
@@ -330,9 +330,9 @@ def query_gradient(
             grad_weight *= dropout_factor(seed, group, edge, dropout_p, kept)
         total += tl.sum(grad_weight, axis=1)
         sums += weighted_sum(grad_weight, k)
-        mean += weighted_sum(weight, k)
+        mean_key += weighted_sum(weight, k)
 
-    sums = (sums - total[:, None] * mean) * scale
+    sums = (sums - total[:, None] * mean_key) * scale
     store_rows(grad_query, heads, sample * num_queries + row, head, owned, sums, C, BLOCK_C)
     tl.store(delta + group * num_queries + row, total, mask=owned)
 
@@ -362,7 +362,7 @@ def key_gradient(
         q = load_rows(query, query_stride, sample * num_queries + target, head, valid, C, BLOCK_C)
         g = load_rows(grad, grad_stride, sample * num_queries + target, head, valid, C_V, BLOCK_V)
         shift = tl.load(lse + group * num_queries + target, mask=valid, other=0.0)
-        mean = tl.load(delta + group * num_queries + target, mask=valid, other=0.0)
+        mean_grad = tl.load(delta + group * num_queries + target, mask=valid, other=0.0)
         edge = entry
         if DROPOUT or bias is not None:
             edge = tl.load(order + entry, mask=valid, other=0)
@@ -374,7 +374,7 @@ def key_gradient(
             factor = dropout_factor(seed, group, edge, dropout_p, kept)
             grad_weight *= factor
             dropped = weight * factor
-        grad_score = weight * (grad_weight - mean)
+        grad_score = weight * (grad_weight - mean_grad)
         if grad_scores is not None:
             tl.store(grad_scores + group * num_edges + edge, grad_score, mask=valid)
         key_sums += weighted_sum(grad_score, q)

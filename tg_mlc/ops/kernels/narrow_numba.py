@@ -191,7 +191,7 @@ def backward_groups(
 
 @kernel
 def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
-    """Returns a block's first and last query, first key, and number of keys, also when padded."""
+    """Returns the range of queries, first key, and numbers of keys, without and with padding."""
     key = blocks.key_ptr[block]
     keys = blocks.key_ptr[block + 1] - key
     low, high = blocks.query_ptr[block], blocks.query_ptr[block + 1]
@@ -202,7 +202,7 @@ def bounds(block: int, blocks: Blocked) -> tuple[Any, Any, Any, Any, Any]:
 def weigh(
     score: Array, low: int, size: int, dropout_p: float, seed: int, index: int
 ) -> tuple[Any, Any]:
-    """Turns scores into unscaled weights, some dropped; returns their factor and log-sum-exp."""
+    """Turns scores into unscaled weights, drops some, and returns their factor and log-sum-exp."""
     start, stop, zero = uintp(low), uintp(low) + uintp(size), score.dtype.type(0)
     highest = max(highest_of(score, start, stop), score.dtype.type(-3e38))
     total = zero

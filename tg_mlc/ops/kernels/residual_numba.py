@@ -97,19 +97,19 @@ def backward(
     inputs = _flat(grad), _flat(kept.normalised), _flat(kept.deviation)
     norm, outputs = _norm(branch), _flat(grad_sum)
 
-    def work(part: int, begin: int, end: int) -> None:
+    def work(worker: int, begin: int, end: int) -> None:
         scratch, scratch_hidden = x.new_empty(step, size), x.new_empty(step, inner)
-        flat, flat_sums = _flat(scratch), _flat(sums[part])
+        flat, flat_sums = _flat(scratch), _flat(sums[worker])
         for low in range(begin, end, step):
             high = min(low + step, end)
             differentiate((low, high), inputs, norm, outputs, flat, flat_sums)
             g, y = scratch[: high - low], x[low:high]
             if branch.first is not None:
                 hidden = kept.hidden[low:high]
-                _add_product(g.t(), hidden, weights[1][part])
+                _add_product(g.t(), hidden, weights[1][worker])
                 g = _add_product(g, branch.last, scratch_hidden[: high - low], keep=False)
-                rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[part]))
-            _add_product(g.t(), y, weights[0][part])
+                rectify_gradient(_flat(g), _flat(hidden), _flat(hidden_sums[worker]))
+            _add_product(g.t(), y, weights[0][worker])
             _add_product(g, matrices[0], grad_x[low:high], keep=same)
 
     threads.share(work, rows, num_workers, threads.run_apart)
@@ -202,18 +202,18 @@ def differentiate(
     size, zero = uintp(weight.shape[0]), grad.dtype.type(0)
     factor, inverse_size = kept_factor(grad, dropout_p), grad.dtype.type(1) / grad.dtype.type(size)
     for row in range(first, last):
-        low, scale, mean, correlation = uintp(row) * size, deviation[row], zero, zero
+        low, scale, mean_grad, correlation = uintp(row) * size, deviation[row], zero, zero
         target, key = uintp(row - first) * size, row_key(seed, row)
         for c in range(size):
             value = grad[low + c] * weight[c]
-            mean += value
+            mean_grad += value
             correlation += value * hidden[low + c]
-        mean, correlation = mean * inverse_size, correlation * inverse_size
+        mean_grad, correlation = mean_grad * inverse_size, correlation * inverse_size
         for c in range(size):
             value = grad[low + c]
             sums[c] += value * hidden[low + c]
             sums[size + c] += value
-            out[low + c] = scale * (value * weight[c] - mean - hidden[low + c] * correlation)
+            out[low + c] = scale * (value * weight[c] - mean_grad - hidden[low + c] * correlation)
         for c in range(size):
             out_hidden[target + c] = dropped(out[low + c], factor, key, c, dropout_p)
         for c in range(size):

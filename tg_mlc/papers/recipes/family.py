@@ -19,14 +19,14 @@ from tg_mlc.papers.spen import InferenceNetworkObjective, UnrolledObjective, ene
 #: Models learn at this rate within half an epoch of Bibtex; with 2e-3, autoregressive models learn
 #: half as much in four epochs (by validation samples). The papers use 2e-4 at four times the width.
 _SLOWER = {"module": {"lr": 5e-4}}
-#: No intermediate loss: these models have no label states between steps, or their papers use none.
+#: No intermediate loss: a rival has no label states between steps, or its paper uses no such loss.
 _PLAIN: dict[str, Any] = {"objective": {"intermediate_weight": 0.0}}
 _SEQUENCES: dict[str, Any] = {"objective_class": LabelSequenceObjective}
 _SEQUENCES |= {"objective": {"label_smoothing": 0.0}}
 #: Rivals without a decoder.
 RIVALS: dict[str, Member] = {
     "mp-br": Member(pooled_mlp, {**_PLAIN, "model": {"dropout": 0.2}}),
-    # MP BR with Graph2Graph's settings, which have one more layer.
+    # MP BR with the settings of Graph2Graph: one more layer.
     "graph2mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 3, "dropout": 0.2}}),
     "emb-mlp": Member(pooled_mlp, {**_PLAIN, "model": {"num_feature_layers": 0, "num_layers": 4}}),
     "mlp-br": Member(binary_relevance, _PLAIN),

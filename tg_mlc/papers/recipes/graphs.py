@@ -74,7 +74,7 @@ _SIDER = Recipe(
 )
 MOLECULES = {
     "sider": _SIDER,
-    # Settings of these data sets are SIDER's, untuned.
+    # The next data sets have SIDER's settings, untuned.
     "tox21": replace(_SIDER, data=_moleculenet(Tox21)),
     "clintox": replace(_SIDER, data=_moleculenet(ClinTox)),
     # Each of ToxCast's labels is unknown for some samples, so forests would take hours.

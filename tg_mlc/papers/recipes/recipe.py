@@ -112,8 +112,8 @@ class Recipe:
     def as_member(self, member: Member) -> Recipe:
         """Returns the recipe of another model of the family on the same data.
 
-        Its settings are those of LaMP as published, unless the rivals of this recipe or the model
-        change them.
+        It has the settings of LaMP as published, with the changes for rivals in this recipe and the
+        changes of the model.
         """
         recipe = self.as_published()
         if member.build is not None:
