@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonargparse import auto_cli
 
-#: Keeps freed memory within the process, and lets idle threads sleep.
+#: Environment variables that keep freed memory in the process and let idle threads sleep.
 RETAINED_HEAP = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**46),

@@ -53,7 +53,7 @@ MAX_SAMPLES = 6000
 #: Time limit of each fit of the default, in seconds.
 SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
-#: Groups of labels by the largest number of training samples that have them.
+#: Groups of labels by frequency: the maximum number of training samples with such a label.
 POSITIVES = {"0": 0, "1 to 4": 4, "5 to 19": 19, "20 or more": sys.maxsize}
 
 

@@ -46,7 +46,7 @@ DRAWN_LABELS, DRAWN_BATCHES = 40, 8
 MIN_EVENTS, DRAWS = 7, 200
 #: Labels with at least this number of positive test targets count as frequent.
 FEW = 10
-#: Tables of the paper; the others are ours.
+#: Tables of the paper. The table "short" is ours.
 PAPER_TABLES = ",".join(table for table in TABLES if table != "short")
 Content = dict[str, Any]
 
