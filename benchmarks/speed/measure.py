@@ -32,9 +32,9 @@ from benchmarks.command_line import default_heap
 
 Job = Callable[[], Any]
 
-#: Shorter calls are repeated until a sample takes this time.
+#: Calls that take less than this time are repeated, so that each sample takes this time.
 MIN_SECONDS = 0.005
-#: A candidate stops after this total time, but takes part in this number of rounds.
+#: A candidate stops after this total time, but not before this number of rounds.
 MAX_SECONDS, MIN_ROUNDS = 60.0, 3
 
 
@@ -142,7 +142,7 @@ class Limits:
         return Limits(*rates, {name: max(rate, others.get(name, 0.0)) for name, rate in items})
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
-        """The least milliseconds that some work can take, and what bounds it."""
+        """The minimum milliseconds of some work, and the rate that bounds it (FLOP or bytes)."""
         bound = "FLOP" if flop / self.flops > num_bytes / self.bandwidth else "bytes"
         wall = 1e3 * max(flop / self.flops, num_bytes / self.bandwidth)
         cpu = 1e3 * max(flop / self.cpu_flops, num_bytes / self.cpu_bandwidth)
@@ -192,7 +192,7 @@ CLEAR = Path("/proc/self/clear_refs")
 
 
 def peaks_of(target: str, device: str = "cpu", **arguments: Any) -> dict[str, int] | str:
-    """The bytes that each call adds to its inputs, or why they could not be measured."""
+    """The bytes that each call adds to its inputs, or the reason why peaks were not measured."""
     arguments = {"device": device, **arguments}
     if device == "cuda":
         return _peaks(target, arguments)
