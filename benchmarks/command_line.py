@@ -49,7 +49,7 @@ def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str
 
 
 def retain_heap() -> None:
-    """Restarts the program with a retained heap, unless it has one."""
+    """Restarts the program with a retained heap, unless the heap is retained already."""
     if heap_is_retained():
         return
     settings = " ".join(f"{name}={value}" for name, value in RETAINED_HEAP.items())

@@ -67,7 +67,7 @@ def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
 
 
 def draw(graph: nx.DiGraph) -> str:
-    """An SVG of rooms in storeys, each above all that it imports, without implied arrows."""
+    """An SVG of rooms in storeys, each room above all that it imports, without implied arrows."""
     arrows = nx.transitive_reduction(graph)
     storeys = defaultdict(list)
     for storey, names in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):

@@ -244,9 +244,9 @@ def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
     atoms = [atom for (atom,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
     if not atoms:
         return None
-    joined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
-    joined.AddBond(int(rng.choice(atoms)), mol.GetNumAtoms(), chem.BondType.SINGLE)
-    return chem.MolFromSmiles(chem.MolToSmiles(joined))
+    combined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
+    combined.AddBond(int(rng.choice(atoms)), mol.GetNumAtoms(), chem.BondType.SINGLE)
+    return chem.MolFromSmiles(chem.MolToSmiles(combined))
 
 
 def _matches(mol: Any, pattern: Any) -> np.ndarray:

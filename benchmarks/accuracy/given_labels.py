@@ -244,7 +244,7 @@ ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     """A regression for every label, on the inputs and the other known labels.
 
-    Where a label is given, its own regression has no target.
+    The regression of a label is not trained on samples whose label is given.
     """
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     rows = train.repeat(NUM_MASKS)
@@ -365,14 +365,14 @@ def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         default_scores = base[part.numpy()]
         if given is None:
             return default_scores
-        shown = (given.numpy() - frequency) / spread
-        num_given = np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1)
-        weight = softmax(rate * (np.nan_to_num(shown) @ centred.T / np.sqrt(num_given)), axis=1)
+        query = (given.numpy() - frequency) / spread
+        num_given = np.maximum((~np.isnan(query)).sum(axis=1, keepdims=True), 1)
+        weight = softmax(rate * (np.nan_to_num(query) @ centred.T / np.sqrt(num_given)), axis=1)
         return (1 - fraction) * default_scores + fraction * weight @ np.nan_to_num(labels)
 
-    shown, values = trial.masked(val, trial.seed), {}
+    masked, values = trial.masked(val, trial.seed), {}
     for setting in NEIGHBOUR_GRID:
-        values[setting] = macro_roc_auc(_hide(y[val], shown), scores(val, shown, *setting))
+        values[setting] = macro_roc_auc(_hide(y[val], masked), scores(val, masked, *setting))
     rate, fraction = max(values, key=lambda setting: values[setting])
     return lambda given: scores(test, given, rate, fraction), {"rate": rate, "share": fraction}
 

@@ -29,7 +29,7 @@ LAMP = "LaMP"
 WITH_MESSAGES = "with node messages"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
-#: Rows on molecules that rows with messages are tested against, if a comparison has them.
+#: Baselines on molecules. Rows with messages are tested against each baseline that was run.
 SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
 #: The scores of label pairs that are compared with priors.
@@ -186,8 +186,8 @@ class Task:
     ) -> Run:
         """All metrics of the test set; thresholds are tuned on the validation set."""
         mask, y = self.counted, self.dataset.y
-        named = zip(self.dataset.label_names, mask.tolist(), strict=True)
-        names = [name for name, is_counted in named if is_counted]
+        labels = zip(self.dataset.label_names, mask.tolist(), strict=True)
+        names = [name for name, is_counted in labels if is_counted]
         val, test = (
             torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, mask] for s in (on_val, on_test)
         )

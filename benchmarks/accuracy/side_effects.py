@@ -56,7 +56,7 @@ STACK, DEFAULT = "these on seven kernels, stacked", "the default"
 BASE, OVERLAP, EASE = "nothing known", "nearest neighbours by known effects and structure", "EASE"
 MESSAGES, TOGETHER = "residual messages", "all of these, by boosted trees"
 GRAPHS = ("term classes", "learned", "complete")
-#: Known effects: a number or a fraction of present ones, or a fraction of present and absent ones.
+#: Amounts of known effects: a number or fraction of present effects, or a fraction of all effects.
 AMOUNTS: dict[str, tuple[str, float]] = {
     "1 present": ("present", 1),
     "3 present": ("present", 3),
@@ -259,7 +259,7 @@ def _pairs(scores: list[Array], frequency: Array) -> Array:
 
 
 def draw_given(y: Array, kind: str, amount: float, rng: np.random.Generator) -> Array:
-    """Draws known effects, NaN elsewhere. With kind "present", one or more stay unknown."""
+    """Draws known effects, NaN elsewhere. With "present", some present effects stay unknown."""
     if kind == "both":
         return np.where(rng.random(y.shape) < amount, y, np.nan)
     given = np.full_like(y, np.nan)
@@ -394,8 +394,8 @@ def _boosted(
     not fitted to.
     """
     known = ~np.isnan(target)
-    used = known & ~held_out[:, None] & ((target == 1) | (rng.random(target.shape) < NEGATIVES))
-    x, y = np.stack([values[used] for values in inputs], axis=1), target[used]
+    is_used = known & ~held_out[:, None] & ((target == 1) | (rng.random(target.shape) < NEGATIVES))
+    x, y = np.stack([values[is_used] for values in inputs], axis=1), target[is_used]
     options = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 15}
     options |= {"min_samples_leaf": 200, "random_state": 0}
     trees = require("sklearn.ensemble", extra="data").HistGradientBoostingClassifier(**options)

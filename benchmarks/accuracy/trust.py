@@ -101,7 +101,7 @@ def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
 def sets(
     y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS
 ) -> Iterator[Run]:
-    """The coverage of label sets, over divisions of the same scores."""
+    """Yields runs: the coverage of label sets, over random divisions of the same scores."""
     names = [str(label) for label in range(y.shape[1])]
     for share, per in product(SHARES, ("label", "sample")):
         generator, divisions = np.random.default_rng(seed), []

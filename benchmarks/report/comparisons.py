@@ -124,11 +124,11 @@ def short(comparison: Comparison) -> list[str]:
     lines = [_line(row, runs, best) for row, runs in rows.items()]
     lines += [_line_of_paper(name, values, best) for name, values in papers.items()]
     gains: dict[Row, list[str]] = {}
-    for t in paired_tests(comparison.runs):
-        if t.against.model in BASELINES and t.metric == "roc_auc_macro":
-            test = f"(sd {t.sd:.4f}, {p_in_words(t.p)})"
-            gain = f"{t.mean_difference:+.4f} against {t.against.model} {test}"
-            gains.setdefault(t.row, []).append(gain)
+    for pair in paired_tests(comparison.runs):
+        if pair.against.model in BASELINES and pair.metric == "roc_auc_macro":
+            test = f"(sd {pair.sd:.4f}, {p_in_words(pair.p)})"
+            gain = f"{pair.mean_difference:+.4f} against {pair.against.model} {test}"
+            gains.setdefault(pair.row, []).append(gain)
     intro = "macro ROC-AUC (corrected paired t-tests)"
     notes = [f"{row.title}, {intro}: {', '.join(texts)}" for row, texts in gains.items()]
     notes += map(source, comparison.results)

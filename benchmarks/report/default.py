@@ -159,9 +159,9 @@ def draw(numbers: dict[str, Any]) -> Figure:
     for axes, (metric, differences) in zip(panels, numbers.items(), strict=True):
         rows = range(len(differences))
         means = [difference["mean"] for difference in differences.values()]
-        reach = [difference["high"] - difference["mean"] for difference in differences.values()]
+        bars = [difference["high"] - difference["mean"] for difference in differences.values()]
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.errorbar(means, rows, xerr=reach, fmt="o", color="#0072b2", capsize=2)
+        axes.errorbar(means, rows, xerr=bars, fmt="o", color="#0072b2", capsize=2)
         axes.set(title=METRICS[metric], xlabel="default less best classifier")
         axes.set(yticks=rows, yticklabels=list(differences), ylim=(len(rows) - 0.5, -0.5))
         axes.grid(axis="y", alpha=0.2)

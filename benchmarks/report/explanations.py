@@ -183,8 +183,8 @@ def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
             "median": ("nci", lambda areas: float(np.median(list(areas.values())))),
             "worst label": ("nci", lambda areas: min(areas.values())),
         }
-    measured = tasks["logic"][0]["shares"] if "logic" in tasks else {}
-    logic_tasks = [task for task in LOGIC if task in measured]
+    fractions = tasks["logic"][0]["shares"] if "logic" in tasks else {}
+    logic_tasks = [task for task in LOGIC if task in fractions]
     columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic_tasks}
     values: dict[str, list[Spread]] = {}
     for method in _methods(run["areas"] for runs in tasks.values() for run in runs):

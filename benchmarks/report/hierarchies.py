@@ -144,7 +144,7 @@ def _gains(runs: pd.DataFrame) -> list[str]:
         means, seeds = _means(group), group["seed"].nunique()
         base, edgeless = means[NO_MESSAGES], means["edgeless"]
         graphs = means.drop([NO_MESSAGES, "edgeless"])
-        own = graphs[graphs.index.isin(OWN)]  # Graphs along the hierarchy.
+        own = graphs[graphs.index.isin(OWN)]
         gains.append(
             f"{name}: without messages between labels, LaMP adds {edgeless - base:+.3f} to the "
             f"classifiers; the best label graph, {graphs.idxmax()}, adds "

@@ -180,7 +180,7 @@ def _runs(result: Result) -> dict[str, pd.DataFrame]:
 def everything(result: Result) -> list[str]:
     """A table of all rows and columns: mean and standard deviation over seeds, the best in bold."""
     rows = {}
-    # If several libraries can fit a row, its title names the one that did.
+    # If several libraries can fit a row, its title names the library that fitted it.
     for title, runs in _runs(result).items():
         fitted_by = runs.iloc[0].get("fitted_by")
         rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs

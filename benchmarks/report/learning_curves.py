@@ -32,9 +32,9 @@ def section(result: Result) -> list[str]:
     lines = []
     for model, runs in _by_model(result).items():
         seconds = f"{(runs['seconds'] / runs['epoch']).mean():.2g}"
-        for part in ("validation", "test"):
-            cells = (cell(spread(runs.loc[runs["epoch"] == epoch, part])) for epoch in epochs)
-            lines.append([model, part, *cells, seconds])
+        for split in ("validation", "test"):
+            cells = (cell(spread(runs.loc[runs["epoch"] == epoch, split])) for epoch in epochs)
+            lines.append([model, split, *cells, seconds])
     seeds = settings["seeds"]
     seeds_text = f"one seed, {seeds[0]},"
     if len(seeds) > 1:

@@ -107,8 +107,8 @@ def _overall(all_tests: pd.DataFrame) -> list[str]:
             cells.append(f"{rows['above'].sum()} of {len(rows)} ({above.sum()}, {(~above).sum()})")
         lines.append([f"{title(row)}, from {title(against)}", *cells])
     heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
-    first = f"**{_conclusion(well_tested)}** {_explored(well_tested)}".strip()
-    return [first, "", *verdicts, "", *table(heads, lines), ""]
+    headline = f"**{_conclusion(well_tested)}** {_explored(well_tested)}".strip()
+    return [headline, "", *verdicts, "", *table(heads, lines), ""]
 
 
 def _conclusion(tests: pd.DataFrame) -> str:

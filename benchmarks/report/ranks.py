@@ -21,7 +21,7 @@ FEW_DATASETS = 10
 
 
 def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Data sets, and ranks of models by metric, of each comparison. Empty if cells are too few."""
+    """The data sets, and by metric the ranks and tests, of each comparison with enough cells."""
     values = {}
     unchanged = {key: group for key, group in grouped(cells).items() if not key[1].change}
     for (dataset, row), group in comparable(unchanged).items():

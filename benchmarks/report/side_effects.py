@@ -68,15 +68,15 @@ def page(result: Result) -> str:
     folds = others.groupby("task")["fold"].agg(set)
     measured_folds = [folds[task] for task in (NEW, GIVEN) if task in folds]
     if not len(ours):
-        about = "The default, `tg_mlc.stacking.auto`, was not run."
+        paragraph = "The default, `tg_mlc.stacking.auto`, was not run."
     elif all(task_folds <= set(ours["fold"]) for task_folds in measured_folds):
         mask = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
-        others, about = pd.concat([others, ours[mask]]), IN_TABLES.format(_seconds(ours))
+        others, paragraph = pd.concat([others, ours[mask]]), IN_TABLES.format(_seconds(ours))
     else:
-        about = _default_scores(ours, others)
+        paragraph = _default_scores(ours, others)
     new, given, hidden = (others[others["task"] == task] for task in (NEW, GIVEN, HIDDEN))
     statistic = "Mean and standard deviation"
-    sections = [INTRO, about, "## A new drug\n\n" + "\n".join(_plain(new))]
+    sections = [INTRO, paragraph, "## A new drug\n\n" + "\n".join(_plain(new))]
     sections.append(_counted(new, statistic))
     if len(given):
         precision = "Precision among the ten best of the other effects:"
@@ -137,7 +137,7 @@ def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
 
 
 def _counted(runs: pd.DataFrame, statistic: str) -> str:
-    """A sentence on the number of folds and seeds, and on rows with fewer of them."""
+    """A sentence on the number of folds and seeds, and on rows with fewer folds and seeds."""
     rows = runs.groupby("model", sort=False)
     pairs = {model: row[["fold", "seed"]].drop_duplicates() for model, row in rows}
     largest = max(pairs.values(), key=len)

@@ -137,7 +137,7 @@ def models(result: Result) -> list[str]:
 
 
 def ratios(result: Result) -> list[str]:
-    """A table of our throughput and memory, and of other layouts' time and memory over ours."""
+    """A table of our throughput and memory, and other layouts' time and memory divided by ours."""
     lines = []
     for row in result["models"]:
         layouts = {name: item for name, item in row["layouts"].items() if item["state"] == "agrees"}

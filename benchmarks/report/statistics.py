@@ -66,7 +66,7 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
 def compare_rows(
     runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[str] = TESTED
 ) -> list[PairedTest]:
-    """Paired t-tests of a row against another one over the seeds.
+    """Paired t-tests of a row against another row over the seeds.
 
     If every seed has its own test samples, the variance is corrected for test sets that are drawn
     repeatedly from the same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).

@@ -102,7 +102,7 @@ def main(
 
 
 def wrong(rows: dict[str, Row]) -> list[str]:
-    """The candidates that disagree, and ours if they failed."""
+    """The candidates that disagree with the reference, and our candidates that failed."""
     problems = []
     for regime, row in rows.items():
         for name, candidate in row["candidates"].items():

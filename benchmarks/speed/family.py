@@ -133,7 +133,7 @@ class Contestant:
 def compare(
     contestants: Sequence[Contestant], rounds: int, batches: int, epochs: int, device: str
 ) -> dict[str, dict[str, Any]]:
-    """Minutes per epoch of each model, in training and testing, and its speed-up."""
+    """Minutes per epoch and speed-up of each model, in training and in testing."""
     by_name = {model.name: model for model in contestants}
     for model in contestants:
         for _ in range(epochs):

@@ -205,7 +205,7 @@ def sdpa(pattern: Pattern) -> Attend:
 
 
 def _by_sample(num_samples: int, compute: Callable[..., Tensor]) -> Attend:
-    """One call over samples of one size."""
+    """One call of ``compute`` over samples of equal size."""
 
     def attend(*tensors: Tensor) -> Tensor:
         query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
@@ -293,7 +293,7 @@ def flex_attention(pattern: Pattern) -> Attend:
         def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return mask[query, key]
 
-    torch.compiler.reset()  # Otherwise it stops compiling after some patterns.
+    torch.compiler.reset()  # Otherwise torch.compile stops compiling after some patterns.
     block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
     compiled = torch.compile(flex.flex_attention, dynamic=False)
     return _by_sample(num_samples, partial(compiled, block_mask=block_mask))

@@ -102,7 +102,7 @@ def synchronize(device: str) -> None:
 
 
 def relative_rms(value: Tensor, expected: Tensor) -> float:
-    """The root mean square of the difference, divided by that of the expected tensor if not zero.
+    """The root mean square (RMS) of the difference, divided by the RMS of ``expected`` unless zero.
 
     Infinite if any value is not a number.
     """
@@ -172,12 +172,12 @@ def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> L
 def _product(
     size: int, device: str, dtype: torch.dtype, precision: str
 ) -> tuple[tuple[float, float], bool]:
-    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     previous = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
-        rates = _best(lambda: a @ b, 2 * size**3, device)
-        error = relative_rms((a @ b)[:64], a[:64].double() @ b.double())
+        rates = _best(lambda: left @ right, 2 * size**3, device)
+        error = relative_rms((left @ right)[:64], left[:64].double() @ right.double())
     finally:
         torch.set_float32_matmul_precision(previous)
     return rates, precision == "highest" or error < 1e-5
