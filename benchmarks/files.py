@@ -26,7 +26,7 @@ from tg_mlc.data import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = Path(__file__).parent / "runs"
-OTHERS = "other_processors"  #: The key of processors that made some of the runs before.
+OTHERS = "other_processors"  #: The key of other processors that made some of the runs.
 PACKAGES = (
     *("torch", "torch-geometric", "torch-scatter", "torch-sparse", "rdkit"),
     *("scikit-learn", "lightning", "numba", "numpy", "triton"),

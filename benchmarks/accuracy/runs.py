@@ -96,7 +96,7 @@ class Run:
     test: str = ""  #: The hash of the test rows.
     per_label: Metrics = field(default_factory=dict)  #: Metrics with a threshold for each label.
     by_frequency: Metrics = field(default_factory=dict)  #: Metrics with thresholds by frequency.
-    by_label_set: Metrics = field(default_factory=dict)  #: Metrics of the likeliest label set.
+    by_label_set: Metrics = field(default_factory=dict)  #: Metrics of the likeliest known set.
     #: For each metric, ``by_frequency`` or ``by_label_set``, as is better on validation samples.
     preferred: Metrics = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)

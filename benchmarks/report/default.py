@@ -114,7 +114,7 @@ def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
 
 
 def short(result: Result) -> list[str]:
-    """A table over all data sets by metric: the default's differences, gains by label messages."""
+    """A table by metric over all data sets: differences of the default, gains by label messages."""
     runs = frame(result["runs"])
     datasets = [group for _, group in runs.groupby("dataset", sort=False)]
     combined = [group for group in datasets if COMBINED in set(group["model"])]

@@ -180,7 +180,7 @@ def numbers(result: Result) -> dict[str, Any]:
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Draws mean and range over seeds by fraction of given labels. Dotted: scores without them."""
+    """Draws mean and range over seeds by fraction of given labels; dotted if rows see no labels."""
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
     percent = [100 * fraction for fraction in numbers["shares"]]

@@ -122,7 +122,7 @@ def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
 
 
 def _sentences(runs: pd.DataFrame) -> list[str]:
-    """A sentence for each data set: the default, the published score, the default's best part."""
+    """For each data set, compares the default with the published score and the best single part."""
     sentences = []
     for name, group in runs.groupby("dataset", sort=False):
         means = _means(group)

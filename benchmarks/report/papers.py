@@ -34,7 +34,7 @@ WRITTEN = {
     "lr": "learning rate {:g}",
     "batch_size": "batches of {}",
 }
-#: Settings that a paper has on one data set only, by paper and data set.
+#: Settings of a paper that hold on some data sets only, by paper and data set.
 SPECIAL: dict[tuple[str, str], dict[str, Any]] = {
     ("mped2019", "sider"): {"channels": 64, "encoder_steps": 1, "decoder_steps": 1},
     **{("lamp2019", name): {"dropout": 0.2} for name in ("reuters", "bibtex", "sider")},
@@ -109,7 +109,7 @@ def comparable(groups: Mapping[Key, pd.DataFrame]) -> Groups:
 
 
 def _shared(groups: Mapping[Key, pd.DataFrame], dataset: str) -> set[int] | None:
-    """Seeds that complete rows share, ignoring rows that share too few. None: keep all seeds."""
+    """Seeds that complete rows share, without rows that share too few. None allows all seeds."""
     on_dataset = [group for key, group in groups.items() if key[0] == dataset]
     if pd.concat(on_dataset)["test"].nunique() < 2:
         return None

@@ -43,7 +43,7 @@ def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """Selections (data sets, models) with a cell for every data set and model, at most two.
+    """Up to two selections (data sets, models) in which every data set has a cell of every model.
 
     The first selection has the most cells. The second, if different, has the most data sets.
     Scores play no role. The list is empty if data sets or models are too few for the tests.
