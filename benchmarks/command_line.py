@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonargparse import auto_cli
 
-#: Keeps freed memory within the process, and lets idle threads sleep.
+#: Environment variables that keep freed memory in the process and let idle threads sleep.
 RETAINED_HEAP = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**46),
@@ -49,7 +49,7 @@ def with_switches(arguments: Sequence[str], switches: Sequence[str]) -> list[str
 
 
 def retain_heap() -> None:
-    """Restarts the program with a retained heap, unless it has one."""
+    """Restarts the program with a retained heap, unless the heap is retained already."""
     if heap_is_retained():
         return
     settings = " ".join(f"{name}={value}" for name, value in RETAINED_HEAP.items())

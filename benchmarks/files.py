@@ -1,8 +1,8 @@
 """Files of results, with the machine, the versions, the command and the data that made them.
 
-Tracked files lie in ``results/`` and are replaced on request only; new ones lie in ``runs/``. Each
-has a description and a list of runs, which ``pandas.DataFrame(read(name)["runs"])`` makes a table;
-results of time and memory have other lists.
+Tracked files lie in ``results/`` and are replaced on request only. New files lie in ``runs/``. A
+file has a description and a list of runs; ``pandas.DataFrame(read(name)["runs"])`` makes it a
+table. Results of time and memory have other lists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tg_mlc.data import MultiLabelDataset
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = Path(__file__).parent / "runs"
-OTHERS = "other_processors"
+OTHERS = "other_processors"  #: The key of other processors that made some of the runs.
 PACKAGES = (
     *("torch", "torch-geometric", "torch-scatter", "torch-sparse", "rdkit"),
     *("scikit-learn", "lightning", "numba", "numpy", "triton"),
@@ -36,7 +36,7 @@ Run = dict[str, Any]
 
 
 def describe_environment() -> Result:
-    """The machine, the versions of what ran on it, and the command."""
+    """The machine, the versions of Python and of libraries, and the command."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -51,7 +51,7 @@ def describe_environment() -> Result:
 def command_of(words: Sequence[str]) -> str:
     """The command of a process, without the data folder and the path of a model's folder.
 
-    These differ between machines; a model's folder is recorded by its name.
+    The paths differ between machines. A model's folder is recorded by its name.
     """
     out = list(words[1:])
     for index in [index for index, word in enumerate(out) if word == "--root"][::-1]:
@@ -102,7 +102,7 @@ def read(name: str) -> Result:
     """The tracked results with this name.
 
     Raises:
-        FileNotFoundError: If there are none.
+        FileNotFoundError: If no tracked results have this name.
     """
     path = RESULTS / f"{name}.json"
     if not path.is_file():
@@ -123,7 +123,7 @@ def read_file(path: Path) -> Result:
 
 
 def check_replacement(replace: bool, **reduced: object) -> None:
-    """Refuses to replace tracked results with those of a reduced run.
+    """Refuses to replace tracked results with results of a reduced run.
 
     Raises:
         SystemExit: If an option that reduces a run is given.
@@ -138,7 +138,7 @@ def check_replacement(replace: bool, **reduced: object) -> None:
 def check_kept(
     name: str, identity: Callable[[Run], Hashable], made: Collection[Hashable], *, replace: bool
 ) -> None:
-    """Refuses to replace tracked results with a run that makes fewer of them.
+    """Refuses to replace tracked results with results that lack some of the tracked runs.
 
     Args:
         name: The name of the file.
@@ -174,9 +174,9 @@ def collect(
     """Makes missing runs, prints each, and writes all. An interrupted comparison continues.
 
     Existing runs are kept if the versions and all entries that both descriptions have, except for
-    seeds, are the same. They come from an interrupted comparison, or else from a complete one: a
-    tracked one if ``replace`` is set, otherwise preferably one in ``runs/``. If other processors
-    made some of the runs, the names of these are recorded.
+    seeds, are the same. They come from an interrupted comparison, or else from a complete file: the
+    tracked file if ``replace`` is set, otherwise preferably the file in ``runs/``. If other
+    processors made some of the runs, the names of these processors are recorded.
 
     Args:
         name: The name of the file.

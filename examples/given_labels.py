@@ -16,11 +16,11 @@ NAMES = ["nausea", "vomiting", "stomach ache", "rash", "itching"]
 
 
 def main(seconds: float = 20) -> None:
-    """Trains on effects of drugs, and predicts those of others, given more and more of them."""
+    """Trains on some drugs, and predicts effects of other drugs, given more and more effects."""
     rng = np.random.default_rng(0)
     x, acts = rng.normal(size=(600, 6)), rng.random((600, 2)) < 0.4
-    likely = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + rng.normal(size=(600, 5))
-    drugs = from_arrays(x, likely > 0, label_names=NAMES, kind="vector")
+    logits = x[:, :5] - 1.5 + 2.5 * acts[:, [0, 0, 0, 1, 1]] + rng.normal(size=(600, 5))
+    drugs = from_arrays(x, logits > 0, label_names=NAMES, kind="vector")
     split = random_split(len(drugs), (0.7, 0.0, 0.3), seed=0)
     model = tg_mlc.auto(drugs[split.train], seconds=seconds)
 

@@ -20,17 +20,17 @@ from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, fit
 def main(num_samples: int = 1000, epochs: int = 8) -> None:
     """Trains the same network along four label graphs on one split."""
     dataset = Planted(num_samples=num_samples, num_labels=12, share=0.75)
-    names, known = dataset.label_names, dataset.true_graph
+    names, true_graph = dataset.label_names, dataset.true_graph
     split = random_split(len(dataset), seed=0)
     counted = co_occurrence(dataset, split=split, weight="correlation", top_k=3)
-    print(compare(counted, known))
+    print(compare(counted, true_graph))
 
     data = MultiLabelDataModule(dataset, split)
     graphs = {
         "edgeless": edgeless(names),
         "complete": fully_connected(names),
         "counted": counted,
-        "known": known,
+        "known": true_graph,
     }
     for name, graph in graphs.items():
         torch.manual_seed(0)

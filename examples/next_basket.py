@@ -42,12 +42,12 @@ def main(path: str = "", *columns: str, epochs: int = 10) -> None:
 
 def baskets() -> pd.DataFrame:
     """Sixty customers with three favourites each, who buy coffee every third week."""
-    draw, rows = random.Random(0), []
+    rng, rows = random.Random(0), []
     for customer in range(60):
-        liked = draw.sample(["apples", "cheese", "eggs", "fish", "jam", "rice", "tea"], 3)
-        habits = {**dict.fromkeys(liked, 0.4), "bread": 0.5, "milk": 0.5}
+        favourites = rng.sample(["apples", "cheese", "eggs", "fish", "jam", "rice", "tea"], 3)
+        habits = {**dict.fromkeys(favourites, 0.4), "bread": 0.5, "milk": 0.5}
         for week in range(40):
-            basket = [item for item, chance in habits.items() if draw.random() < chance]
+            basket = [item for item, chance in habits.items() if rng.random() < chance]
             basket += ["coffee"] * ((week + customer) % 3 == 0)
             rows += [(customer, 7 * week, item) for item in basket]
     return pd.DataFrame(rows, columns=["who", "day", "item"])

@@ -44,7 +44,7 @@ def main(steps: int = 150) -> None:
     net = Net(num_features=6, num_labels=6)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0.05)
     for _ in range(steps):
-        # Only seeds' own labels are hidden; other training nodes are known, as in prediction.
+        # Seeds' labels are hidden; labels of other training nodes are known, as in prediction.
         seeds = train[torch.randperm(len(train))[:50]]
         optimizer.zero_grad()
         masked_bce(net(data, seeds), y[seeds]).backward()

@@ -1,7 +1,7 @@
 """Your own file: python examples/own_csv.py drugs.csv smiles liver,skin
 
-The second argument names the column of SMILES, the third those of labels. Without arguments it
-writes a small file.
+The second argument names the column of SMILES, the third the columns of labels. Without arguments
+the script writes a small file.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def main(num_molecules: int = 500, epochs: int = 10) -> None:
     with open(f"{RDConfig.RDDataDir}/NCI/first_5K.smi") as file:  # noqa: PTH123
         for smiles in (line.split()[0] for line in islice(file, num_molecules)):
             if (molecule := Chem.MolFromSmiles(smiles)) is not None:
-                found = [float(molecule.HasSubstructMatch(pattern)) for pattern in patterns]
+                targets = [float(molecule.HasSubstructMatch(pattern)) for pattern in patterns]
                 samples.append(from_smiles(smiles))
-                samples[-1].y = torch.tensor(found)
+                samples[-1].y = torch.tensor(targets)
 
     options = {"label_names": list(GROUPS), "max_epochs": epochs}
     model = tg_mlc.fit(Net(len(GROUPS)), samples, "runs/gnn", val=0.1, test=0.2, **options)

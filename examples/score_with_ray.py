@@ -1,7 +1,7 @@
 """Scores a file with Ray Data: python examples/score_with_ray.py model drugs.csv scores smiles
 
 Workers hold the model and take some rows at a time, so that memory does not grow with the file.
-Rows stay in order; unreadable ones get an error. It needs "pip install 'ray[data]'".
+Rows stay in order; unreadable rows get an error. It needs "pip install 'ray[data]'".
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ def main(seconds: float = 30) -> None:
 
 def make_tickets(count: int) -> tuple[list[str], list[set[str]]]:
     """Makes up tickets: the text with one sentence per tag, and its one to three tags."""
-    draw = random.Random(0)
-    tags = [set(draw.sample(sorted(SENTENCES), draw.randint(1, 3))) for _ in range(count)]
-    return [". ".join(draw.choice(SENTENCES[tag]) for tag in sorted(names)) for names in tags], tags
+    rng = random.Random(0)
+    tags = [set(rng.sample(sorted(SENTENCES), rng.randint(1, 3))) for _ in range(count)]
+    return [". ".join(rng.choice(SENTENCES[tag]) for tag in sorted(names)) for names in tags], tags
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def rooms(package: Path = ROOT / "tg_mlc") -> nx.DiGraph:
 
 
 def draw(graph: nx.DiGraph) -> str:
-    """An SVG of rooms in storeys, each above all that it imports, without implied arrows."""
+    """An SVG of rooms in storeys, each room above all that it imports, without implied arrows."""
     arrows = nx.transitive_reduction(graph)
     storeys = defaultdict(list)
     for storey, names in enumerate(reversed(list(nx.topological_generations(graph.reverse())))):
@@ -95,15 +95,15 @@ def draw(graph: nx.DiGraph) -> str:
             'fill="none" stroke="#789" marker-end="url(#tip)"/>'
         )
     for name, (x, y) in sorted(positions.items()):
-        middle = f'<text x="{x + width / 2:g}"'
+        text_tag = f'<text x="{x + width / 2:g}"'
         lines.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{height}" rx="6" fill="#eef4fa" '
-            f'stroke="#357"/>{middle} y="{y + 20:g}" text-anchor="middle" '
+            f'stroke="#357"/>{text_tag} y="{y + 20:g}" text-anchor="middle" '
             f'font-weight="bold">{name}/</text>'
         )
         for row, text in enumerate(PURPOSES[name]):
             lines.append(
-                f'{middle} y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
+                f'{text_tag} y="{y + 36 + 14 * row:g}" text-anchor="middle" font-size="10">'
                 f"{escape(text)}</text>"
             )
     return "\n".join([*lines, "</svg>", ""])

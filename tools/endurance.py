@@ -69,11 +69,11 @@ def main() -> None:
     start, first_seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
     seed, end = first_seed, start + 60 * options.minutes
     with tempfile.TemporaryDirectory() as name:
-        place = Place(Path(name))
+        workspace = Place(Path(name))
         while time.monotonic() < end and seed - first_seed < options.rounds:
             kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
             try:
-                ROUNDS[kind](seed, place)
+                ROUNDS[kind](seed, workspace)
             except Exception:
                 traceback.print_exc()
                 failed.append(f"--seed {seed} --rounds 1 --only {kind}")

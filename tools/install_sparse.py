@@ -19,7 +19,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 def main() -> None:
-    """Compiles what the cache lacks, then installs from it."""
+    """Compiles the wheels that the cache lacks, then installs all wheels from the cache."""
     folder = cache_folder() / "wheels" / build_tag()
     wheels = [cached_wheel(folder, package) or build_wheel(folder, package) for package in PACKAGES]
     install = (*PIP, "install", "--no-index", "--no-deps", "--force-reinstall", *map(str, wheels))
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for tg_mlc, or one in the working directory if that is read-only."""
+    """The user's cache folder for tg_mlc, or ``.cache`` here if the user's folder is read-only."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     preferred = Path(home) / "tg_mlc"
     try:

@@ -1,6 +1,6 @@
 """Renders the cards of the published data sets between the marks of docs/datasets.md.
 
-python tools/render_cards.py          # rewrites the part
+python tools/render_cards.py          # rewrites the cards
 python tools/render_cards.py --check  # fails if it is out of date
 """
 

@@ -103,8 +103,8 @@ class Environment:
     """A virtual environment that also has the packages of another one.
 
     Args:
-        folder (Path): Its folder.
-        base (Environment, optional): The other environment.
+        folder (Path): The folder of the environment.
+        base (Environment, optional): The other environment, whose packages are visible.
     """
 
     def __init__(self, folder: Path, base: Environment | None = None) -> None:

@@ -53,7 +53,7 @@ MAX_SAMPLES = 6000
 #: Time limit of each fit of the default, in seconds.
 SECONDS = 300.0
 SHARES = (0.7, 0.0, 0.3)
-#: Groups of labels by the largest number of training samples that have them.
+#: Groups of labels by frequency: the maximum number of training samples with such a label.
 POSITIVES = {"0": 0, "1 to 4": 4, "5 to 19": 19, "20 or more": sys.maxsize}
 
 
@@ -114,8 +114,8 @@ def measure(
 
     start = time.perf_counter()
     model = auto(train, seconds, seed)
-    evaluation, taken = model.evaluate(test), time.perf_counter() - start
-    ours = run(OURS, evaluation, model.probabilities(test), taken, model.report)
+    evaluation, elapsed = model.evaluate(test), time.perf_counter() - start
+    ours = run(OURS, evaluation, model.probabilities(test), elapsed, model.report)
     frequency = LabelFrequency().fit(train, train.y)
     on_train, on_test = (frequency.predict_proba(samples) for samples in (train, test))
     tuners = tune_thresholds(train.y, on_train, "cross_fitted")
@@ -127,8 +127,8 @@ def measure(
     start = time.perf_counter()
     combination, _ = best_combination(held_out, train.y.numpy(), list(parts))
     combined = combination.predict_proba(held_out), combination.predict_proba(scores)
-    taken = sum(part.seconds for part in parts.values()) + time.perf_counter() - start
-    for title, (on_train, on_test, time_taken) in {**rows, COMBINED: (*combined, taken)}.items():
+    elapsed = sum(part.seconds for part in parts.values()) + time.perf_counter() - start
+    for title, (on_train, on_test, time_taken) in {**rows, COMBINED: (*combined, elapsed)}.items():
         tuners = tune_thresholds(train.y, on_train, "cross_fitted", seed=seed)
         runs.append(run(title, evaluate(test.y, on_test, tuners), on_test, time_taken))
     return [*runs, ours]

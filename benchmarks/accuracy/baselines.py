@@ -43,7 +43,7 @@ from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.stacking import StackingFeatures
 from tg_mlc.training import MultiLabelDataModule, MultiLabelModule, Training, fit, seed_everything
 
-#: Settings that forests are tuned over; on the larger data set each setting takes a minute.
+#: Grids of random forests. NCI, the larger data set, has few settings: each takes a minute.
 FOREST_GRIDS: dict[str, Mapping[str, Sequence[Any]]] = {
     "sider": DEFAULT_GRID,
     "nci": {"max_features": ("sqrt", "log2")},
@@ -57,7 +57,7 @@ LINEAR_MODULE: dict[str, Any] = {"lr": 3e-4, "weight_decay": 0.1, **_SCHEDULE}
 LINEAR_FIT: dict[str, Any] = {**GINE_FIT, "max_epochs": 18, "ema_decay": 0.98}
 
 Scores = tuple[Any, Any]  #: Scores of validation and of test samples.
-Made = tuple[str, Callable[[], Scores]]  #: A row's name, and a function for its scores.
+Made = tuple[str, Callable[[], Scores]]  #: A row's name, and a function that returns its scores.
 
 
 def baselines(task: Task, split: Split, seed: int, options: dict[str, Any]) -> list[str]:

@@ -183,8 +183,8 @@ def logistic(x: Tensor, y: Tensor, penalty: float) -> Callable[[Tensor], Tensor]
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        fit = F.binary_cross_entropy_with_logits(x @ weight[:-1] + weight[-1], y, reduction="sum")
-        value = fit + penalty / 2 * weight[:-1].square().sum()
+        bce = F.binary_cross_entropy_with_logits(x @ weight[:-1] + weight[-1], y, reduction="sum")
+        value = bce + penalty / 2 * weight[:-1].square().sum()
         value.backward()
         return value
 
@@ -227,7 +227,7 @@ class Trial(NamedTuple):
         return cls(graph, train, test, scores)
 
     def stacked(self, rows: tuple[str, ...]) -> Tensor:
-        """The scores of some base classifiers, ``[N, L, C]``."""
+        """The scores of the base classifiers ``rows``, ``[N, L, C]``."""
         return torch.stack([self.scores[row] for row in rows], dim=-1)
 
 

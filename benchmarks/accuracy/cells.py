@@ -86,7 +86,7 @@ def recipe_of(
     """The recipe of a row on a data set, with other channels or epochs if specified."""
     published = RECIPES[dataset].as_published()
     recipe = RECIPES[dataset].as_member(FAMILY[row.model]) if row.model in FAMILY else published
-    # A model whose channels are None has no states.
+    # A model with channels=None has no states, so that its size cannot change.
     resize = channels is not None and recipe.model.get("channels", channels) is not None
     model, change = {**recipe.model, **({"channels": channels} if resize else {})}, row.change or ""
     if change.startswith(LABEL_DROPOUT):
@@ -113,7 +113,7 @@ def _steps_option(recipe: Recipe) -> str:
 
 
 def settings_of(cell: Cell, task: Task, split: Split, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What all seeds of a row must have in common: the samples and all settings, with defaults."""
+    """The samples and all settings, with defaults, in which the seeds of a row must agree."""
     recipe = task.recipe
     settings = {key: value for key, value in recipe.settings.items() if key != "classifiers"}
     shared = {"data": data["sha256"], "split": recipe.splits[0], "settings": settings}
@@ -157,13 +157,13 @@ def untrained(row: Row, task: Task, split: Split) -> nn.Module:
 
 
 def parts_of(model: nn.Module) -> dict[str, str]:
-    """Values of plain options of modules, by class, including options that builders forward."""
+    """The plain options of modules as text by class, including options that builders forward."""
     classes: dict[str, dict[str, list[str]]] = {}
     for module in model.modules():
         options = classes.setdefault(type(module).__name__, {})
         for name, value in vars(module).items():
-            recorded = name[0] != "_" and name != "training" and _is_plain(value)
-            if recorded and str(value) not in options.get(name, []):
+            is_recorded = name[0] != "_" and name != "training" and _is_plain(value)
+            if is_recorded and str(value) not in options.get(name, []):
                 options.setdefault(name, []).append(str(value))
     texts = {
         name: ", ".join(f"{option}={' or '.join(values)}" for option, values in options.items())
@@ -201,9 +201,9 @@ def run_cell(
         run = task.run(row, split, cell.seed, time.perf_counter() - start, *scores)
         return {"run": run.to_dict()}
     node_messages, timer = bool(row.node_messages), EpochTimer()
-    along_all = replace(cell, row=replace(row, graph="complete"))
+    complete_cell = replace(cell, row=replace(row, graph="complete"))
     learned = {} if learned is None else learned
-    cached = learned.get(along_all) if row.graph == "learned" else None
+    cached = learned.get(complete_cell) if row.graph == "learned" else None
     if cached is None:
         # Models without a label graph ignore it.
         graph = row.graph or "edgeless"
@@ -220,7 +220,7 @@ def run_cell(
     test_start = time.perf_counter()
     test_scores = result.scores(data.test_dataloader())
     end = time.perf_counter()
-    if cell == along_all and row.model != "lamp-given":
+    if cell == complete_cell and row.model != "lamp-given":
         learned[cell] = Learned(learned_by(task, result, data), end - start)
     run = task.run(row, split, cell.seed, end - start, val_scores, test_scores)
     run.density = label_graph.density if row.graph else None

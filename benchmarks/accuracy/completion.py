@@ -1,7 +1,7 @@
 """Methods that complete a matrix of samples and labels: neighbours, ridge, autoencoders, factors.
 
-All take and return arrays; ``y`` and ``x`` are matrices of samples and labels, 0 and 1. Scores rank
-pairs; not all are probabilities.
+All functions take and return arrays; ``x`` and ``y`` are binary, samples by labels. Scores rank
+pairs of a sample and a label, and need not be probabilities.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def ridge(
     """Ridge regression on a kernel of samples, times a kernel of labels if specified.
 
     Returns:
-        Leave-one-out predictions, and the dual coefficients: the kernel of new and training samples
-        times these gives predictions for new samples.
+        Leave-one-out predictions, and the dual coefficients. The kernel of new and training samples
+        times the coefficients gives predictions for new samples.
     """
     values, u = np.linalg.eigh(kernel)
     label_values, v = (np.ones(y.shape[1]), None) if labels is None else np.linalg.eigh(labels)
@@ -116,6 +116,6 @@ def goodness(y: Array, scores: Array) -> float:
 
 
 def logit(p: Array, least: float = 1e-3) -> Array:
-    """Log odds of probabilities, clipped at both ends."""
-    inside = np.clip(p, least, 1 - least)
-    return np.asarray(np.log(inside / (1 - inside)))
+    """Log odds of probabilities that are first clipped to ``[least, 1 - least]``."""
+    clipped = np.clip(p, least, 1 - least)
+    return np.asarray(np.log(clipped / (1 - clipped)))

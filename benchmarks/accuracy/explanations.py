@@ -10,8 +10,8 @@
 - **Labels:** LaMP learns samples drawn from a known label graph; do effects of labels on each other
   find its edges?
 - **Faithfulness:** areas between insertion and deletion curves of test samples: of each method, of
-  a random order, and of the best method on validation samples once more after the network's weights
-  were shuffled.
+  a random order, and of the method that is best on validation samples, applied to the network
+  after its weights were shuffled.
 
 No explanation uses the true labels.
 """
@@ -143,7 +143,7 @@ def _in_short(run: Run) -> str:
 
 
 def trained(network: nn.Module, samples: MultiLabelDataset, seed: int, epochs: int) -> nn.Module:
-    """A network after some epochs of Adam."""
+    """Trains a network with Adam, and returns it in evaluation mode."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     order = torch.Generator().manual_seed(seed)
     for _ in range(epochs):
@@ -207,8 +207,8 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
     drugs = [*RECIPES["nci"].load_dataset(root).smiles, *RECIPES["sider"].load_dataset(root).smiles]
     drugs += registry.load("tox21", root).smiles
     rng = np.random.default_rng(seed)
-    small = (text for text in sorted(set(drugs)) if "." not in text and len(text) < 80)
-    mols = [parse_smiles(text) for text in small]
+    small_smiles = (text for text in sorted(set(drugs)) if "." not in text and len(text) < 80)
+    mols = [parse_smiles(text) for text in small_smiles]
     mols = [mols[row] for row in rng.permutation(len(mols))]
     smiles: dict[str, None] = {}
     for task, parts in patterns.items():
@@ -230,7 +230,7 @@ def logic(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Run:
         y.append([all(map(mol.HasSubstructMatch, parts)) for parts in patterns.values()])
     samples = MoleculeDataset.from_smiles(list(smiles), np.array(y, dtype=np.float32), list(LOGIC))
     split = random_split(len(samples), (0.9, 0.0, 0.1), seed)
-    # Samples with the rarest labels come first.
+    # Samples with rare labels come first, so that the first ``num_test`` samples include them.
     rarity = (samples.y[split.test] / samples.y.sum(dim=0)).max(dim=1).values
     test = samples[split.test[rarity.argsort(descending=True, stable=True)][:num_test]]
     return _atom_aurocs(samples[split.train], test, patterns, _unions, seed, 2 * epochs)
@@ -244,9 +244,9 @@ def _grafted(mol: Any, graft: str, rng: np.random.Generator) -> Any:
     atoms = [atom for (atom,) in mol.GetSubstructMatches(chem.MolFromSmarts("[CX4;!H0]"))]
     if not atoms:
         return None
-    joined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
-    joined.AddBond(int(rng.choice(atoms)), mol.GetNumAtoms(), chem.BondType.SINGLE)
-    return chem.MolFromSmiles(chem.MolToSmiles(joined))
+    combined = chem.RWMol(chem.CombineMols(mol, chem.MolFromSmiles(graft)))
+    combined.AddBond(int(rng.choice(atoms)), mol.GetNumAtoms(), chem.BondType.SINGLE)
+    return chem.MolFromSmiles(chem.MolToSmiles(combined))
 
 
 def _matches(mol: Any, pattern: Any) -> np.ndarray:
@@ -275,7 +275,7 @@ def _unions(mol: Any, patterns: Sequence[Any]) -> np.ndarray:
 
 
 def _auroc(truths: np.ndarray, scores: np.ndarray) -> float:
-    """The largest area under the ROC curve of any true set of atoms, as published."""
+    """The largest area under the ROC curve over all true sets of atoms, as published."""
     positives = truths.sum(axis=1)
     wins = truths @ rankdata(scores) - positives * (positives + 1) / 2
     return float((wins / (positives * (truths.shape[1] - positives))).max())
@@ -363,8 +363,8 @@ def faithful(name: str, root: Path, seed: int, epochs: int, num_test: int) -> Ru
     with torch.no_grad():
         for weight in shuffled.parameters():
             weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
-    others = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
-    pairs = zip(explanation, others, strict=True)
+    shuffled_explanation = tg_mlc.explain(shuffled, test, labels, method, label_names=names)
+    pairs = zip(explanation, shuffled_explanation, strict=True)
     scores = [{**sample.scores, SHUFFLED: other.scores[method]} for sample, other in pairs]
     question = Question(network, test, names)
     areas = measured.faithfulness(question, scores, frequent)

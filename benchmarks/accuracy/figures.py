@@ -57,8 +57,8 @@ def explained(
         answer = training.prepared.answer(training.part("test"), Query(metric="f1_samples"))
     predicted, true = answer.decisions, samples[split.test].y.numpy() == 1
     f1 = 2 * (predicted & true).sum(axis=1) / (predicted.sum(axis=1) + true.sum(axis=1))
-    chosen = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
-    sample = store.raw(dataset, recipe)[chosen]
+    best_index = split.test[[int(np.argmax(np.where(true.sum(axis=1) >= least, f1, -1)))]]
+    sample = store.raw(dataset, recipe)[best_index]
     return explain(training.model, sample, method="attention", metric="f1_samples")
 
 

@@ -6,9 +6,9 @@ The default learns from given labels by messages of residuals over its held-out 
 are logistic regressions of every label, on the inputs or on the default's held-out logits, and what
 is known of the other labels; training samples with similar given labels; and LaMP trained with
 random label masks on a complete label graph. From 0 to 90% of the labels of each test sample are
-given, the same labels to all; the scores are those of the labels that are not given. Beside them
-stand the scores of the very same labels if none is given. Settings are chosen on validation samples
-with masks like those of training.
+given, the same labels to all rows. Scores are computed on the labels that are not given, with and
+without the given labels as input. Settings are chosen on validation samples with masks like those
+of training.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ NEIGHBOURS = "neighbours by given labels, and the default's scores"
 CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
 WITHOUT_LAMP = "-without-lamp"
-#: Settings of neighbours: the decay of their weight with disagreement, and their weight in scores.
+#: Settings: decay of a neighbour's weight with disagreement, and weight of neighbours in scores.
 NEIGHBOUR_GRID = tuple(product((0.5, 1.0, 2.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.0)))
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
     "roc_auc_micro": micro_roc_auc,
     "average_precision_macro": macro_average_precision,
 }
-#: Masks of every training sample for the final regression. LaMP draws a new one in every epoch.
+#: Number of masks of each training sample for the final regression. LaMP draws masks anew.
 NUM_MASKS = 4
 C_GRID = (0.1, 1.0, 10.0, 100.0)
 
-#: Returns scores of all labels of the test samples, given some of their labels or none.
+#: Returns scores of all labels of the test samples. The argument is the given labels, or None.
 Predict = Callable[[Tensor | None], Any]
 
 
@@ -99,15 +99,15 @@ def main(
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
     check_replacement(replace, max_epochs=max_epochs)
-    known = {**TABLES, **MOLECULES}
-    if dataset not in known:
-        raise SystemExit(f"Expected --dataset to be one of {', '.join(known)} (got {dataset})")
+    valid = {**TABLES, **MOLECULES}
+    if dataset not in valid:
+        raise SystemExit(f"Expected --dataset to be one of {', '.join(valid)} (got {dataset})")
     options, recipe = {} if max_epochs is None else {"max_epochs": max_epochs}, RECIPES[dataset]
     raw, name = recipe.load_dataset(root), f"given_labels-{dataset}{'' if lamp else WITHOUT_LAMP}"
     described = describe_dataset(dataset, raw)
     recipes = {member: recorded(recipe.as_member(FAMILY[member])) for member in FAMILY_ROWS}
-    for parts in recipes.values():
-        parts["fit"] = {**parts["fit"], **options}
+    for settings in recipes.values():
+        settings["fit"] = {**settings["fit"], **options}
     content: dict[str, Any] = {
         "dataset": {**described, "counted_labels": int(recipe.counted_labels(raw).sum())},
         "split": recipe.splits[0],
@@ -128,12 +128,12 @@ def main(
 def _in_short(run: Run) -> str:
     defined = {metric: run[metric] for metric in METRICS if run[metric] is not None}
     values = ", ".join(f"{metric} {value:.4f}" for metric, value in defined.items())
-    which = f"{run['share']:.0%} {'given' if run['given'] else 'none given'}"
-    return f"{run['model']:<32} seed {run['seed']}, {which}: {values} ({run['seconds']:.0f} s)"
+    condition = f"{run['share']:.0%} {'given' if run['given'] else 'none given'}"
+    return f"{run['model']:<32} seed {run['seed']}, {condition}: {values} ({run['seconds']:.0f} s)"
 
 
 class Trial(NamedTuple):
-    """The samples, the parts and the options of one seed."""
+    """The samples, the split and the options of one seed."""
 
     task: Task
     split: Split
@@ -143,13 +143,13 @@ class Trial(NamedTuple):
     seconds: float
 
     def given(self, part: Tensor, fraction: float | Tensor) -> Tensor:
-        """The labels of a part, a fraction of them given. Larger fractions contain smaller ones."""
+        """Labels of ``part``, NaN unless given. A larger fraction gives a superset of labels."""
         y = self.task.dataset.y
         draws = torch.rand(y.shape, generator=torch.Generator().manual_seed(self.seed))
         return torch.where(draws < fraction, y, torch.nan)[part]
 
     def masked(self, part: Tensor, seed: int) -> Tensor:
-        """The labels of a part, of which random fractions are given, up to that of training."""
+        """Labels of ``part``, NaN unless given: a random fraction up to the maximum in training."""
         y, draw = self.task.dataset.y[part], torch.Generator().manual_seed(seed)
         fraction = self.task.recipe.objective["max_given"] * torch.rand(len(y), 1, generator=draw)
         return torch.where(torch.rand(y.shape, generator=draw) < fraction, y, torch.nan)
@@ -173,17 +173,17 @@ def run_row(
     predict, settings = ROWS[row](trial)
     seconds = time.perf_counter() - start
     shared = {"model": row, "seed": seed, "seconds": seconds, "settings": settings}
-    y, counted, alone = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
+    y, counted, without_given = trial.task.dataset.y[split.test], trial.task.counted, predict(None)
     runs = []
     for fraction in SHARES:
         given = trial.given(split.test, fraction)
-        rest = _hide(y, given)[:, counted]
-        by_given = {False: alone}
+        hidden = _hide(y, given)[:, counted]
+        by_given = {False: without_given}
         if row in TAKE_GIVEN and fraction > 0:
             by_given[True] = predict(given)
         for is_given, scores in by_given.items():
             columns = torch.as_tensor(np.asarray(scores), dtype=torch.float64)[:, counted]
-            values = {metric: compute(rest, columns) for metric, compute in METRICS.items()}
+            values = {metric: compute(hidden, columns) for metric, compute in METRICS.items()}
             values = {name: None if math.isnan(value) else value for name, value in values.items()}
             runs.append({**shared, "share": fraction, "given": is_given, **values})
     return runs
@@ -230,7 +230,7 @@ def _indicators(given: Tensor, frequency: Tensor) -> Tensor:
 
 
 def _filled(given: Tensor, frequency: Tensor) -> Tensor:
-    """One column for each label: its value, or its frequency if unknown, less its frequency."""
+    """One column for each label: the value minus the label's frequency, or 0 if unknown."""
     return (given - frequency).nan_to_num(0.0)
 
 
@@ -244,12 +244,12 @@ ENCODINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     """A regression for every label, on the inputs and the other known labels.
 
-    Where a label is given, its own regression has no target.
+    The regression of a label is not trained on samples whose label is given.
     """
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     rows = train.repeat(NUM_MASKS)
-    shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
-    first = shown[: len(train)]
+    masked, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
+    first = masked[: len(train)]
     x = fingerprints(trial.task) if trial.task.name in MOLECULES else inputs_of(trial.task.dataset)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5)
     searches = {}
@@ -260,7 +260,7 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         searches[name] = max(value for _, value in model.search), model.C, join
     best = max(searches, key=lambda name: searches[name][0])
     value, C, join = searches[best]
-    model = LinearBaseline("logistic", C).fit(join(rows, shown), _hide(y[rows], shown))
+    model = LinearBaseline("logistic", C).fit(join(rows, masked), _hide(y[rows], masked))
 
     def predict(given: Tensor | None) -> Any:
         given = torch.full_like(y[test], torch.nan) if given is None else given
@@ -273,7 +273,7 @@ def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     """A regression for every label, on its score by the default and the other known labels."""
     (train, val, test), y, logits = trial.split.parts, trial.task.dataset.y, _base(trial).logits
     rows, frequency = train.repeat(NUM_MASKS), y[train].nanmean(dim=0).nan_to_num(0.5)
-    shown, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
+    masked, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
 
     def fit(C: float, part: Tensor, given: Tensor) -> list[LinearBaseline]:
         known, targets = _filled(given, frequency).numpy(), _hide(y[part], given)
@@ -290,18 +290,18 @@ def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
         pairs = zip(models, inputs, strict=True)
         return np.hstack([model.predict_proba(x) for model, x in pairs])
 
-    first = shown[: len(train)]
+    first = masked[: len(train)]
     values = {
         C: macro_roc_auc(_hide(y[val], on_val), scores(fit(C, train, first), val, on_val))
         for C in C_GRID[:3]
     }
     best = max(values, key=lambda C: values[C])
-    models = fit(best, rows, shown)
+    models = fit(best, rows, masked)
     return lambda given: scores(models, test, given), {"best_value": values[best], "C": best}
 
 
 def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
-    """The inputs of a part beside what is known of its labels."""
+    """The inputs of ``part``, followed by the encoded given labels."""
     known = sp.csr_array(encode(given).numpy())
     return sp.hstack([sp.csr_array(x[part.numpy()]), known], format="csr")
 
@@ -310,11 +310,11 @@ class Base(NamedTuple):
     """The default, fitted to training and validation samples."""
 
     model: Model
-    logits: np.ndarray  #: Logits of all samples; those of its own samples by fits without them.
-    known: Tensor  #: The samples that it was fitted to.
+    logits: np.ndarray  #: Logits of all samples. Logits of ``known`` samples are held out.
+    known: Tensor  #: Indices of the samples that the model was fitted to.
 
 
-# Holds only the last fit: the rows that start from it follow each other.
+# Only the last fit is stored, because the rows that use it run one after another.
 _BASES: dict[tuple[int, str, int], Base] = {}
 
 
@@ -348,12 +348,12 @@ def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any
             logits = stacking.decision_function(logits, given.double().numpy())
         return expit(logits)
 
-    chosen = {key: value for key, value in stacking.report.items() if key != "seconds"}
-    return predict, {"seconds": trial.seconds, **chosen}
+    settings = {key: value for key, value in stacking.report.items() if key != "seconds"}
+    return predict, {"seconds": trial.seconds, **settings}
 
 
 def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """Averages the default's scores and training labels, by agreement with given labels."""
+    """Averages the default's scores and labels of training samples that agree with given labels."""
     (train, val, test), y = trial.split.parts, trial.task.dataset.y
     base = expit(_base(trial).logits)
     frequency = y[train].nanmean(dim=0).nan_to_num(0.5).numpy()
@@ -362,17 +362,17 @@ def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     centred = np.nan_to_num((labels - frequency) / spread)
 
     def scores(part: Tensor, given: Tensor | None, rate: float, fraction: float) -> np.ndarray:
-        own = base[part.numpy()]
+        default_scores = base[part.numpy()]
         if given is None:
-            return own
-        shown = (given.numpy() - frequency) / spread
-        number = np.maximum((~np.isnan(shown)).sum(axis=1, keepdims=True), 1)
-        weight = softmax(rate * (np.nan_to_num(shown) @ centred.T / np.sqrt(number)), axis=1)
-        return (1 - fraction) * own + fraction * weight @ np.nan_to_num(labels)
+            return default_scores
+        query = (given.numpy() - frequency) / spread
+        num_given = np.maximum((~np.isnan(query)).sum(axis=1, keepdims=True), 1)
+        weight = softmax(rate * (np.nan_to_num(query) @ centred.T / np.sqrt(num_given)), axis=1)
+        return (1 - fraction) * default_scores + fraction * weight @ np.nan_to_num(labels)
 
-    shown, values = trial.masked(val, trial.seed), {}
+    masked, values = trial.masked(val, trial.seed), {}
     for setting in NEIGHBOUR_GRID:
-        values[setting] = macro_roc_auc(_hide(y[val], shown), scores(val, shown, *setting))
+        values[setting] = macro_roc_auc(_hide(y[val], masked), scores(val, masked, *setting))
     rate, fraction = max(values, key=lambda setting: values[setting])
     return lambda given: scores(test, given, rate, fraction), {"rate": rate, "share": fraction}
 

@@ -71,7 +71,7 @@ RIDGE, MEAN = "kernel ridge", "mean of these three"
 PLAIN, COHERENT, THREE = "network", "network with coherence", "three networks with coherence"
 STACK, DEFAULT = "the default without coherence", "the default"
 MESSAGES = ("edgeless", "up", "down", "both", "complete", "learned")
-_KERNELS = tuple(product((0.25, 0.5, 1.0, 2.0), (0.3, 1.0, 3.0)))
+_KERNELS = tuple(product((0.25, 0.5, 1.0, 2.0), (0.3, 1.0, 3.0)))  #: Settings to choose from.
 _LARGE = 1000  #: With more labels, graphs of all pairs are skipped: millions of edges.
 
 
@@ -141,7 +141,7 @@ def _described(root: Path, name: str) -> dict[str, Any]:
 
 
 def load(root: Path, name: str, seed: int = 0) -> tuple[Any, Any]:
-    """Training with validation samples, and test samples: official, or a random fifth of RCV1."""
+    """Training (with validation) samples, and test samples: official, or a random fifth of RCV1."""
     if name != TOPICS:
         return _official(root, name)
     dataset = RCV1(root / TOPICS, "json")
@@ -159,7 +159,7 @@ def _official(root: Path, name: str) -> tuple[ArrayDataset, ArrayDataset]:
 def _matrices(
     train: ArrayDataset, test: ArrayDataset
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Standardised inputs, 0 where unknown, of training and test samples; then labels of both."""
+    """Returns x, x_test, y and y_test. Inputs are standardised; unknown values are 0."""
     x, x_test = (samples.rows("x").double().numpy() for samples in (train, test))
     mean, sd = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     sd = np.where(sd > 0, sd, 1)
@@ -176,11 +176,11 @@ class _Rows:
 
     def add(self, model: str, scores: Any, seconds: float | None = None) -> None:
         """Adds a run with test scores. ``seconds`` defaults to the time since the previous run."""
-        taken = time.perf_counter() - self.start if seconds is None else seconds
+        elapsed = time.perf_counter() - self.start if seconds is None else seconds
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         value = micro_average_precision(self.y, scores)
         scored = {"model": model, "average_precision": value}
-        self.runs.append({**self.shared, **scored, "seconds": taken, "gigabytes": memory})
+        self.runs.append({**self.shared, **scored, "seconds": elapsed, "gigabytes": memory})
         self.start = time.perf_counter()
 
 
@@ -193,7 +193,7 @@ def frequency(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 
 def alone(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """Classifiers of all labels at once; the mean of their probabilities, also made coherent."""
+    """Three classifiers of all labels, the mean of their scores, and the mean made coherent."""
     train, test = load(root, name)
     x, x_test, y, y_test = _matrices(train, test)
     rows, pairs = _Rows(name, "alone", seed, y_test), pairs_of(train.label_graph)
@@ -231,17 +231,17 @@ def networks(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 
 def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """The default with and without coherence, and each of its parts."""
+    """The default with and without coherence, and each part of the default."""
     train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "default", seed, test.y.numpy()), pairs_of(train.label_graph)
     model = auto(train, seconds, seed)
-    taken = time.perf_counter() - rows.start
-    rows.add(STACK, model.probabilities(test, coherent=False), taken)
-    rows.add(DEFAULT, model.probabilities(test), taken)
-    for title, part in classifier_scores(model, test).items():
-        rows.add(f"part: {title}", part.scores, part.seconds)
-        scores = coherent(torch.from_numpy(part.scores), pairs)
-        rows.add(f"part: {title}, coherent", scores, part.seconds)
+    elapsed = time.perf_counter() - rows.start
+    rows.add(STACK, model.probabilities(test, coherent=False), elapsed)
+    rows.add(DEFAULT, model.probabilities(test), elapsed)
+    for title, entry in classifier_scores(model, test).items():
+        rows.add(f"part: {title}", entry.scores, entry.seconds)
+        scores = coherent(torch.from_numpy(entry.scores), pairs)
+        rows.add(f"part: {title}, coherent", scores, entry.seconds)
     if model.networks:
         flow = model.prepare(test)
         model.network_stage.apply(flow)
@@ -253,7 +253,7 @@ def default(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
 
 
 def messages(root: Path, name: str, seed: int, seconds: float) -> list[Run]:
-    """LaMP over scores of the same classifiers, along different label graphs, made coherent."""
+    """LaMP over the same classifiers' scores along different label graphs, made coherent."""
     train, test = load(root, name, seed)
     rows, pairs = _Rows(name, "messages", seed, test.y.numpy()), pairs_of(train.label_graph)
     searches = many_labels(train.label_graph)

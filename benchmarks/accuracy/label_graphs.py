@@ -1,4 +1,4 @@
-"""Label graphs of rows, by recipes or learned, and how well learned graphs recover known ones."""
+"""Label graphs of rows, from recipes or learned, and how well scores of pairs recover a graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEARNED_TOP_K = 10
 def label_graph_of(
     task: Task, split: Split, seed: int, kind: str, node_messages: bool, options: dict[str, Any]
 ) -> LabelGraph:
-    """The label graph of a row. To learn it, a model is trained along all pairs."""
+    """The label graph of a row. A learned graph comes from a model trained along all pairs."""
     if kind != "learned":
         return task.recipe.label_graph(kind, task.dataset, split)
     complete = task.recipe.label_graph("complete", task.dataset, split)
@@ -30,7 +30,7 @@ def label_graph_of(
 
 
 def learned_by(task: Task, result: Training, data: MultiLabelDataModule) -> LabelGraph:
-    """The pairs of labels that a model trained along all pairs attended to most."""
+    """The graph of the largest attention in a model that was trained along all pairs of labels."""
     top_k = max(1, min(LEARNED_TOP_K, task.dataset.num_labels // 4))
     names = task.dataset.label_names
     return learned(result.module.model, data.train_dataloader(), top_k=top_k, label_names=names)
@@ -49,11 +49,11 @@ def recovery(
     The metrics are None for a graph that joins all pairs or none. Scores of both directions are
     averaged. Pairs of a label with itself, and labels that :obj:`counted` excludes, do not count.
     """
-    joined = torch.zeros(graph.num_labels, graph.num_labels)
-    joined[graph.edge_index[0], graph.edge_index[1]] = 1.0
+    adjacency = torch.zeros(graph.num_labels, graph.num_labels)
+    adjacency[graph.edge_index[0], graph.edge_index[1]] = 1.0
     labels = torch.arange(graph.num_labels) if counted is None else counted.nonzero().flatten()
     row, column = labels[torch.triu_indices(labels.numel(), labels.numel(), offset=1)]
-    y = torch.maximum(joined, joined.t())[row, column].unsqueeze(0)
+    y = torch.maximum(adjacency, adjacency.t())[row, column].unsqueeze(0)
     scores = ((scores + scores.t()) / 2)[row, column].unsqueeze(0)
     defined = bool(y.any()) and not bool(y.all())
     return {
@@ -68,12 +68,12 @@ def co_occurrence_scores(
 ) -> Tensor:
     """Co-occurrence of labels in training samples that know both, as a baseline for attention.
 
-    A conditional probability is that of the row's label given the column's.
+    A conditional probability is P(label of the row | label of the column).
     """
     if weight != "correlation":
         return _weights(co_occurrence(y_train, weight=weight))
-    # Correlations as in tg_mlc.graphs.co_occurrence, but also of pairs without an edge there: pairs
-    # that never occur together are correlated negatively, not at zero.
+    # tg_mlc.graphs.co_occurrence has no edge between labels that never occur together. Here such
+    # pairs get their correlation, which is negative.
     positive, known = (y_train == 1).double(), (~y_train.isnan()).double()
     joint, num_known, row_count = positive.t() @ positive, known.t() @ known, positive.t() @ known
     column_count = row_count.t()

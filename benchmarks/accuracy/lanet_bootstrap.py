@@ -24,7 +24,7 @@ Intervals = dict[str, list[float] | None]
 def compare(
     cells: Iterable[Path], events: EventSequences, split: Split, against: Sequence[str], draws: int
 ) -> dict[str, dict[str, Intervals]]:
-    """Differences of all rows from the rows ``against``, by title, in the mean over seeds.
+    """Mean differences over seeds of all rows from each of the rows ``against``, by title.
 
     Raises:
         ValueError: If a row to compare with has no scores.
@@ -80,7 +80,7 @@ def weighted_metrics(
 ) -> dict[str, Weighted]:
     """The columns of the tables as functions of weights. Scores are sorted once for all draws.
 
-    F1 is missing where its threshold is unknown.
+    The result has no F1 if the threshold of F1 is unknown.
     """
     pooled, per_label = (_roc_auc(y, scores, pooled=pooled) for pooled in (True, False))
 

@@ -36,9 +36,9 @@ from tg_mlc.sequences import (
 from tg_mlc.sequences.dataset import Targets
 from tg_mlc.sequences.lanet import MEMORY, PAPER
 
-#: LANET's settings with a memory, for models of the paper, with the default loss of each label.
+#: Settings of LANET with memory, but with the default objective, for models of the paper.
 SHORT = {**MEMORY, "module": {**MEMORY["module"], "objective": None}}
-#: Chosen from 1, 10, 100, 1000 by micro ROC-AUC on validation targets of Complete Journey.
+#: C2AE's alpha, chosen from 1, 10, 100, 1000 by micro ROC-AUC on Complete Journey (validation).
 ALPHA = 100.0
 #: Builds a model from a data set, its split and the channels. Files record the keywords.
 Build = partial[nn.Module]
@@ -163,7 +163,7 @@ def _rival(
     return kind(dataset.num_labels, dataset.num_entities, channels, events=events)
 
 
-#: Number of targets per chunk. Each target has a row for every label.
+#: Number of targets per chunk of predictions. Each target has a row for every label.
 CHUNK = 500
 
 
@@ -181,8 +181,8 @@ class BoostedHistory(NextSetBaseline):
         """Fits the trees."""
         super().fit(dataset, targets)
         self._memory = personal_memory(dataset, torch.as_tensor(targets), 1)
-        chosen = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
-        self._trees = _trees().fit(self._rows(dataset, chosen), dataset.y[chosen].toarray().ravel())
+        subset = np.random.default_rng(0).permutation(np.asarray(targets))[: self.num_targets]
+        self._trees = _trees().fit(self._rows(dataset, subset), dataset.y[subset].toarray().ravel())
         return self
 
     @property

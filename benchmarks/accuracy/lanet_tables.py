@@ -46,7 +46,7 @@ DRAWN_LABELS, DRAWN_BATCHES = 40, 8
 MIN_EVENTS, DRAWS = 7, 200
 #: Labels with at least this number of positive test targets count as frequent.
 FEW = 10
-#: Tables of the paper; the others are ours.
+#: Tables of the paper. The table "short" is ours.
 PAPER_TABLES = ",".join(table for table in TABLES if table != "short")
 Content = dict[str, Any]
 
@@ -129,7 +129,7 @@ def main(
 
 
 def is_current(path: Path, split: Split, options: Content) -> bool:
-    """Whether a file has a cell with these targets and options, current settings, all columns."""
+    """Whether a file has a cell with the split's targets, the options, all columns and settings."""
     if not path.exists():
         return False
     content = read_file(path)
@@ -144,7 +144,7 @@ def is_current(path: Path, split: Split, options: Content) -> bool:
 def make(
     name: str, seed: int, events: EventSequences, split: Split, folder: Path, options: Content
 ) -> None:
-    """Trains a cell, or fits a predictor without a network, and tests it, unless it is current."""
+    """Trains and tests a cell, or a predictor without a network, unless the file is current."""
     path = folder / f"{name}-{seed}.json"
     if is_current(path, split, options):
         return
@@ -207,7 +207,7 @@ def metrics(y: Content, scores: Content) -> tuple[dict[str, float | None], dict[
 
 
 def draw(training: Training, loader: MultiLabelDataModule, split: Split, path: Path) -> None:
-    """Draws the mean attention among the most frequent labels, if the model has any."""
+    """Draws the mean attention among the most frequent labels, if the model has label attention."""
     model = training.module.model
     if not hasattr(model, "labels"):
         return

@@ -212,16 +212,16 @@ def _rows(
     graphs: Sequence[str],
     changes: Sequence[str],
 ) -> list[Row]:
-    """The rows of tables that can be trained, of the specified models, node messages and graphs."""
+    """Trainable rows of tables with the specified models, node messages, graphs and changes."""
     all_rows = [row for name in tables for row in TABLES[name].rows]
-    trained = (row for row in all_rows if row.node_messages is None or row.model in FAMILY)
-    all_rows = list(dict.fromkeys(trained))
+    trainable = (row for row in all_rows if row.node_messages is None or row.model in FAMILY)
+    all_rows = list(dict.fromkeys(trainable))
     names = list(dict.fromkeys(row.model for row in all_rows))
     selected = chosen("--models", models or ",".join(names), names)
     texts = chosen("--node_messages", node_messages, ("false", "true"))
     choices = [None, *(text == "true" for text in texts)]
     rows = [row for row in all_rows if row.model in selected and row.graph in (None, *graphs)]
-    # Models whose rows all have the same node messages are not filtered by these.
+    # The option node_messages does not filter models whose rows all have the same value.
     flags = {name: {row.node_messages for row in all_rows if row.model == name} for name in names}
     rows = [row for row in rows if row.node_messages in choices or len(flags[row.model]) == 1]
     if not changes:

@@ -19,14 +19,14 @@ PAPERS = {"lamp2019": "arXiv:1904.08049", "mped2019": "MPED 2019"}
 METRICS = ("subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro")
 #: The row with the best figure of each metric.
 BEST = "best of the papers' message passing"
-#: Data sets whose samples or labels are not those of the papers, and how they differ.
+#: Data sets that differ from the papers' in samples or labels, with the difference.
 DIFFERENT = {
     "bookmarks": "other split",
     "nuswide": "four more labels",
     "rcv1": "34 times the training samples",
 }
 
-#: The papers' names by row, empty for our own. ``node_messages`` is None if a row is no network.
+#: The papers' names by row, none for our own. Only networks have node_messages that are not None.
 Rows = Mapping[Row, tuple[str, ...]]
 GRAPHS = ("edgeless", "complete", "prior", "learned")
 #: The papers' letters for label graphs, and for components without and with messages.
@@ -55,7 +55,7 @@ NAMES = {
 
 
 def title(row: Row) -> str:
-    """A row as the papers' tables write it."""
+    """The title of a row as in the papers' tables."""
     # Only the rows of LaMP differ in whether there are node messages.
     encoder = ENCODERS.get(bool(row.node_messages)) if row.model == "lamp" else None
     parts = (NAMES.get(row.model, row.model), encoder, LETTERS.get(row.graph or "", row.graph))
@@ -139,7 +139,7 @@ def reported(path: Path = FIGURES) -> dict[tuple[str, str, str, str], float]:
 
 
 def figures(dataset: str) -> dict[str, dict[str, float]]:
-    """The papers' figures of message passing, by paper and model, and the best of each metric."""
+    """The papers' figures of message passing by paper and model, and the best of each metric."""
     remark = f" ({DIFFERENT[dataset]})" if dataset in DIFFERENT else ""
     rows: dict[str, dict[str, float]] = {}
     for (paper, name, model, metric), value in reported().items():

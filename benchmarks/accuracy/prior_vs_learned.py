@@ -62,11 +62,11 @@ from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.training import MultiLabelDataModule, Training
 
-#: Batches that attention is averaged over; more of them change it little.
+#: Number of batches over which attention is averaged. More batches change the mean little.
 NUM_BATCHES = 10
-#: The change of rows of molecules whose components are fingerprints and descriptors only.
+#: The change of rows in which the components of molecules are fingerprints and descriptors only.
 WITHOUT_ATOMS = "without atoms"
-#: Known graphs that learned attention is always compared with; others only if they have rows.
+#: Known graphs that are always compared with attention. Other graphs need a row to be compared.
 ALWAYS_COMPARED = ("prior", "tree", "planted")
 
 
@@ -103,12 +103,12 @@ CHANGES = {
 
 
 def changes_of(recipe: Recipe, classifiers: Iterable[str], graph: str) -> dict[str, Change]:
-    """The changes that have an effect. Others affect parts that the recipe does not have."""
+    """The changes that affect the recipe. Other changes concern parts that the recipe lacks."""
     present = set(classifiers)
 
     def differs(change: Change) -> bool:
-        scores = {PUBLISHED[kind].title for kind in change.base_scores or ()}
-        other_scores = change.base_scores is not None and scores < present
+        titles = {PUBLISHED[kind].title for kind in change.base_scores or ()}
+        other_scores = change.base_scores is not None and titles < present
         other_graph = change.graph not in (None, graph)
         return other_scores or other_graph or (bool(change.parts) and change.of(recipe) != recipe)
 
@@ -176,7 +176,7 @@ def main(
         recipe = replace_fields(recipe, model={**recipe.model, "atoms": False})
     options = {} if max_epochs is None else {"max_epochs": max_epochs}
     all_seeds, skipped = range(first_seed, first_seed + seeds), without.split(";")
-    if "best" not in setting_names:  # Then no model needs base scores.
+    if "best" not in setting_names:  # Published settings need no base scores.
         kinds = tuple(kind for kind in recipe.classifiers if PUBLISHED[kind].title not in skipped)
         recipe = replace_fields(recipe, classifiers=kinds)
     samples = Samples(root)
@@ -210,7 +210,7 @@ def main(
         name = f"ablation-{dataset}"
         content["changes"] = {name: asdict(change) for name, change in changes.items()}
     # If all seeds share their samples, rows without label nodes need one seed only.
-    shared = len({(id(task.dataset), parts.hash) for task, parts in trials.values()}) == 1
+    shared = len({(id(task.dataset), seed_split.hash) for task, seed_split in trials.values()}) == 1
     calls = {
         (Row(model), seed): delayed(run_baseline)(*trials[seed], seed, model, options)
         for seed in (all_seeds[:1] if shared else all_seeds)
@@ -234,7 +234,7 @@ def main(
 
 
 def _checked(dataset: str, seeds: int, split: str | None, ablation: bool) -> tuple[Recipe, str]:
-    """The recipe and the split of a run, if its options are valid."""
+    """Returns the recipe and the split of a run. Raises SystemExit if an option is invalid."""
     if seeds < 1:
         raise SystemExit(f"Expected --seeds to be at least 1 (got {seeds})")
     if dataset not in RECIPES:
@@ -330,7 +330,7 @@ def run_variant(
 def _recovered(
     task: Task, split: Split, result: Training, data: MultiLabelDataModule, priors: Sequence[str]
 ) -> dict[str, Any]:
-    """How well attention and co-occurrence in training samples recover the pairs of priors."""
+    """Scores of attention and of training co-occurrence as rankings of the pairs of each prior."""
     batches = [batch for batch, _ in zip(data.val_dataloader(), range(NUM_BATCHES), strict=False)]
     y = task.dataset.y[split.train]
     scores = {LEARNED: mean_label_attention(result.module.model, batches)}

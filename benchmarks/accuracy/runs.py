@@ -22,14 +22,14 @@ from tg_mlc.metrics import DECISION_METRICS, LabelSets, evaluate, tune_threshold
 from tg_mlc.papers.recipes import RECIPES, Recipe
 from tg_mlc.training import MultiLabelDataModule, Training
 
-#: The settings that were best here, or those of the paper where a model learns with them.
+#: The best settings found here, or the paper's settings if a model learns with them.
 Settings = Literal["best", "published"]
 LAMP = "LaMP"
 #: The part of a title for components that send messages to each other.
 WITH_MESSAGES = "with node messages"
 #: The first row of every comparison.
 FREQUENCY = "label frequency"
-#: Rows on molecules that rows with messages are tested against, if a comparison has them.
+#: Baselines on molecules. Rows with messages are tested against each baseline that was run.
 SILENT = "base scores without messages"
 BASELINES = ("random forest", "linear path alone", SILENT)
 #: The scores of label pairs that are compared with priors.
@@ -95,9 +95,9 @@ class Run:
     undefined: list[str]
     test: str = ""  #: The hash of the test rows.
     per_label: Metrics = field(default_factory=dict)  #: Metrics with a threshold for each label.
-    by_frequency: Metrics = field(default_factory=dict)  #: With thresholds by label frequency.
-    by_label_set: Metrics = field(default_factory=dict)  #: Of the likeliest known label set.
-    #: Each metric by frequency or by label set: whichever is better on validation samples.
+    by_frequency: Metrics = field(default_factory=dict)  #: Metrics with thresholds by frequency.
+    by_label_set: Metrics = field(default_factory=dict)  #: Metrics of the likeliest known set.
+    #: For each metric, ``by_frequency`` or ``by_label_set``, as is better on validation samples.
     preferred: Metrics = field(default_factory=dict)
     thresholds: dict[str, float] = field(default_factory=dict)
     density: float | None = None
@@ -140,7 +140,7 @@ def in_short(run: Mapping[str, Any]) -> str:
 
 @dataclass
 class Task:
-    """A data set, its recipe, and its labels that count."""
+    """A data set with its recipe and a mask of the labels that count."""
 
     name: str
     dataset: MultiLabelDataset
@@ -186,8 +186,8 @@ class Task:
     ) -> Run:
         """All metrics of the test set; thresholds are tuned on the validation set."""
         mask, y = self.counted, self.dataset.y
-        named = zip(self.dataset.label_names, mask.tolist(), strict=True)
-        names = [name for name, counts in named if counts]
+        labels = zip(self.dataset.label_names, mask.tolist(), strict=True)
+        names = [name for name, is_counted in labels if is_counted]
         val, test = (
             torch.as_tensor(np.asarray(s), dtype=torch.float64)[:, mask] for s in (on_val, on_test)
         )
@@ -228,7 +228,7 @@ def _exceeds(value: float | None, other: float | None) -> bool:
 
 
 class Samples:
-    """Data sets and their parts, read and preprocessed once."""
+    """Data sets and their splits. Each data set is read and preprocessed once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -56,7 +56,7 @@ STACK, DEFAULT = "these on seven kernels, stacked", "the default"
 BASE, OVERLAP, EASE = "nothing known", "nearest neighbours by known effects and structure", "EASE"
 MESSAGES, TOGETHER = "residual messages", "all of these, by boosted trees"
 GRAPHS = ("term classes", "learned", "complete")
-#: Known effects: a number or a fraction of present ones, or a fraction of present and absent ones.
+#: Amounts of known effects: a number or fraction of present effects, or a fraction of all effects.
 AMOUNTS: dict[str, tuple[str, float]] = {
     "1 present": ("present", 1),
     "3 present": ("present", 3),
@@ -178,7 +178,7 @@ class Part(NamedTuple):
     drugs: Array  #: Indices of the drugs.
 
     def at(self, rows: Array) -> Part:
-        """The drugs of some rows, which may repeat."""
+        """The drugs at the specified rows. Rows may repeat."""
         return Part(self.y[rows], self.base[rows], self.drugs[rows])
 
 
@@ -253,13 +253,13 @@ def base_rows(
 
 
 def _pairs(scores: list[Array], frequency: Array) -> Array:
-    """A row for each pair: scores, their log odds, and those of the frequency."""
+    """A row for each pair: scores, log odds of the scores, and log odds of the frequency."""
     prior = np.broadcast_to(logit(frequency), scores[0].shape)
     return np.stack([column.ravel() for column in (*scores, *map(logit, scores), prior)], axis=1)
 
 
 def draw_given(y: Array, kind: str, amount: float, rng: np.random.Generator) -> Array:
-    """Draws known effects, NaN elsewhere. With kind "present", one or more stay unknown."""
+    """Draws known effects, NaN elsewhere. With "present", some present effects stay unknown."""
     if kind == "both":
         return np.where(rng.random(y.shape) < amount, y, np.nan)
     given = np.full_like(y, np.nan)
@@ -271,7 +271,7 @@ def draw_given(y: Array, kind: str, amount: float, rng: np.random.Generator) -> 
 
 
 def with_given(root: Path, fold: int) -> list[Run]:
-    """All rows for the drugs of a fold with some known effects, over the stack."""
+    """All rows for the drugs of a fold with some known effects, based on scores of the stack."""
     drugs, runs = load(root), list[Run]()
     rng, test_rng = (np.random.default_rng([fold, stream]) for stream in range(2))
     rows = np.flatnonzero(drugs.fold != fold), np.flatnonzero(drugs.fold == fold)
@@ -311,12 +311,12 @@ def with_given(root: Path, fold: int) -> list[Run]:
             shared = {"part": GIVEN, "task": GIVEN, "given": title, "fold": fold, "seed": 0}
             for model, scores in by_model.items():
                 details = {"settings": settings.get(model, {}), "seconds": seconds.get(model, 0.0)}
-                values = _of_the_rest(test.y, scores, known)
+                values = _metrics_of_unknown(test.y, scores, known)
                 runs.append({**shared, "model": model, **details, **values})
     return runs
 
 
-def _of_the_rest(y: Array, scores: Array, given: Array) -> dict[str, float]:
+def _metrics_of_unknown(y: Array, scores: Array, given: Array) -> dict[str, float]:
     """Metrics of unknown effects, and the precision of the ten highest scores of each drug."""
     unknown = np.isnan(given)
     target = np.where(unknown, y, np.nan)
@@ -394,8 +394,8 @@ def _boosted(
     not fitted to.
     """
     known = ~np.isnan(target)
-    used = known & ~held_out[:, None] & ((target == 1) | (rng.random(target.shape) < NEGATIVES))
-    x, y = np.stack([values[used] for values in inputs], axis=1), target[used]
+    is_used = known & ~held_out[:, None] & ((target == 1) | (rng.random(target.shape) < NEGATIVES))
+    x, y = np.stack([values[is_used] for values in inputs], axis=1), target[is_used]
     options = {"max_iter": 150, "learning_rate": 0.06, "max_leaf_nodes": 15}
     options |= {"min_samples_leaf": 200, "random_state": 0}
     trees = require("sklearn.ensemble", extra="data").HistGradientBoostingClassifier(**options)
@@ -430,7 +430,7 @@ def _boosted(
 
 
 def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
-    """All rows of known drugs with a tenth of their pairs hidden, and another for validation."""
+    """All rows of known drugs with a tenth of the pairs hidden, and a tenth for validation."""
     drugs = load(root)
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.argwhere(drugs.y > 0))
@@ -457,7 +457,7 @@ def hidden_pairs(root: Path, fold: int, seed: int) -> list[Run]:
 def completed(
     drugs: Drugs, x: Array, best: Mapping[str, dict[str, float]]
 ) -> Iterator[tuple[str, dict[str, float], Array]]:
-    """Yields scores of all pairs by every row, with its best setting if known, else with all."""
+    """Yields (row, setting, scores of all pairs): the best setting if known, else all settings."""
 
     def tried(name: str, **grid: tuple[float, ...]) -> Iterable[dict[str, float]]:
         settings = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
@@ -495,7 +495,7 @@ def completed(
 
 
 def _standard(scores: Array, x: Array) -> Array:
-    """Scores shifted and scaled so that those of unknown pairs have mean 0 and variance 1."""
+    """Scores shifted and scaled so that scores of unknown pairs have mean 0 and variance 1."""
     unknown = scores[x == 0]
     return np.asarray((scores - unknown.mean()) / unknown.std())
 
@@ -519,7 +519,7 @@ def default(root: Path, fold: int, seconds: float) -> list[Run]:
     for title, (kind, amount) in AMOUNTS.items():
         known, start = draw_given(y, kind, amount, test_rng), time.perf_counter()
         stage.engine = engines[kind]
-        values = _of_the_rest(y, model.probabilities(test, given=known), known)
+        values = _metrics_of_unknown(y, model.probabilities(test, given=known), known)
         details = {"given": title, "seconds": time.perf_counter() - start}
         runs.append({**shared, "task": GIVEN, **details, **values})
     return runs

@@ -101,7 +101,7 @@ def run_dataset(name: str, seed: int, root: Path, seconds: float) -> list[Run]:
 def sets(
     y: np.ndarray, scores: np.ndarray, seed: int, resplits: int = NUM_RESPLITS
 ) -> Iterator[Run]:
-    """The coverage of label sets, over divisions of the same scores."""
+    """Yields runs: the coverage of label sets, over random divisions of the same scores."""
     names = [str(label) for label in range(y.shape[1])]
     for share, per in product(SHARES, ("label", "sample")):
         generator, divisions = np.random.default_rng(seed), []
@@ -109,7 +109,7 @@ def sets(
             order = generator.permutation(len(y))
             calib, new = order[::2], order[1::2]
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # It says that rare labels are in all sets.
+                warnings.simplefilter("ignore")  # Warns that rare labels are in all sets.
                 thresholds = ConformalThresholds(y[calib], scores[calib])
                 tuner = thresholds.tuner(Coverage(share, per), names)
             predicted = tuner.predict(scores[new]) == 1
@@ -135,7 +135,7 @@ def sets(
 
 
 def _covered(y: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float]:
-    """The fraction of present labels that are predicted, by label and in the mean of samples."""
+    """The fraction of present labels that are predicted, by label and as a mean over samples."""
     positive = y == 1
     hits, nonempty = positive & predicted, positive.any(axis=1)
     with np.errstate(invalid="ignore"):

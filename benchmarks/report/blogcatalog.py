@@ -1,4 +1,4 @@
-"""Labels on nodes: F1 with the number of labels known, F1 with thresholds, gains of each part."""
+"""Labels on nodes: F1 if the number of labels is known, F1 with thresholds, and gains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GAINS = {
 
 
 def section(result: Result) -> list[str]:
-    """Both tables, and what each part adds."""
+    """A table for each of PARTS, then notes on gains and sources."""
     runs = pd.json_normalize(result["runs"])
     seeds, fractions = runs["seed"].nunique(), sorted(runs["share"].unique())
     groups = dict(iter(runs.set_index("seed").sort_index().groupby(["model", "share"])))
@@ -38,8 +38,8 @@ def section(result: Result) -> list[str]:
     for part, intro in PARTS.items():
         values = {}
         for row in (row for row in nodes.ROWS if row in set(runs["model"])):
-            columns = [groups[row, fraction] for fraction in fractions]
-            values[row] = [spread(df[f"{part}.{name}"]) for df in columns for name in nodes.METRICS]
+            frames = [groups[row, fraction] for fraction in fractions]
+            values[row] = [spread(df[f"{part}.{name}"]) for df in frames for name in nodes.METRICS]
         lines += [intro, "", *ranked(("model", *heads), values), ""]
     gains = []
     for name, (row, opponent) in GAINS.items():

@@ -27,27 +27,27 @@ from benchmarks.report.writing import (
 from tg_mlc.papers.recipes import RECIPES
 
 PREFIX = "prior_vs_learned-"
-#: Maximum rows of a short table besides the paper's. Rows of unusual graphs are dropped first.
+#: Maximum number of our rows in a short table. Rows with unusual graphs are dropped first.
 MOST_ROWS, USUAL_GRAPHS = 12, (None, "edgeless", "complete", "prior")
 COLUMNS = titles(
     "subset_accuracy", "hamming_accuracy", "f1_samples", "f1_micro", "f1_macro", "roc_auc_macro"
 )
 MESSAGES = {None: "", False: "no", True: "yes"}
 HEADS = ("model", "node messages", "label graph", *COLUMNS.values(), "seconds")
-#: Ways to decide other than one threshold for each metric, and the titles of their rows.
+#: Decision rules other than one threshold for each metric, with the titles of their rows.
 OTHER_DECISIONS = {
     "by_frequency": "thresholds by frequency",
     "per_label": "a threshold per label",
     "by_label_set": "likeliest known label set",
     "preferred": "by frequency or label set",
 }
-#: Rows that know how samples were generated.
+#: Predictors that know how samples were generated.
 ORACLES = ("best without neighbours", "best possible")
 DRAWN = titles("subset_accuracy", "f1_samples", "f1_macro", "roc_auc_macro")
 
 
 class Comparison(NamedTuple):
-    """The runs of one data set and split. A row in several files is taken from the first."""
+    """The runs of one data set and split. If several files have a row, the first file is used."""
 
     name: str
     results: list[Result]
@@ -55,18 +55,18 @@ class Comparison(NamedTuple):
 
     @classmethod
     def load(cls, name: str) -> Comparison:
-        """The tracked comparison of a name."""
+        """Loads the tracked comparison with this name."""
         stems = (name, PREFIX + name, f"{PREFIX}{name}-published")
         tracked = [stem for stem in stems if stem in names(stem)]
         return cls.of(name, [read(stem) for stem in tracked or [name]])
 
     @classmethod
     def of(cls, name: str, results: list[Result]) -> Comparison:
-        """The comparison made of one or several results."""
+        """Joins one or several results to one comparison."""
         frames = [frame(result["runs"]).assign(file=index) for index, result in enumerate(results)]
         runs = pd.concat(frames)
-        first = runs.groupby("row", sort=False)["file"].transform("min")
-        return cls(name, results, runs[runs["file"] == first])
+        first_file = runs.groupby("row", sort=False)["file"].transform("min")
+        return cls(name, results, runs[runs["file"] == first_file])
 
     @property
     def rows(self) -> dict[Row, pd.DataFrame]:
@@ -75,7 +75,7 @@ class Comparison(NamedTuple):
 
     @property
     def papers(self) -> dict[str, dict[str, float]]:
-        """The papers' figures on the data set."""
+        """The papers' figures on the data set, by row and metric."""
         return figures(self.results[0]["dataset"]["name"])
 
     @property
@@ -89,7 +89,7 @@ class Comparison(NamedTuple):
 
 
 def compared() -> list[str]:
-    """All comparisons of label graphs."""
+    """The names of all comparisons of label graphs."""
     return sorted({name.removeprefix(PREFIX).removesuffix("-published") for name in names(PREFIX)})
 
 
@@ -101,34 +101,34 @@ def spreads(
 
 
 def recovered(runs: pd.DataFrame) -> dict[str, dict[str, float | None]]:
-    """How well attention and statistics rank the edges of known graphs, in the mean over seeds."""
+    """Mean scores over seeds of how attention and statistics rank the edges of known graphs."""
     recoveries = list(runs["recovery"])
     return {
         score: {name: spread(run[score][name] for run in recoveries)["mean"] for name in values}
         for score, values in recoveries[0].items()
-        # Seeds of an interrupted comparison may have been compared with more graphs.
+        # After an interruption, some seeds may have scores for graphs that other seeds lack.
         if all(score in recovery for recovery in recoveries)
     }
 
 
 def short(comparison: Comparison) -> list[str]:
-    """One row for each model with one threshold for all labels; then the gains and the source."""
+    """A table with one threshold for all labels, then gains over baselines, then the sources."""
     rows = {row: runs for row, runs in comparison.rows.items() if row in comparison.shown}
     papers = {name: values for name, values in comparison.papers.items() if name.startswith(BEST)}
-    ranked = [
+    rows_for_bold = [
         {name: value["mean"] for name, value in spreads(runs).items()}
         for row, runs in rows.items()
         if row.model not in ORACLES
     ]
-    best = _best([*ranked, *papers.values()])
+    best = _best([*rows_for_bold, *papers.values()])
     lines = [_line(row, runs, best) for row, runs in rows.items()]
     lines += [_line_of_paper(name, values, best) for name, values in papers.items()]
     gains: dict[Row, list[str]] = {}
-    for t in paired_tests(comparison.runs):
-        if t.against.model in BASELINES and t.metric == "roc_auc_macro":
-            test = f"(sd {t.sd:.4f}, {p_in_words(t.p)})"
-            gain = f"{t.mean_difference:+.4f} against {t.against.model} {test}"
-            gains.setdefault(t.row, []).append(gain)
+    for pair in paired_tests(comparison.runs):
+        if pair.against.model in BASELINES and pair.metric == "roc_auc_macro":
+            test = f"(sd {pair.sd:.4f}, {p_in_words(pair.p)})"
+            gain = f"{pair.mean_difference:+.4f} against {pair.against.model} {test}"
+            gains.setdefault(pair.row, []).append(gain)
     intro = "macro ROC-AUC (corrected paired t-tests)"
     notes = [f"{row.title}, {intro}: {', '.join(texts)}" for row, texts in gains.items()]
     notes += map(source, comparison.results)
@@ -136,33 +136,33 @@ def short(comparison: Comparison) -> list[str]:
 
 
 def full(comparison: Comparison) -> list[str]:
-    """All rows with all ways to decide, tests, recovered graphs, thresholds, settings, sources."""
+    """All rows with all decision rules, tests, recovered graphs, thresholds, settings, sources."""
     rows, tests = comparison.rows, paired_tests(comparison.runs)
     lines = []
     for row, runs in rows.items():
         lines.append(_line(row, runs, {}))
-        for part, name in OTHER_DECISIONS.items():
-            lines.append([f"*{name}*", "", "", *map(cell, spreads(runs, part).values()), ""])
+        for rule, name in OTHER_DECISIONS.items():
+            lines.append([f"*{name}*", "", "", *map(cell, spreads(runs, rule).values()), ""])
     lines += [_line_of_paper(name, values, {}) for name, values in comparison.papers.items()]
     out = table(HEADS, lines)
     if tests:
         heads = ("row", "against", "metric", "mean difference", "sd", "test", "p")
         lines = []
-        for t in tests:
-            sizes = [f"{t.mean_difference:+.4f}", f"{t.sd:.4f}", t.name]
-            p = p_in_words(t.p).removeprefix("p ").removeprefix("= ")
-            lines.append([t.row.title, t.against.title, METRICS[t.metric], *sizes, p])
+        for test in tests:
+            cells = [f"{test.mean_difference:+.4f}", f"{test.sd:.4f}", test.name]
+            p = p_in_words(test.p).removeprefix("p ").removeprefix("= ")
+            lines.append([test.row.title, test.against.title, METRICS[test.metric], *cells, p])
         out += ["", "## Paired tests over the seeds", "", *table(heads, lines)]
-    ranked = []
+    recovery_notes = []
     for row, runs in rows.items():
         for score, values in recovered(runs).items():
             ranking, _, graph = score.partition(", ")
-            ranked.append(
+            recovery_notes.append(
                 f"Pairs of '{graph}' ranked by {ranking} ({row.title}): {in_words(values)}"
             )
-    if ranked:
+    if recovery_notes:
         heading = "## Label graphs, as attention and statistics rank their edges"
-        out += ["", heading, "", *listed(ranked)]
+        out += ["", heading, "", *listed(recovery_notes)]
     out += ["", "## Thresholds by seed", ""]
     for row, runs in rows.items():
         texts = []
@@ -191,7 +191,7 @@ def _line_of_paper(name: str, values: Mapping[str, float], best: Mapping[str, st
 
 
 def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
-    """The highest value of each metric, as tables write it, unless most rows have it."""
+    """The highest value of each metric, as written in tables, unless most rows have this value."""
     best: dict[str, str] = {}
     for name in COLUMNS:
         written = [f"{value:.3f}" for row in rows if (value := row.get(name)) is not None]
@@ -201,13 +201,13 @@ def _best(rows: Sequence[Mapping[str, float | None]]) -> dict[str, str]:
 
 
 def in_words(values: Mapping[str, float | None]) -> str:
-    """Numbers by name."""
+    """Text of named values, such as "recall 0.500, precision undefined"."""
     texts = {name: "undefined" if v is None else f"{v:.3f}" for name, v in values.items()}
     return ", ".join(f"{name} {text}" for name, text in texts.items())
 
 
 def changed_settings(result: Result) -> Iterator[str]:
-    """Settings that the recipe has changed since the results, or that these did not record."""
+    """Notes on settings that differ from today's recipe, or that the results did not record."""
     recipe = RECIPES.get(result["dataset"]["name"])
     for name in sorted({run["settings"] for run in result["runs"]} - {None}) if recipe else ():
         settings = recorded(recipe.as_published() if name == "published" else recipe)
@@ -247,17 +247,17 @@ def source(result: Result) -> str:
 
 
 def numbers(comparison: Comparison) -> dict[str, Any]:
-    """Numbers of a comparison for :func:`draw`: rows of its short table, and the papers' best."""
-    shown = [row for row in comparison.shown if row.model != FREQUENCY]
+    """Numbers for :func:`draw`: the rows of the short table, and the papers' best figures."""
+    rows = [row for row in comparison.shown if row.model != FREQUENCY]
     papers = [values for name, values in comparison.papers.items() if name.startswith(BEST)]
     return {
-        "rows": {row.title: spreads(comparison.rows[row], columns=list(DRAWN)) for row in shown},
+        "rows": {row.title: spreads(comparison.rows[row], columns=list(DRAWN)) for row in rows},
         "papers": papers[0] if papers else {},
     }
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Mean and standard deviation of some metrics by row, and the papers' best as a line."""
+    """Draws mean and standard deviation of metrics by row, and the papers' best as a line."""
     rows, papers = numbers["rows"], numbers["papers"]
     figure = Figure(figsize=(10, 1.2 + 0.28 * len(rows)), layout="constrained")
     panels = figure.subplots(1, len(DRAWN), sharey=True)
@@ -291,20 +291,20 @@ PLANTED = {
     Row("best without neighbours"): ("black", ":"),
     Row(FREQUENCY): ("tab:gray", ":"),
 }
-#: Ways to rank the pairs of labels.
+#: Scores that rank the pairs of labels, with their colours.
 RANKED = {f"{LEARNED}, planted": "tab:blue", "correlation, planted": "tab:orange"}
 
 
 def planted_numbers() -> dict[str, Any]:
-    """Metrics of rows and recovery of the graph, by percentage of information from neighbours."""
+    """Metrics, and scores of the recovered graph, by percentage of information from neighbours."""
     columns = ("subset_accuracy", "roc_auc_macro")
     by_percentage: dict[str, Any] = {}
     for name in (name for name in compared() if name.startswith("planted-")):
         rows = Comparison.load(name).rows
-        scores = recovered(rows[COMPLETE])
+        recovery = recovered(rows[COMPLETE])
         by_percentage[name.split("-")[1]] = {
             "metrics": {row.title: spreads(rows[row], columns=columns) for row in PLANTED},
-            "recovery": {score: scores[score] for score in RANKED},
+            "recovery": {score: recovery[score] for score in RANKED},
         }
     return by_percentage
 
@@ -327,21 +327,21 @@ def planted_table(numbers: dict[str, Any]) -> list[str]:
 
 
 def draw_planted(numbers: dict[str, Any]) -> Figure:
-    """Macro ROC-AUC, and the recovery of the planted graph, by the fraction neighbours carry."""
-    fractions, parts = [int(part) / 100 for part in numbers], numbers.values()
+    """Draws macro ROC-AUC and recovery of the graph by the neighbours' fraction of information."""
+    fractions, levels = [int(level) / 100 for level in numbers], numbers.values()
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for row, (color, style) in PLANTED.items():
-        cells = [part["metrics"][row.title]["roc_auc_macro"] for part in parts]
+        cells = [level["metrics"][row.title]["roc_auc_macro"] for level in levels]
         means, sds = [value["mean"] for value in cells], [value["sd"] or 0 for value in cells]
         left.errorbar(fractions, means, sds, color=color, linestyle=style, label=row.title)
     handles = left.get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower left", ncols=3, fontsize="small")
     for score, color in RANKED.items():
-        values = [part["recovery"][score]["average precision"] for part in parts]
+        values = [level["recovery"][score]["average precision"] for level in levels]
         right.plot(fractions, values, color=color, marker="o", label=score.partition(",")[0])
     # At each percentage, all scores have the same chance level.
-    chance = [next(iter(part["recovery"].values()))["share of pairs joined"] for part in parts]
+    chance = [next(iter(level["recovery"].values()))["share of pairs joined"] for level in levels]
     right.plot(fractions, chance, color="black", linestyle=":", label="chance")
     xlabel = "fraction of information that neighbours carry"
     left.set(xlabel=xlabel, ylabel="macro ROC-AUC")

@@ -49,20 +49,20 @@ def page(result: Result) -> str:
 def summary(runs: pd.DataFrame) -> str:
     """Says how often the default is above the best classifier, and how often significantly."""
     datasets = [group for _, group in runs.groupby("dataset", sort=False)]
-    pairs = [_difference(group, metric)[0] for group in datasets for metric in COLUMNS]
-    significant = [pair.mean > 0 for pair in pairs if pair.p is not None and pair.p < ALPHA]
-    wins = sum(significant)
+    gains = [_difference(group, metric)[0] for group in datasets for metric in COLUMNS]
+    is_win = [gain.mean > 0 for gain in gains if gain.p is not None and gain.p < ALPHA]
+    wins = sum(is_win)
     return (
-        f"In {sum(pair.mean > 0 for pair in pairs)} of {len(pairs)} comparisons ({len(datasets)} "
+        f"In {sum(gain.mean > 0 for gain in gains)} of {len(gains)} comparisons ({len(datasets)} "
         f"data sets, {len(COLUMNS)} metrics) the default is above the classifier that is best in "
         f"this metric on these test samples: significantly above in {wins}, significantly below in "
-        f"{len(significant) - wins} (paired t-tests over seeds, corrected for the overlap of their "
+        f"{len(is_win) - wins} (paired t-tests over seeds, corrected for the overlap of their "
         f"splits, at a level of {ALPHA:.0%} that is not corrected for the number of comparisons)."
     )
 
 
 def section(runs: pd.DataFrame) -> list[str]:
-    """Metrics and seconds of every row of a data set, and the default against the best of them."""
+    """A table of metrics and seconds of every row, then notes on differences of the default."""
     rows = dict(iter(runs.groupby("model", sort=False)))
     lines = []
     for model, group in rows.items():
@@ -85,36 +85,36 @@ def section(runs: pd.DataFrame) -> list[str]:
 
 
 def _by_positives(rows: dict[str, pd.DataFrame]) -> list[str]:
-    """How each row ranks labels with few and with many positive training samples."""
+    """A table of each row's ranking metrics on labels with few and with many positive samples."""
     groups = {
         model: runs.get("by_positives", pd.Series(dtype=object)).dropna()
         for model, runs in rows.items()
     }
-    numbers = {
+    counts = {
         name: [run[name]["labels"] for run in groups[OURS] if name in run] for name in POSITIVES
     }
-    shown = {
+    metrics = {
         name: "average_precision" if largest else "roc_auc"
         for name, largest in POSITIVES.items()
-        if numbers[name]
+        if counts[name]
     }
-    if len(shown) < 2:
+    if len(metrics) < 2:
         return []
     values: dict[str, list[Spread]] = {model: [] for model in groups}
     for model, runs in groups.items():
-        for name, metric in shown.items():
+        for name, metric in metrics.items():
             scores = (run[name][metric] for run in runs if name in run)
             values[model].append(spread(score for score in scores if score is not None))
     intro = (
         "Labels by the number of training samples that have them, and the median number of such "
         "labels: macro average precision, or macro ROC-AUC where no training sample has them."
     )
-    heads = [f"{name}: {np.median(numbers[name]):.0f}" for name in shown]
+    heads = [f"{name}: {np.median(counts[name]):.0f}" for name in metrics]
     return ["", intro, "", *ranked(("model", *heads), values)]
 
 
 def short(result: Result) -> list[str]:
-    """The default by metric over all data sets, and what label messages add to it."""
+    """A table by metric over all data sets: differences of the default, gains by label messages."""
     runs = frame(result["runs"])
     datasets = [group for _, group in runs.groupby("dataset", sort=False)]
     combined = [group for group in datasets if COMBINED in set(group["model"])]
@@ -122,7 +122,7 @@ def short(result: Result) -> list[str]:
     for metric, title in COLUMNS.items():
         differences = [_difference(group, metric)[0] for group in datasets]
         gains = [_difference(group, metric, COMBINED)[0] for group in combined]
-        rows.append([title, *_counted(differences), *_counted(gains)])
+        rows.append([title, *_median_and_counts(differences), *_median_and_counts(gains)])
     counts = "significant wins / losses"
     heads = ("metric", "median difference from the best classifier", counts)
     seeds = runs.groupby("dataset")["seed"].nunique()
@@ -136,7 +136,7 @@ def short(result: Result) -> list[str]:
     ]
 
 
-def _counted(differences: list[Difference]) -> list[str]:
+def _median_and_counts(differences: list[Difference]) -> list[str]:
     median = pd.Series([difference.mean for difference in differences]).median()
     wins = sum(difference.low > 0 for difference in differences)
     losses = sum(difference.high < 0 for difference in differences)
@@ -153,15 +153,15 @@ def numbers(result: Result) -> dict[str, Any]:
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Differences of the default from the best classifier, by data set."""
+    """Draws differences of the default from the best classifier, by data set."""
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     panels = figure.subplots(1, len(numbers), sharey=True)
     for axes, (metric, differences) in zip(panels, numbers.items(), strict=True):
         rows = range(len(differences))
         means = [difference["mean"] for difference in differences.values()]
-        reach = [difference["high"] - difference["mean"] for difference in differences.values()]
+        bars = [difference["high"] - difference["mean"] for difference in differences.values()]
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.errorbar(means, rows, xerr=reach, fmt="o", color="#0072b2", capsize=2)
+        axes.errorbar(means, rows, xerr=bars, fmt="o", color="#0072b2", capsize=2)
         axes.set(title=METRICS[metric], xlabel="default less best classifier")
         axes.set(yticks=rows, yticklabels=list(differences), ylim=(len(rows) - 0.5, -0.5))
         axes.grid(axis="y", alpha=0.2)
@@ -171,7 +171,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
 def _difference(
     runs: pd.DataFrame, metric: str, opponent: str | None = None
 ) -> tuple[Difference, str]:
-    """The default's difference from a row, by default the best classifier, and that row's name."""
+    """The default minus an opponent (if None, the best classifier), and the opponent's name."""
     values = runs.pivot(index="seed", columns="model", values=f"metrics.{metric}").astype(float)
     if opponent is None:
         excluded = (OURS, COMBINED, FREQUENCY)

@@ -15,7 +15,7 @@ from tg_mlc._optional import require
 
 RAISES, LOWERS, INK = "#d9622b", "#3a6ea5", "#1b2a41"
 _SHOWN = 6  #: The number of labels in the picture.
-_RADIUS = 0.62  #: The radius of the largest score, in lengths of a bond.
+_RADIUS = 0.62  #: The radius of the disc of the largest score, in bond lengths.
 
 
 def draw(result: Result) -> Figure:
@@ -30,7 +30,7 @@ def draw(result: Result) -> Figure:
 
 
 def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
-    """Bonds as lines, atoms other than carbon as letters, scores as discs."""
+    """Draws bonds as lines, atoms other than carbon as letters, and scores as discs."""
     chem = require("rdkit.Chem", extra="molecules")
     depict = require("rdkit.Chem.rdDepictor", extra="molecules")
     molecule = chem.MolFromSmiles(smiles)
@@ -40,16 +40,16 @@ def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
     by_atom = {int(re.sub(r"\D", "", name)): score for name, score in scores.items()}
     largest = max(abs(score) for score in by_atom.values())
     for atom, score in by_atom.items():
-        size, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
+        radius, color = _RADIUS * (abs(score) / largest) ** 0.5, RAISES if score > 0 else LOWERS
         style = {"facecolor": color, "edgecolor": "none", "alpha": 0.45, "zorder": 0}
-        axes.add_patch(Circle(positions[atom], size, **style))
+        axes.add_patch(Circle(positions[atom], radius, **style))
     for bond in molecule.GetBonds():
         start, end = positions[bond.GetBeginAtomIdx()], positions[bond.GetEndAtomIdx()]
-        across = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
+        normal = np.array([start[1] - end[1], end[0] - start[0]]) / np.linalg.norm(end - start)
         is_double = bond.GetIsAromatic() or bond.GetBondTypeAsDouble() == 2
         for shift in (-0.08, 0.08) if is_double else (0.0,):
             style = "--" if bond.GetIsAromatic() and shift > 0 else "-"
-            ends = np.stack([start, end]).T + shift * across[:, None]
+            ends = np.stack([start, end]).T + shift * normal[:, None]
             axes.plot(*ends, style, color=INK, linewidth=1.2)
     for atom in molecule.GetAtoms():
         if atom.GetSymbol() != "C":
@@ -64,10 +64,10 @@ def _molecule(axes: Axes, smiles: str, scores: dict[str, float]) -> None:
 
 
 def _labels(axes: Axes, result: Result) -> None:
-    """The known labels that would change the logit most."""
+    """Draws bars for the known labels that would change the logit most."""
     changes = {
-        f"{shorten(name, 34, placeholder=' ...')}{known}": change
-        for known, key in (("", "given as present"), (": absent", "given as absent"))
+        f"{shorten(name, 34, placeholder=' ...')}{suffix}": change
+        for suffix, key in (("", "given as present"), (": absent", "given as absent"))
         for name, change in result[key].items()
     }
     chosen = sorted(changes, key=lambda name: -abs(changes[name]))[:_SHOWN]

@@ -1,4 +1,4 @@
-"""Explanations: a page on known atoms, labels that are known to move others, and faithfulness."""
+"""Explanations: a page on known atoms, known effects between labels, and faithfulness."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ fulfils the condition counts as true, and the area is that of the union with whi
 best. The lower table has the published figures, which are of other molecules: means over the
 authors' settings of a GCN, or, for attention, of a GAT. Goals are compared with the method that is
 best on these molecules, which only the truth reveals; faithfulness may choose another."""
-#: The table of Figure 3 in the authors' repository, notebooks/plot_evaluation_results.ipynb.
+#: Areas by task: Figure 3's table in the authors' notebooks/plot_evaluation_results.ipynb.
 PUBLISHED = {
     "class activation": (0.98, 0.74, 0.91, 0.75),
     "integrated gradients": (0.97, 0.77, 0.82, 0.69),
@@ -50,7 +50,7 @@ PUBLISHED = {
     "attention": (0.51, 0.53, None, 0.51),
     RANDOM: (0.61, 0.42, 0.50, 0.50),
 }
-#: The goals for the best method: on NCI the mean and the worst label, and each published task.
+#: Goals for the best method: mean and worst label on NCI, and the area on each published task.
 GOALS = {"NCI, mean": 0.975, "worst label": 0.80}
 GOALS |= {"benzene": 0.98, "logic7": 0.90, "logic8": 0.95, "logic10": 0.85}
 LABELS = """\
@@ -108,7 +108,7 @@ MOST_SECONDS = 60  #: The goal for a report of 20 drugs.
 
 
 def page(result: Result, times: Result | None = None, folder: Path | None = None) -> str:
-    """The page, with the time of a report, if measured, and the figures that the folder has."""
+    """The page of explanations, with report times if measured and the figures in ``folder``."""
     tasks: dict[str, list[dict[str, Any]]] = {}
     for run in map(_current_methods, result["runs"]):
         tasks.setdefault(run["task"], []).append(run)
@@ -127,15 +127,15 @@ def page(result: Result, times: Result | None = None, folder: Path | None = None
         f"Seeds: {_seeds(tasks)}; {result['settings']['epochs']} epochs of Adam (half of them for "
         f"faithfulness); data sha256 {hashes}; {machine(result, 'one thread each')}"
     )
-    if drawn := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
-        sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in drawn)]
+    if figures := [name for name in PICTURES if folder is not None and (folder / name).exists()]:
+        sections += [FIGURES, *(f"![{PICTURES[name]}]({name})" for name in figures)]
     if times is not None:
         sections += [TIME, "\n".join(_times(times))]
     return "\n\n".join(sections) + "\n"
 
 
 def _current_methods(run: dict[str, Any]) -> dict[str, Any]:
-    """A run without those methods that the package no longer has."""
+    """A copy of a run without the methods that the package no longer has."""
     names = {*METHODS, RANDOM, SIZE, SHUFFLED}
     tables = {key: run[key] for key in ("areas", "gains") if key in run}
     for key, values in tables.items():
@@ -162,7 +162,7 @@ def _times(result: Result) -> list[str]:
 
 
 def _seeds(tasks: dict[str, list[dict[str, Any]]]) -> str:
-    """The seeds of every task, once if all tasks have the same."""
+    """Text of the seeds by task, or of the seeds alone if all tasks have the same seeds."""
     by_task = {task: ", ".join(str(run["seed"]) for run in runs) for task, runs in tasks.items()}
     if len({*by_task.values()}) == 1:
         return next(iter(by_task.values()))
@@ -170,7 +170,7 @@ def _seeds(tasks: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _methods(runs: Iterable[dict[str, Any]]) -> list[str]:
-    """All methods; last, the floors, which need no trained network."""
+    """The names of all methods. The floors, which need no trained network, come last."""
     names, floors = dict.fromkeys(name for run in runs for name in run), (SIZE, SHUFFLED, RANDOM)
     return [name for name in names if name not in floors] + [n for n in floors if n in names]
 
@@ -183,9 +183,9 @@ def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
             "median": ("nci", lambda areas: float(np.median(list(areas.values())))),
             "worst label": ("nci", lambda areas: min(areas.values())),
         }
-    measured = tasks["logic"][0]["shares"] if "logic" in tasks else {}
-    logic = [task for task in LOGIC if task in measured]
-    columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic}
+    fractions = tasks["logic"][0]["shares"] if "logic" in tasks else {}
+    logic_tasks = [task for task in LOGIC if task in fractions]
+    columns |= {task: ("logic", lambda areas, task=task: areas[task]) for task in logic_tasks}
     values: dict[str, list[Spread]] = {}
     for method in _methods(run["areas"] for runs in tasks.values() for run in runs):
         values[method] = []
@@ -193,16 +193,16 @@ def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
             by_label = (run["areas"].get(method) for run in tasks[task])
             values[method].append(spread(statistic(areas) if areas else None for areas in by_label))
     lines = ranked(["method", *columns], values)
-    if logic:
+    if logic_tasks:
         rows = []
         for method, row in PUBLISHED.items():
             rows.append([method, *("" if area is None else f"{area:.2f}" for area in row)])
         lines += ["", *table(["published", *LOGIC], rows)]
     notes = []
     for index, name in enumerate(columns):
-        rivals = {method: row[index]["mean"] or 0.0 for method, row in values.items()}
+        means = {method: row[index]["mean"] or 0.0 for method, row in values.items()}
         best, area = max(
-            ((method, mean) for method, mean in rivals.items() if method not in (SIZE, RANDOM)),
+            ((method, mean) for method, mean in means.items() if method not in (SIZE, RANDOM)),
             key=lambda item: item[1],
         )
         if (goal := GOALS.get(name)) is not None:
@@ -217,7 +217,7 @@ def _atoms(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
             f"{cell(spread(run['roc_auc'] for run in runs))}",
             f"{task}: faithfulness chooses {chosen}",
         ]
-    if missing := [task for task in LOGIC if "logic" in tasks and task not in logic]:
+    if missing := [task for task in LOGIC if "logic" in tasks and task not in logic_tasks]:
         notes.append(f"too few of these molecules fulfil {', '.join(missing)} to measure it")
     return [*lines, "", *listed(notes)]
 
@@ -248,14 +248,14 @@ def _faithful(tasks: dict[str, list[dict[str, Any]]]) -> list[str]:
     notes = []
     for rival in (RANDOM, SHUFFLED, "attention"):
         gains = [run["gains"] for run in all_runs]
-        ahead = [
+        is_ahead = [
             gain[run["chosen"]] > gain[rival]
             for run, gain in zip(all_runs, gains, strict=True)
             if rival in gain
         ]
-        if ahead:
+        if is_ahead:
             notes.append(
-                f"the chosen method is ahead of {rival} in {sum(ahead)} of {len(ahead)} runs"
+                f"the chosen method is ahead of {rival} in {sum(is_ahead)} of {len(is_ahead)} runs"
             )
     means = (np.mean([run["alike"] for run in runs]) for runs in tasks.values())
     texts = [f"{name} {mean:.2f}" for name, mean in zip(names, means, strict=True)]

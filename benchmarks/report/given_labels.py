@@ -66,7 +66,7 @@ def divided(results: dict[str, Result]) -> tuple[dict[str, Result], dict[str, Re
 
 
 def page(results: dict[str, Result], pictures: str = "") -> str:
-    """A page of results, whose pictures are in the specified folder."""
+    """A page of results. ``pictures`` is the folder of the pictures, relative to the page."""
     sections = []
     for name, result in results.items():
         dataset = name.removesuffix(measured.WITHOUT_LAMP)
@@ -90,7 +90,7 @@ def _epochs(result: Result) -> int:
 
 
 class Scores:
-    """Scores of a data set by row, fraction of labels given, and whether the row receives them."""
+    """Scores by row and fraction of labels given, with the given labels shown to the row or not."""
 
     def __init__(self, result: Result) -> None:
         runs = pd.DataFrame(result["runs"]).sort_values("seed", kind="stable")
@@ -106,7 +106,7 @@ class Scores:
         return self._groups.get_group(key)[metric].to_numpy(dtype=float)
 
     def tested(self, difference: np.ndarray) -> str:
-        """The mean difference, and p if there are several seeds."""
+        """Text of the mean difference, with p if there are several seeds."""
         if len(difference) < 2:
             return f"{difference.mean():+.3f}"
         p = corrected_difference(difference, **self._test_options).p
@@ -115,7 +115,7 @@ class Scores:
 
 
 def section(result: Result) -> list[str]:
-    """Scores by fraction of given labels, and gains for one half of the labels given the other."""
+    """A table of scores by fraction of given labels, then gains if half of the labels are given."""
     scores = Scores(result)
     lines = []
     for row in scores.rows:
@@ -144,12 +144,12 @@ def section(result: Result) -> list[str]:
 
 
 def _conclusion(scores: Scores) -> str:
-    """The gain of the default (or LaMP) with half of the labels given; differences from rivals."""
+    """Sentences: gain of the default (or LaMP) by half of the labels, differences from rivals."""
     ours = measured.DEFAULT if measured.DEFAULT in scores.rows else measured.WITH_MASKS
     given = scores.of(ours, HALF)
 
     def compared(difference: np.ndarray) -> str:
-        sign = int(np.sign(round(difference.mean(), 3)))  # The sign of the mean as it is written.
+        sign = int(np.sign(round(difference.mean(), 3)))  # Three decimals, as in the text.
         relation = {1: "above", 0: "level with", -1: "below"}[sign]
         return f"{relation} ({scores.tested(difference)})"
 
@@ -180,7 +180,7 @@ def numbers(result: Result) -> dict[str, Any]:
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Draws the mean and range over the seeds by the fraction given; dotted, with none given."""
+    """Draws mean and range over seeds by fraction of given labels; dotted if rows see no labels."""
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
     percent = [100 * fraction for fraction in numbers["shares"]]

@@ -1,4 +1,4 @@
-"""Hierarchies of labels: a page with the rows of every data set beside the published figure."""
+"""Hierarchies of labels: a page with our scores on every data set beside the published scores."""
 
 from __future__ import annotations
 
@@ -58,42 +58,42 @@ COLUMNS = {
     "dense_head_ms": "dense head, ms",
     "megabytes": "MB",
 }
-OWN = ("up", "down", "both")
+OWN = ("up", "down", "both")  #: Label graphs along the hierarchy.
 PREFIX, NO_MESSAGES = "messages: ", "none, mean of classifiers"
 
 
 def page(result: Result, growth: Result | None = None) -> str:
     """The page of results on hierarchies."""
     runs = pd.DataFrame(result["runs"])
-    is_along, is_topic = runs["model"].str.startswith(PREFIX), runs["dataset"] == TOPICS
-    along = runs[is_along].assign(model=runs["model"].str.removeprefix(PREFIX))
-    genes, topic_runs = runs[~is_along & ~is_topic], runs[is_topic]
-    num_datasets = genes.groupby("model")["dataset"].transform("nunique")
+    is_message_run, is_topic = runs["model"].str.startswith(PREFIX), runs["dataset"] == TOPICS
+    along = runs[is_message_run].assign(model=runs["model"].str.removeprefix(PREFIX))
+    main_runs, topic_runs = runs[~is_message_run & ~is_topic], runs[is_topic]
+    num_datasets = main_runs.groupby("model")["dataset"].transform("nunique")
     # Rows on few data sets are listed below the table.
-    on_few = 2 * num_datasets < genes["dataset"].nunique()
-    others = []
-    for name, group in genes[on_few].groupby("dataset", sort=False):
+    is_on_few_datasets = 2 * num_datasets < main_runs["dataset"].nunique()
+    few_sentences = []
+    for name, group in main_runs[is_on_few_datasets].groupby("dataset", sort=False):
         scores = "; ".join(f"{row} {value:.3f}" for row, value in _means(group).items())
-        others.append(f"On {name} alone: {scores}.")
+        few_sentences.append(f"On {name} alone: {scores}.")
     sections = [
         INTRO.format(seconds=result["seconds"]),
-        "\n".join(_rows(genes[~on_few], published=True)),
-        "\n".join(listed([*_sentences(genes), *others])),
+        "\n".join(_rows(main_runs[~is_on_few_datasets], published=True)),
+        "\n".join(listed([*_sentences(main_runs), *few_sentences])),
     ]
-    if (is_along & ~is_topic).any():
-        shown = along[along["dataset"] != TOPICS]
-        rows, gains = _rows(shown, published=False), listed(_gains(shown))
+    if (is_message_run & ~is_topic).any():
+        graph_runs = along[along["dataset"] != TOPICS]
+        rows, gains = _rows(graph_runs, published=False), listed(_gains(graph_runs))
         sections += [MESSAGES, "\n".join(rows), "\n".join(gains)]
     if is_topic.any():
         models = topic_runs["model"]
-        excluded = models.str.startswith("part: ") | models.str.endswith(", coherent")
-        by_model = topic_runs[~excluded].groupby("model", sort=False)["average_precision"]
+        is_excluded = models.str.startswith("part: ") | models.str.endswith(", coherent")
+        by_model = topic_runs[~is_excluded].groupby("model", sort=False)["average_precision"]
         rows = [[model, cell(spread(scores))] for model, scores in by_model]
         sections += [TOPICS_INTRO, "\n".join(table(("model", "micro average precision"), rows))]
-        if (is_along & is_topic).any():
+        if (is_message_run & is_topic).any():
             sections.append("\n".join(listed(_gains(along[along["dataset"] == TOPICS]))))
     if growth is not None:
-        rows = [[_shown(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
+        rows = [[_format(row.get(key)) for key in COLUMNS] for row in growth["growth"]]
         command = "Written by `python -m benchmarks.speed.hierarchies`"
         source = f"{command}. {machine(growth, 'one thread')}."
         sections += [GROWTH_INTRO, "\n".join(table(tuple(COLUMNS.values()), rows)), source]
@@ -111,18 +111,18 @@ def _means(runs: pd.DataFrame) -> pd.Series:
 
 
 def _rows(runs: pd.DataFrame, *, published: bool) -> list[str]:
-    """A row for each model, with a column for each data set."""
+    """A table with a row for each model and a column for each data set."""
     names = [name for name in PUBLISHED if name in set(runs["dataset"])]
     values = {
         model: [spread(df.loc[df["dataset"] == name, "average_precision"]) for name in names]
         for model, df in runs.groupby("model", sort=False)
     }
-    theirs = line(["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)])
-    return [*ranked(("model", *names), values), *([theirs] if published else [])]
+    published_row = line(["C-HMCNN(h), published", *(f"{PUBLISHED[name]:.3f}" for name in names)])
+    return [*ranked(("model", *names), values), *([published_row] if published else [])]
 
 
 def _sentences(runs: pd.DataFrame) -> list[str]:
-    """The default on each data set, compared with the published score and its best part."""
+    """For each data set, compares the default with the published score and the best single part."""
     sentences = []
     for name, group in runs.groupby("dataset", sort=False):
         means = _means(group)
@@ -138,7 +138,7 @@ def _sentences(runs: pd.DataFrame) -> list[str]:
 
 
 def _gains(runs: pd.DataFrame) -> list[str]:
-    """Gains of LaMP over classifiers, and of label graphs over LaMP without, on each data set."""
+    """Sentences on LaMP's gain over classifiers, and label graphs' gain over edgeless LaMP."""
     gains = []
     for name, group in runs.groupby("dataset", sort=False):
         means, seeds = _means(group), group["seed"].nunique()
@@ -154,7 +154,7 @@ def _gains(runs: pd.DataFrame) -> list[str]:
     return gains
 
 
-def _shown(value: float | None) -> str:
+def _format(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

@@ -24,7 +24,7 @@ COLUMNS = (
     *("f1_micro", "f1_macro", "f1_micro per label", "f1_macro per label"),
     *("f1_micro by frequency", "f1_macro by frequency", "R@10", "NDCG@10", "HR@10"),
 )
-#: The paper's columns by ours. Its F1 has a threshold for each label.
+#: The paper's column for each of our columns. The paper's F1 has a threshold for each label.
 PAPER_COLUMNS = {
     "roc_auc_micro": "roc_auc_micro",
     "roc_auc_macro": "roc_auc_macro",
@@ -36,7 +36,7 @@ PUBLISHED, MEMORY = "table 3: LANET", "table 3: LANET with memory"
 SHORT_NO_ID, NO_ID = "short: LANET, no ID", "table 3: LANET, no ID"
 #: The channels of LANET in the short table.
 NARROW = next(cell.channels for cell in SHORT_TABLE if cell.title == SHORT_NO_ID)
-#: The rows that all others are compared with by default.
+#: The rows that all other rows are compared with by default.
 AGAINST = (FREQUENCY, TIFU, ALONE, SHORT_NO_ID, PUBLISHED, MEMORY)
 
 
@@ -74,7 +74,7 @@ NAMED = {
     "NDCG@10": "NDCG at 10",
 }
 WINDOW = "logistic regression, last 3 events"
-#: Rows with the same inputs: the last three events, without the entity or with it.
+#: Rows with the same inputs as a row of LANET: the last three events, without or with the entity.
 EQUALS = {
     SHORT_NO_ID: (
         *("short: LSTM, no ID", "short: TransformerBase, no ID", "short: CLASS2C2AE, no ID"),
@@ -157,13 +157,13 @@ def page(results: dict[str, Result]) -> str:
             heading, image = "### Figure 3: events and sizes", "![Micro ROC-AUC of LANET]"
             lines += ["", heading, "", f"{image}({picture(name)})"]
         against = (TIFU, MEMORY, *EQUALS)
-        shown = {title: rows for title, rows in result["differences"].items() if title in against}
-        lines += ["", "### Differences", *differences(shown)] if shown else []
+        tables = {title: rows for title, rows in result["differences"].items() if title in against}
+        lines += ["", "### Differences", *differences(tables)] if tables else []
     return "\n".join(lines) + "\n"
 
 
 def picture(name: str) -> str:
-    """The file of Figure 3 of a data set."""
+    """The path of a data set's Figure 3, relative to the page."""
     return f"../next-set-{name}.svg"
 
 
@@ -173,14 +173,14 @@ def cells(result: Result) -> list[str]:
 
 
 def _runs(result: Result) -> dict[str, pd.DataFrame]:
-    """The runs of every row."""
+    """The runs of each row, by title."""
     return dict(iter(frame(result["runs"]).groupby("model", sort=False)))
 
 
 def everything(result: Result) -> list[str]:
-    """Mean and standard deviation over seeds of every cell in every column, the best in bold."""
+    """A table of all rows and columns: mean and standard deviation over seeds, the best in bold."""
     rows = {}
-    # If several libraries can fit a row, its title names the one that did.
+    # If several libraries can fit a row, its title names the library that fitted it.
     for title, runs in _runs(result).items():
         fitted_by = runs.iloc[0].get("fitted_by")
         rows[f"{title} ({fitted_by})" if isinstance(fitted_by, str) else title] = runs
@@ -188,7 +188,7 @@ def everything(result: Result) -> list[str]:
 
 
 def grouped(result: Result) -> list[str]:
-    """The tables in the layout of the paper that have two rows or more, with its figures."""
+    """Tables in the paper's layout, with the paper's figures. A table needs two rows or more."""
     runs, lines = _runs(result), []
     heads = ["Micro-AUC", "Macro-AUC", "Micro-F1", "Macro-F1"]
     for group in GROUPS:
@@ -206,7 +206,7 @@ def _table(
     columns: Sequence[str],
     paper: tuple[str, str] | None = None,
 ) -> list[str]:
-    """A row for each name: seeds, then means, a column's best in bold, with the paper's figure."""
+    """A table of numbers of seeds and means, the best in bold, beside the paper's figures."""
     values = {
         name: [spread(runs.get(f"metrics.{column}")) for column in columns]
         for name, runs in rows.items()
@@ -223,7 +223,7 @@ def _table(
 
 
 def differences(by_row: dict[str, Any]) -> list[str]:
-    """Differences to some rows with 95 % intervals, in Markdown."""
+    """A table of differences with 95 % intervals for each row in ``by_row``, in Markdown."""
     lines = []
     for against, rows in by_row.items():
         metrics = list(next(iter(rows.values()), {}))
@@ -236,7 +236,7 @@ def differences(by_row: dict[str, Any]) -> list[str]:
 
 
 def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
-    """Mean and sd of micro ROC-AUC by window size and by channels, each only if it varies."""
+    """[mean, sd] of micro ROC-AUC by window size and by channels. A constant size has no panel."""
     runs, panels = _runs(result), {}
     panel_specs = (
         ("window_size", "window_size", "figure 3a"),
@@ -254,7 +254,7 @@ def figure_3_numbers(result: Result) -> dict[str, dict[str, list[float]]]:
 
 
 def draw_figure_3(numbers: dict[str, dict[str, list[float]]]) -> Figure:
-    """Micro ROC-AUC of LANET by the number of events in a window, and by channels."""
+    """Draws micro ROC-AUC of LANET by the number of events in a window, and by channels."""
     figure = Figure(figsize=(4 * len(numbers), 3), layout="constrained")
     axes = figure.subplots(1, len(numbers), squeeze=False)[0]
     for panel, (name, points) in zip(axes, numbers.items(), strict=True):
@@ -286,7 +286,7 @@ def column_title(column: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A value as tables write it, or a dash."""
+    """A value with four decimals, or a dash."""
     return "-" if value is None else f"{value:.4f}"
 
 
@@ -299,7 +299,7 @@ def interval(values: list[float] | None) -> str:
 
 
 def _findings(result: Result) -> Iterator[str]:
-    """Which rows are significantly better than others, in words."""
+    """Sentences on the rows that are significantly better than other rows."""
     yield from _against_frequency(result)
     yield from _compared(result, MEMORY, "all other rows")
     for title, equals in EQUALS.items():
@@ -308,7 +308,7 @@ def _findings(result: Result) -> Iterator[str]:
 
 
 def _against_frequency(result: Result) -> Iterator[str]:
-    """Whether any row is better than label frequencies, the same scores for every entity."""
+    """Sentences on rows that are better than label frequency, which ignores the entity."""
     rows = result["differences"].get(FREQUENCY, {})
     for metric in ("roc_auc_micro", "NDCG@10"):
         defined = {title: values[metric] for title, values in rows.items() if values.get(metric)}
@@ -323,9 +323,9 @@ def _against_frequency(result: Result) -> Iterator[str]:
 
 
 def _compared(
-    result: Result, title: str, name: str, opponents: Collection[str] | None = None
+    result: Result, title: str, opponents_title: str, opponents: Collection[str] | None = None
 ) -> Iterator[str]:
-    """The rows that a row is significantly better than, worse than, or not different from."""
+    """Sentences on how a row compares with opponents: significantly better, worse, or neither."""
     rows = result["differences"].get(title, {})
     if opponents is not None:
         rows = {row: values for row, values in rows.items() if row in opponents}
@@ -338,15 +338,15 @@ def _compared(
                 (better if high < 0 else worse if low > 0 else unclear).append(text)
         if better or worse or unclear:
             count = "all of them" if len(better) == len(rows) else str(len(better))
-            words = [f"significantly better than {count}"]
-            words += [f"**significantly worse than** {'; '.join(worse)}"] if worse else []
-            words += [f"not significantly different from {'; '.join(unclear)}"] if unclear else []
-            intro = f"**{title}** beside {name} ({len(rows)}), in {metric_name}"
-            yield f"{intro}: {'; '.join(words)}."
+            clauses = [f"significantly better than {count}"]
+            clauses += [f"**significantly worse than** {'; '.join(worse)}"] if worse else []
+            clauses += [f"not significantly different from {'; '.join(unclear)}"] if unclear else []
+            intro = f"**{title}** beside {opponents_title} ({len(rows)}), in {metric_name}"
+            yield f"{intro}: {'; '.join(clauses)}."
 
 
 def _attention(result: Result) -> Iterator[str]:
-    """What attention adds to the memory, and the fraction of the gain that memory alone has."""
+    """Sentences on the gain by attention, and on memory's fraction of LANET's whole gain."""
     gain, runs = result["differences"].get(ALONE, {}).get(MEMORY, {}), _runs(result)
     for metric, title in NAMED.items():
         if gain.get(metric):
@@ -363,7 +363,7 @@ def _attention(result: Result) -> Iterator[str]:
 
 
 def _sources(result: Result) -> list[str]:
-    """Targets, split, seeds, and the machine."""
+    """Notes on the targets, the split, the seeds and the machine."""
     runs, counts, settings = result["runs"], result["counts"], result["settings"]
     versions = result["environment"]["versions"]
     seeds, splits = ({run[key] for run in runs} for key in ("seed", "split"))

@@ -14,7 +14,7 @@ from benchmarks.report.writing import METRICS, cell, draw_lines, listed, machine
 COLORS = {DEFAULT: "tab:blue", TIED: "tab:red", RELEASED: "tab:gray", POOLED: "black"}
 #: The epochs that the table shows.
 SHOWN = (1, 2, 4, 6, 8, 12, 20, 30)
-#: The metric of table and picture.
+#: The metric of table and picture, by kind of input.
 DRAWN = {"bag": "f1_samples", "molecule": "average_precision_macro"}
 
 
@@ -32,18 +32,18 @@ def section(result: Result) -> list[str]:
     lines = []
     for model, runs in _by_model(result).items():
         seconds = f"{(runs['seconds'] / runs['epoch']).mean():.2g}"
-        for part in ("validation", "test"):
-            cells = (cell(spread(runs.loc[runs["epoch"] == epoch, part])) for epoch in epochs)
-            lines.append([model, part, *cells, seconds])
+        for split in ("validation", "test"):
+            cells = (cell(spread(runs.loc[runs["epoch"] == epoch, split])) for epoch in epochs)
+            lines.append([model, split, *cells, seconds])
     seeds = settings["seeds"]
-    over = f"one seed, {seeds[0]},"
+    seeds_text = f"one seed, {seeds[0]},"
     if len(seeds) > 1:
-        over = f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
+        seeds_text = f"seeds {seeds[0]} to {seeds[-1]} (mean ± standard deviation)"
     heads = ["model", METRICS[DRAWN[data["kind"]]], *(f"epoch {epoch}" for epoch in epochs)]
     return [
         *table([*heads, "seconds an epoch"], lines),
         "",
-        f"- {over} on one split; Adam with learning rate {settings['lr']:g} and batches of "
+        f"- {seeds_text} on one split; Adam with learning rate {settings['lr']:g} and batches of "
         f"{settings['batch_size']}; {data['num_samples']} samples, data sha256 "
         f"{data['sha256'][:12]}",
         f"- {machine(result, 'one thread each')}",
@@ -67,7 +67,7 @@ def draw(result: Result) -> Figure:
 
 
 def tried(result: Result) -> list[str]:
-    """One line for each setting: the recipe's value, and the others that were tried."""
+    """A table with a row for each setting: scores of the recipe's value and of other values."""
     runs = pd.DataFrame(result["runs"])
     recipe_score = float(runs.loc[runs["setting"].isna(), "validation"].mean())
     lines = []
@@ -80,13 +80,13 @@ def tried(result: Result) -> list[str]:
         texts[best] = f"**{texts[best]}**"
         first, *others = (f"{value:g}: {text}" for value, text in texts.items())
         lines.append([setting, first, ", ".join(others)])
-    seeds, data, machine = sorted(runs["seed"].unique()), result["dataset"], result["environment"]
+    seeds, data, host = sorted(runs["seed"].unique()), result["dataset"], result["environment"]
     metric = result["monitor"].removeprefix("val/").replace("_", " ")
-    numbers = f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
+    seeds_text = f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
     notes = (
-        f"The score is {metric} of validation samples in the best epoch; {numbers}",
+        f"The score is {metric} of validation samples in the best epoch; {seeds_text}",
         f"{data['name']}, data sha256 {data['sha256'][:12]}; "
-        f"{machine['cuda'] or machine['processor']}; torch {machine['versions']['torch']}",
+        f"{host['cuda'] or host['processor']}; torch {host['versions']['torch']}",
     )
     heads = ("setting", "value and score before", "other values and their scores")
     return [*table(heads, lines), "", *listed(notes)]

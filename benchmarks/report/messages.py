@@ -1,4 +1,4 @@
-"""Messages between labels: whether LaMP gains by them, from the cells of the papers' tables."""
+"""Whether LaMP gains by messages between labels, from the cells of the papers' tables."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tg_mlc.metrics.paired import holm
 
 EDGELESS, GIVEN = Row("lamp", False, "edgeless"), Row("lamp-given", False, "complete")
 BASELINES = (Row(FREQUENCY), Row("linear SVM"))
-#: LaMP with each label graph. These rows differ in nothing else.
+#: LaMP with each label graph. The rows differ in the label graph alone.
 ALONG = tuple(replace(EDGELESS, graph=graph) for graph in GRAPHS)
 ROWS = (*BASELINES, *ALONG, replace(EDGELESS, graph=WORDNET), GIVEN)
 COLUMNS = titles("f1_samples", "f1_micro", "f1_macro", "roc_auc_macro", "average_precision_macro")
-#: The metric of the headline: that of the papers' first table.
+#: The metric of the headline, which is also the metric of the papers' first table.
 PRIMARY = "f1_samples"
 #: The number of seeds that the commands of the page request.
 SEEDS = 5
-#: Verdicts, by whether any difference is significantly positive, and whether any is negative.
+#: Verdicts by (any difference is significantly positive, any is significantly negative).
 VERDICTS = {
     (True, False): "helps where a difference is significant",
     (False, True): "hurts where a difference is significant",
@@ -44,16 +44,16 @@ SPLITS = {
 
 
 def section(cells: pd.DataFrame) -> list[str]:
-    """The verdict over all data sets, then metrics and differences on each, then the sources."""
+    """The verdict over all data sets, then a section for each data set, then the sources."""
     groups = shown(cells)
-    compared = comparisons(groups)
+    tests = comparisons(groups)
     datasets = dict.fromkeys(dataset for dataset, _ in groups)
-    sections = [_dataset_section(name, groups, compared) for name in datasets]
-    return [*_overall(compared), *_seeds(groups), "", *chain(*sections), *listed(sources(groups))]
+    sections = [_dataset_section(name, groups, tests) for name in datasets]
+    return [*_overall(tests), *_seeds(groups), "", *chain(*sections), *listed(sources(groups))]
 
 
 def shown(cells: pd.DataFrame) -> Groups:
-    """The seeds that each row shares with the edgeless one, in the order of the tables."""
+    """Groups of cells in table order, restricted to seeds that the edgeless row has, too."""
 
     def order(key: Key) -> tuple[str, int, str]:
         return key[0], ROWS.index(replace(key[1], change=None)), key[1].change or ""
@@ -67,7 +67,7 @@ def shown(cells: pd.DataFrame) -> Groups:
 
 
 def comparisons(groups: Groups) -> pd.DataFrame:
-    """A test for each metric and row with attention among labels, against the row it should beat.
+    """Tests each row with attention among labels against an opponent, in each metric.
 
     ``corrected`` is p after Holm's correction, NaN if the test is exploratory. ``sign`` is the sign
     of a significant difference, else 0.
@@ -83,64 +83,64 @@ def comparisons(groups: Groups) -> pd.DataFrame:
             against = opponent if (dataset, opponent) in groups else EDGELESS
             runs = pd.concat([group, groups[dataset, against]])
             tests += [(dataset, *test) for test in compare_rows(runs, row, against, tuple(COLUMNS))]
-    rows = pd.DataFrame(tests, columns=["dataset", *PairedTest._fields]).astype({"p": float})
-    primary = np.array([row in ALONG for row in rows["row"]], dtype=bool)
-    primary &= (rows["metric"] == PRIMARY) & (rows["num_seeds"] >= NUM_SEEDS)
-    rows.loc[primary, "corrected"] = holm(rows.loc[primary, "p"].fillna(1.0).tolist())
-    difference = rows["mean_difference"]
-    sign = (np.sign(difference) * (rows["corrected"] < ALPHA)).astype(int)
-    return rows.assign(above=difference > 0, below_alpha=rows["p"] < ALPHA, sign=sign)
+    results = pd.DataFrame(tests, columns=["dataset", *PairedTest._fields]).astype({"p": float})
+    is_primary = np.array([row in ALONG for row in results["row"]], dtype=bool)
+    is_primary &= (results["metric"] == PRIMARY) & (results["num_seeds"] >= NUM_SEEDS)
+    results.loc[is_primary, "corrected"] = holm(results.loc[is_primary, "p"].fillna(1.0).tolist())
+    difference = results["mean_difference"]
+    sign = (np.sign(difference) * (results["corrected"] < ALPHA)).astype(int)
+    return results.assign(above=difference > 0, below_alpha=results["p"] < ALPHA, sign=sign)
 
 
-def _overall(compared: pd.DataFrame) -> list[str]:
-    if not len(compared):
+def _overall(all_tests: pd.DataFrame) -> list[str]:
+    if not len(all_tests):
         return ["Not run with two seeds or more.", ""]
-    counted = compared[compared["num_seeds"] >= NUM_SEEDS]
+    well_tested = all_tests[all_tests["num_seeds"] >= NUM_SEEDS]
     verdicts, lines = [], []
-    for (row, against), tests in counted.groupby(["row", "against"], sort=False):
-        primary = tests.dropna(subset="corrected")
+    for (row, against), pair_tests in well_tested.groupby(["row", "against"], sort=False):
+        primary = pair_tests.dropna(subset="corrected")
         verdicts += [f"- {title(row)} {_verdict(primary)}"] if len(primary) else []
         cells = []
         for metric in COLUMNS:
-            rows = tests[tests["metric"] == metric]
-            low = rows.loc[rows["below_alpha"], "above"]
-            cells.append(f"{rows['above'].sum()} of {len(rows)} ({low.sum()}, {(~low).sum()})")
+            rows = pair_tests[pair_tests["metric"] == metric]
+            above = rows.loc[rows["below_alpha"], "above"]
+            cells.append(f"{rows['above'].sum()} of {len(rows)} ({above.sum()}, {(~above).sum()})")
         lines.append([f"{title(row)}, from {title(against)}", *cells])
     heads = ("above (above with p < 0.05, below with p < 0.05, uncorrected)", *COLUMNS.values())
-    first = f"**{_conclusion(counted)}** {_explored(counted)}".strip()
-    return [first, "", *verdicts, "", *table(heads, lines), ""]
+    headline = f"**{_conclusion(well_tested)}** {_explored(well_tested)}".strip()
+    return [headline, "", *verdicts, "", *table(heads, lines), ""]
 
 
-def _conclusion(compared: pd.DataFrame) -> str:
+def _conclusion(tests: pd.DataFrame) -> str:
     """The verdict of the primary comparisons."""
-    primary = compared.dropna(subset="corrected")
+    primary = tests.dropna(subset="corrected")
     if not len(primary):
         return f"No label graph was compared with `edgeless` over {NUM_SEEDS} seeds or more."
     return f"In {COLUMNS[PRIMARY]}, attention among labels {_verdict(primary)}."
 
 
-def _verdict(compared: pd.DataFrame) -> str:
-    up, down = ((compared["sign"] == sign).sum() for sign in (1, -1))
-    above = f"above `edgeless` in {compared['above'].sum()} of {len(compared)} comparisons"
-    significant = f"in {up} significantly; significantly below in {down}"
-    return f"{VERDICTS[bool(up), bool(down)]}: {above}, {significant}"
+def _verdict(tests: pd.DataFrame) -> str:
+    num_wins, num_losses = ((tests["sign"] == sign).sum() for sign in (1, -1))
+    above = f"above `edgeless` in {tests['above'].sum()} of {len(tests)} comparisons"
+    significant = f"in {num_wins} significantly; significantly below in {num_losses}"
+    return f"{VERDICTS[bool(num_wins), bool(num_losses)]}: {above}, {significant}"
 
 
-def _explored(compared: pd.DataFrame) -> str:
-    """How many of the exploratory comparisons have a low p, and how many would by chance."""
-    tests = compared[compared["corrected"].isna() & (compared["num_seeds"] >= NUM_SEEDS)]
+def _explored(all_tests: pd.DataFrame) -> str:
+    """Counts exploratory tests with p below ALPHA, beside the number expected by chance."""
+    tests = all_tests[all_tests["corrected"].isna() & (all_tests["num_seeds"] >= NUM_SEEDS)]
     if not len(tests):
         return ""
-    low = tests.loc[tests["below_alpha"], "above"]
+    above = tests.loc[tests["below_alpha"], "above"]
     return (
-        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(low)} of {len(tests)} "
-        f"({low.sum()} above, {(~low).sum()} below); by chance alone there would be about "
+        f"Exploratory comparisons with p < {ALPHA:g}, uncorrected: {len(above)} of {len(tests)} "
+        f"({above.sum()} above, {(~above).sum()} below); by chance alone there would be about "
         f"{ALPHA * len(tests):.1f}."
     )
 
 
 def _seeds(groups: Groups) -> Iterable[str]:
-    """How many seeds each data set has, and which rows have fewer than the page asks for."""
+    """Notes on the number of seeds by data set, and on rows with fewer than NUM_SEEDS seeds."""
     seeds = {key: len(group) for key, group in groups.items()}
     counts = [f"{count} on {dataset}" for (dataset, row), count in seeds.items() if row == EDGELESS]
     few = [
@@ -155,27 +155,27 @@ def _seeds(groups: Groups) -> Iterable[str]:
         yield f"{intro}: {', '.join(few)}"
 
 
-def _dataset_section(name: str, groups: Groups, compared: pd.DataFrame) -> list[str]:
+def _dataset_section(name: str, groups: Groups, all_tests: pd.DataFrame) -> list[str]:
     rows = {row: group for (dataset, row), group in groups.items() if dataset == name}
-    complete, tests = rows[EDGELESS], compared[compared["dataset"] == name]
-    steps = complete["content"].iloc[0]["settings"]["model"]["num_steps"]
+    edgeless, tests = rows[EDGELESS], all_tests[all_tests["dataset"] == name]
+    steps = edgeless["content"].iloc[0]["settings"]["model"]["num_steps"]
     lines = []
     for row, group in rows.items():
         values = spreads(group)
         cells = (cell(values[metric]) for metric in COLUMNS)
-        lines.append([title(row) + _fewer(len(group), len(complete)), *cells])
-    heads = (f"model, T={steps} and {_num_seeds(len(complete))} unless stated", *COLUMNS.values())
+        lines.append([title(row) + _fewer(len(group), len(edgeless)), *cells])
+    heads = (f"model, T={steps} and {_num_seeds(len(edgeless))} unless stated", *COLUMNS.values())
     out = [f"## `{name}`: {published(name).title}", "", *table(heads, lines), ""]
     if len(tests):
         lines = []
-        for (row, against), pair in tests.groupby(["row", "against"], sort=False):
+        for (row, against), pair_tests in tests.groupby(["row", "against"], sort=False):
             texts = dict.fromkeys(COLUMNS, "")
-            for test in pair.itertuples():
+            for test in pair_tests.itertuples():
                 p = p_in_words(None if np.isnan(test.p) else test.p)
                 text = f"{test.mean_difference:+.4f}, {p}"
                 texts[test.metric] = f"**{text}**" if test.sign else text
             versus = f"{title(row)}, from {title(against)}"
-            lines.append([versus + _fewer(pair["num_seeds"].iloc[0], SEEDS), *texts.values()])
+            lines.append([versus + _fewer(pair_tests["num_seeds"].iloc[0], SEEDS), *texts.values()])
         sentences = _conclusion(tests), _explored(tests), SPLITS[tests["name"].iloc[0]]
         out += table(("difference and p", *COLUMNS.values()), lines)
         out += ["", " ".join(filter(None, sentences)), ""]
@@ -191,5 +191,5 @@ def _num_seeds(count: int) -> str:
 
 
 def title(row: Row) -> str:
-    """A row in words instead of the letters of the papers' tables."""
+    """The title of a row in words, where the papers' tables have letters."""
     return replace(row, model=NAMES.get(row.model, row.model)).title

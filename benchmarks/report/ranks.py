@@ -14,14 +14,14 @@ from benchmarks.report.papers import NUM_SEEDS, comparable, grouped, spreads
 from benchmarks.report.statistics import Ranks
 from benchmarks.report.writing import LETTERS, listed, table
 
-#: Fewer data sets or models are not compared.
+#: The minimum numbers of data sets and of models in a comparison.
 FEWEST_DATASETS, FEWEST_MODELS = 3, 3
 #: Up to this number of data sets, tests are rough (Demsar 2006, section 3.2.2).
 FEW_DATASETS = 10
 
 
 def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Data sets, models and ranks by metric of each comparison; none while there are too few."""
+    """The data sets, and by metric the ranks and tests, of each comparison with enough cells."""
     values = {}
     unchanged = {key: group for key, group in grouped(cells).items() if not key[1].change}
     for (dataset, row), group in comparable(unchanged).items():
@@ -36,17 +36,17 @@ def numbers(cells: pd.DataFrame) -> list[dict[str, Any]]:
             scores = {model: [values[name, model][metric] for name in datasets] for model in models}
             ranks = Ranks.of(scores)
             limit, cliques = ranks.critical_difference(), ranks.cliques()
-            tested = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p}
-            metrics[metric] = {**tested, "critical difference": limit, "cliques": cliques}
+            test = {"ranks": ranks.mean, "F": ranks.statistic, "p": ranks.p}
+            metrics[metric] = {**test, "critical difference": limit, "cliques": cliques}
         out.append({"datasets": datasets, "metrics": metrics})
     return out
 
 
 def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
-    """Pairs of data sets and models such that all of their cells exist, whatever the scores.
+    """Up to two selections (data sets, models) in which every data set has a cell of every model.
 
-    The first has as many cells as possible, the second, if it differs, as many data sets. The
-    list is empty while there are too few for the tests.
+    The first selection has the most cells. The second, if different, has the most data sets.
+    Scores play no role. The list is empty if data sets or models are too few for the tests.
     """
     by_dataset: dict[str, list[str]] = {}
     for dataset, model in present:
@@ -54,8 +54,8 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
     choices = []
     for count in range(FEWEST_DATASETS, len(by_dataset) + 1):
         for datasets in combinations(sorted(by_dataset), count):
-            others = [set(by_dataset[name]) for name in datasets]
-            shared = [name for name in by_dataset[datasets[0]] if all(name in o for o in others)]
+            models = [set(by_dataset[name]) for name in datasets]
+            shared = [name for name in by_dataset[datasets[0]] if all(name in m for m in models)]
             if len(shared) >= FEWEST_MODELS:
                 choices.append((list(datasets), shared))
     if not choices:
@@ -66,7 +66,7 @@ def rectangles(present: Collection[tuple[str, str]]) -> list[tuple[list[str], li
 
 
 def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
-    """Mean ranks of the models, the best in bold, and the pairs that Nemenyi's test tells apart."""
+    """Tables of mean ranks, the best in bold, and counts of pairs that Nemenyi's test separates."""
     if not numbers:
         return ["Too few data sets have cells of the same models."]
     out = []
@@ -82,12 +82,12 @@ def section(numbers: list[dict[str, Any]], picture: str) -> list[str]:
                 for name in row.index
             )
             lines.append([model, *bold])
-        few = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough"
+        rough = f"Caution: with N = {n} data sets, no more than {FEW_DATASETS}, the tests are rough"
         data = ", ".join(comparison["datasets"])
         notes = [
             f"k = {k} models by means over the seeds, ranked on N = {n} data sets: {data}",
             f"A rank of 1 is the best, and two mean ranks differ by {k - 1} at most",
-            *([f"{few}, and miss much"] if n <= FEW_DATASETS else []),
+            *([f"{rough}, and miss much"] if n <= FEW_DATASETS else []),
             *(f"{LETTERS[name]}: {_tested(tested)}" for name, tested in metrics.items()),
         ]
         heads = ["model", *(f"rank in {name}" for name in ranks)]
@@ -108,7 +108,7 @@ def _tested(test: dict[str, Any]) -> str:
 def draw(numbers: list[dict[str, Any]]) -> Figure:
     """A critical difference diagram for each metric and comparison.
 
-    Models are marked on an axis of mean ranks; bars join those that do not differ significantly.
+    Models are marked on an axis of mean ranks. Bars join models that do not differ significantly.
     """
     count = max(len(next(iter(item["metrics"].values()))["ranks"]) for item in numbers)
     size = 9 * len(numbers), len(METRICS) * (0.6 + 0.16 * count)
@@ -126,10 +126,10 @@ def _diagram(axes: Any, name: str, test: dict[str, Any]) -> None:
     limit, count = test["critical difference"], len(ranked)
     half = (count + 1) // 2
     for index, (model, rank) in enumerate(ranked):
-        left = index < half
-        depth = -1 - (index if left else count - 1 - index)
+        on_left = index < half
+        depth = -1 - (index if on_left else count - 1 - index)
         end, text, align = (
-            (0.6, f"{model} ", "right") if left else (count + 0.4, f" {model}", "left")
+            (0.6, f"{model} ", "right") if on_left else (count + 0.4, f" {model}", "left")
         )
         axes.plot([rank, rank, end], [0, depth, depth], color="black", linewidth=0.8)
         axes.text(end, depth, text, ha=align, va="center", size=8)

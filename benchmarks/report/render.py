@@ -1,4 +1,4 @@
-"""Pages of results: fills their marks with tables, writes the full tables, draws the pictures.
+"""Fills the marks of result pages with tables, writes the full tables and draws the pictures.
 
     python -m benchmarks.report.render          # rewrites what is out of date
     python -m benchmarks.report.render --check  # fails if anything is
@@ -9,7 +9,7 @@ A mark is a line ``<!-- results: NAME -->``, closed by ``<!-- end of results -->
   ``label-graph-gains`` for the gains of all comparisons;
 - a learning curve; ``blogcatalog``; ``default``, the summary of all data sets;
 - a table of the papers, such as ``papers-lamp-1`` or ``papers-ranks``, or ``messages``;
-- a file in benchmarks/results of speeds (``NAME growth`` for its exponents), settings or LANET.
+- a file in benchmarks/results: speeds (``NAME growth`` for their exponents), settings or LANET.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ SPEEDS = tuple(name for name in names("") if name.startswith(("attention-", "mod
 CURVES = ("learning_curve-bibtex", "learning_curve-nci")
 
 
-@cache  # Many tables show them.
+@cache  # Many tables show the same cells.
 def _cells_in(folder: Path) -> pd.DataFrame:
-    """All tracked cells of the folder of results."""
+    """All tracked cells. The cache has one entry for each folder of results."""
     return stored(tracked=True)
 
 
@@ -85,7 +85,7 @@ def render(text: str) -> str:
 
 
 def table(name: str) -> list[str]:
-    """The table of a mark."""
+    """The Markdown lines of the mark with this name."""
     cells = partial(_cells_in, files.RESULTS)
     tables: dict[str, Callable[[], list[str]]] = {
         "label-graph-gains": lambda: label_graphs.section(
@@ -123,10 +123,10 @@ def table(name: str) -> list[str]:
 
 
 def pages() -> list[Path]:
-    """The pages that may hold marks."""
+    """README.md and all pages of the documentation, except full tables without a mark."""
     docs = sorted(DOCS.rglob("*.md"))
-    marked = [page for page in docs if page.parent != FULL or MARK.search(page.read_text())]
-    return [ROOT / "README.md", *marked]
+    with_marks = [page for page in docs if page.parent != FULL or MARK.search(page.read_text())]
+    return [ROOT / "README.md", *with_marks]
 
 
 def texts() -> dict[Path, str]:
@@ -145,7 +145,7 @@ def texts() -> dict[Path, str]:
         if repeated:
             out[FULL / "given-labels.md"] = given_labels.page(repeated, "../")
     times = read(TIME) if TIME in names(TIME) else None
-    made: dict[str, tuple[Path, Callable[[Any], str]]] = {
+    makers: dict[str, tuple[Path, Callable[[Any], str]]] = {
         DEFAULT: (FULL / "default.md", default.page),
         EXPLANATIONS: (
             RESULTS / "explanations.md",
@@ -158,7 +158,7 @@ def texts() -> dict[Path, str]:
             lambda result: hierarchies.page(result, read(GROWTH)),
         ),
     }
-    out |= {path: make(read(name)) for name, (path, make) in made.items() if name in names(name)}
+    out |= {path: make(read(name)) for name, (path, make) in makers.items() if name in names(name)}
     out[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
     return {**{page: render(page.read_text()) for page in pages()}, **out}
 
@@ -170,8 +170,8 @@ def drawings() -> Iterator[Picture]:
         yield Picture(RESULTS / f"{name}.svg", read(name), learning_curves.draw)
     for name in (*compared(), *ABLATIONS):
         if not name.startswith("planted"):
-            shown = comparisons.numbers(Comparison.load(name))
-            yield Picture(RESULTS / f"{name}.svg", shown, comparisons.draw)
+            comparison_numbers = comparisons.numbers(Comparison.load(name))
+            yield Picture(RESULTS / f"{name}.svg", comparison_numbers, comparisons.draw)
     yield Picture(RESULTS / "planted.svg", comparisons.planted_numbers(), comparisons.draw_planted)
     for name, result in read_all("given_labels-").items():
         path = RESULTS / f"given-labels-{name}.svg"

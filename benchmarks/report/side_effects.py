@@ -66,17 +66,17 @@ def page(result: Result) -> str:
     runs = pd.DataFrame(result["runs"])
     ours, others = runs[runs["model"] == DEFAULT], runs[runs["model"] != DEFAULT]
     folds = others.groupby("task")["fold"].agg(set)
-    measured = [folds[task] for task in (NEW, GIVEN) if task in folds]
+    measured_folds = [folds[task] for task in (NEW, GIVEN) if task in folds]
     if not len(ours):
-        about = "The default, `tg_mlc.stacking.auto`, was not run."
-    elif all(task_folds <= set(ours["fold"]) for task_folds in measured):
+        paragraph = "The default, `tg_mlc.stacking.auto`, was not run."
+    elif all(task_folds <= set(ours["fold"]) for task_folds in measured_folds):
         mask = [fold in folds[task] for fold, task in zip(ours["fold"], ours["task"], strict=True)]
-        others, about = pd.concat([others, ours[mask]]), IN_TABLES.format(_seconds(ours))
+        others, paragraph = pd.concat([others, ours[mask]]), IN_TABLES.format(_seconds(ours))
     else:
-        about = _default_scores(ours, others)
+        paragraph = _default_scores(ours, others)
     new, given, hidden = (others[others["task"] == task] for task in (NEW, GIVEN, HIDDEN))
     statistic = "Mean and standard deviation"
-    sections = [INTRO, about, "## A new drug\n\n" + "\n".join(_plain(new))]
+    sections = [INTRO, paragraph, "## A new drug\n\n" + "\n".join(_plain(new))]
     sections.append(_counted(new, statistic))
     if len(given):
         precision = "Precision among the ten best of the other effects:"
@@ -113,7 +113,7 @@ def _default_scores(ours: pd.DataFrame, others: pd.DataFrame) -> str:
 
 
 def _plain(runs: pd.DataFrame) -> list[str]:
-    """All metrics of each row, over folds and seeds."""
+    """A table of all metrics of each row: mean and standard deviation over folds and seeds."""
     rows = runs.groupby("model", sort=False)
     values = {model: [spread(row[metric]) for metric in METRICS] for model, row in rows}
     return ranked(("model", *TITLES.values()), values)
@@ -137,11 +137,11 @@ def _by_amount(runs: pd.DataFrame, metrics: Iterable[str]) -> list[str]:
 
 
 def _counted(runs: pd.DataFrame, statistic: str) -> str:
-    """The number of folds and seeds, and the rows that have fewer."""
+    """A sentence on the number of folds and seeds, and on rows with fewer folds and seeds."""
     rows = runs.groupby("model", sort=False)
-    counts = {model: row[["fold", "seed"]].drop_duplicates() for model, row in rows}
-    largest = max(counts.values(), key=len)
-    fewer = [f"{name} {len(count)}" for name, count in counts.items() if len(count) < len(largest)]
+    pairs = {model: row[["fold", "seed"]].drop_duplicates() for model, row in rows}
+    largest = max(pairs.values(), key=len)
+    fewer = [f"{name} {len(count)}" for name, count in pairs.items() if len(count) < len(largest)]
     folds, seeds = largest["fold"].nunique(), largest["seed"].nunique()
     text = f"{statistic} of {folds} folds and {seeds} seed{'s' * (seeds > 1)}"
     return text + (f" (folds of {', '.join(fewer)})" if fewer else "") + "."

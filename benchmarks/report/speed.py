@@ -16,7 +16,7 @@ from benchmarks.report.writing import listed, machine, table
 
 #: Tables mention the channels of a model only if they differ from this number.
 WIDE = 512
-#: Candidates of older results that the package no longer has.
+#: Candidates in older results that the package no longer has.
 REMOVED = ("ours (sddmm)",)
 #: Candidates in the picture, with their colours.
 DRAWN = {"literal": "#d55e00", "SDPA": "#e69f00", "ours": "#0072b2"}
@@ -38,7 +38,7 @@ ROUNDS = {
 
 
 def attention(result: Result) -> list[str]:
-    """One line for each regime and candidate, and what they were measured on."""
+    """A table with a row for each regime and candidate, and notes on backends and the machine."""
     heads = ("regime", "candidate", "fwd ms", "fwd + bwd ms", "quartiles", "CPU ms")
     lines, excluded = [], []
     for regime, row in result["regimes"].items():
@@ -47,24 +47,24 @@ def attention(result: Result) -> list[str]:
                 excluded.append(f"{name} on {regime}: {candidate['state']}")
             if "forward_backward" not in candidate or name in REMOVED:
                 continue
-            total, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
+            both_passes, peaks = candidate["forward_backward"], candidate.get("peak_bytes")
             forward = f"{candidate['forward']['wall_ms']['median']:.3g}"
-            line = [regime, name, forward, *_times(total["wall_ms"], ".3g")]
-            line.append(f"{total['cpu_ms']['median']:.3g}")
-            line.append(f"{total['wall_ratio']:.2g}" if "wall_ratio" in total else "-")
+            line = [regime, name, forward, *_times(both_passes["wall_ms"], ".3g")]
+            line.append(f"{both_passes['cpu_ms']['median']:.3g}")
+            line.append(f"{both_passes['wall_ratio']:.2g}" if "wall_ratio" in both_passes else "-")
             sizes = peaks.values() if isinstance(peaks, dict) else ()
             megabytes = " / ".join(f"{1e-6 * size:.0f}" for size in sizes) or "-"
-            lines.append([*line, f"{total['wall_share_of_limit']:.0%}", megabytes])
+            lines.append([*line, f"{both_passes['wall_share_of_limit']:.0%}", megabytes])
     regimes = result["regimes"].items()
-    auto = [f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in regimes]
-    notes = [f"`auto` takes: {', '.join(auto)}."]
+    backends = [f"{row['auto'].partition(':')[0]} on {regime}" for regime, row in regimes]
+    notes = [f"`auto` takes: {', '.join(backends)}."]
     notes += [f"Left out: {'; '.join(excluded)}."] if excluded else []
     heads += ("times faster", "of limit", "peak MB")
     return [*table(heads, lines), "", *listed([*notes, _machine(result)])]
 
 
 def growth(result: Result) -> list[str]:
-    """The fitted exponents, one line for each sweep."""
+    """A table of the fitted exponents, with a row for each sweep."""
     lines = []
     for name, row in result["scaling"].items():
         wall, cpu = row["wall_fit"], row["cpu_fit"]
@@ -90,7 +90,7 @@ def numbers(result: Result) -> dict[str, Any]:
 
 
 def draw(numbers: dict[str, Any]) -> Figure:
-    """Times by regime, and how they grow."""
+    """Draws times by regime in the left panel, and times by size in the right panel."""
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     for name, colour in DRAWN.items():
@@ -109,21 +109,21 @@ def draw(numbers: dict[str, Any]) -> Figure:
 
 
 def models(result: Result) -> list[str]:
-    """One line for each model, layout and mode."""
+    """A table with a row for each model, layout and mode, and notes on precision and machine."""
     lines, excluded = [], []
     for row in result["models"]:
         sizes = row["sizes"]
-        narrow = "" if sizes["channels"] == WIDE else f", d={sizes['channels']}"
-        model = f"{sizes['num_labels']} labels{narrow} along {sizes['graph']}"
+        channels = "" if sizes["channels"] == WIDE else f", d={sizes['channels']}"
+        model = f"{sizes['num_labels']} labels{channels} along {sizes['graph']}"
         for name, layout in row["layouts"].items():
             if layout["state"] == "disagrees" or layout.get("why"):
                 excluded.append(f"{name} on {model}: {layout.get('why') or 'disagrees'}")
             for mode in (mode for mode in ("inference", "training") if mode in layout):
                 times, peaks = layout[mode], layout.get("peak_bytes")
                 ratio = f"{times['ours_is_faster']:.2f}" if "ours_is_faster" in times else "-"
-                measured = isinstance(peaks, dict) and mode in peaks
-                peak = f"{1e-6 * peaks[mode]:.0f}" if measured else "-"
-                line = [f"{sizes['num_labels']}{narrow}", sizes["graph"], name, mode]
+                has_peak = isinstance(peaks, dict) and mode in peaks
+                peak = f"{1e-6 * peaks[mode]:.0f}" if has_peak else "-"
+                line = [f"{sizes['num_labels']}{channels}", sizes["graph"], name, mode]
                 line += [*_times(times["wall_ms"], ".0f"), f"{times['samples_per_second']:.3g}"]
                 lines.append([*line, ratio, f"{times['floor_share']:.0%}", peak])
     heads = ("labels", "graph", "layout", "mode", "ms", "quartiles", "samples/s", "x ours")
@@ -137,7 +137,7 @@ def models(result: Result) -> list[str]:
 
 
 def ratios(result: Result) -> list[str]:
-    """Our throughput and memory for each model, and ratios of the others' time and memory."""
+    """A table of our throughput and memory, and other layouts' time and memory divided by ours."""
     lines = []
     for row in result["models"]:
         layouts = {name: item for name, item in row["layouts"].items() if item["state"] == "agrees"}
@@ -160,7 +160,7 @@ def ratios(result: Result) -> list[str]:
 
 
 def exported(result: Result) -> list[str]:
-    """One line for each kind of input and batch size: the model and its exported programs."""
+    """A table of times of a model and its exported programs, by kind of input and batch size."""
     lines = []
     for row in result["exported"]:
         forms = row["forms"]
@@ -185,7 +185,7 @@ def exported(result: Result) -> list[str]:
 
 
 def served() -> list[str]:
-    """One line for each model: the server beside the model alone."""
+    """A table of throughput and cost of the server and of the model alone, by model."""
     results = list(read_all("serving-").values())
     if not results:
         return ["Not measured."]
@@ -216,7 +216,7 @@ def served() -> list[str]:
 
 
 def scored() -> list[str]:
-    """One line for each method and number of rows: time, and the peak of resident memory."""
+    """A table of time and peak resident memory, with a row for each method and number of rows."""
     lines, notes = [], []
     for result in read_all("scoring-").values():
         for row in result["scored"]:
@@ -230,18 +230,18 @@ def scored() -> list[str]:
 
 
 def endured() -> list[str]:
-    """The rounds of the last long run of tools/endurance.py."""
+    """A table of the rounds in the last long run of tools/endurance.py."""
     if "endurance" not in names("endurance"):
         return ["Not measured."]
     result = read("endurance")
     lines = [[ROUNDS[kind], f"{count:,}"] for kind, count in result["rounds"].items()]
     failed = "; ".join(f"`{command}`" for command in result["failed"]) or "none"
-    run = f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}"
-    return [*table(("what", "rounds"), lines), "", *listed([run, machine(result)])]
+    note = f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}"
+    return [*table(("what", "rounds"), lines), "", *listed([note, machine(result)])]
 
 
 def registers(result: Result) -> list[str]:
-    """Registers and warps of each kernel by architecture, without and with dropout."""
+    """A table of registers and warps of each kernel by architecture, without and with dropout."""
     variants, lines = pd.DataFrame(result["variants"]), []
     keys, archs = ["walk", "kernel", "type", "channels"], sorted(variants["arch"].unique())
     for key, rows in variants.groupby(keys, sort=False):
@@ -250,9 +250,9 @@ def registers(result: Result) -> list[str]:
             kernels = rows[rows["arch"] == arch].itertuples()
             cells.append(" / ".join(f"{row.registers}: {row.warps}" for row in kernels) or "-")
         lines.append([*map(str, key), *cells])
-    spill = "{kernel} {type} {channels} on sm_{arch}: {spilled} bytes"
+    spill_format = "{kernel} {type} {channels} on sm_{arch}: {spilled} bytes"
     spilled = variants[variants["spilled"] > 0].to_dict("records")
-    spills = ", ".join(spill.format(**row) for row in spilled) or "none"
+    spills = ", ".join(spill_format.format(**row) for row in spilled) or "none"
     triton = f"triton {result['environment']['versions']['triton']}"
     notes = [f"{len(variants)} variants, spills: {spills}.", triton]
     heads = ("rows", *keys[1:], *(f"sm_{arch}" for arch in archs))
@@ -288,15 +288,15 @@ def family(results: Sequence[Result] | None = None) -> list[str]:
 
 
 def _minutes(dataset: str, row: Row, mode: str, times: Result) -> Iterator[str]:
-    """Minutes and speed-up, each with the paper's in parentheses."""
-    paper, model = IN_PAPERS.get(row.model, ("", ""))
-    minutes, key = times["minutes_per_epoch"], mode.removesuffix("ing")
+    """Yields the texts of minutes and of speed-up, each with the paper's figure in parentheses."""
+    paper, paper_model = IN_PAPERS.get(row.model, ("", ""))
+    minutes, phase = times["minutes_per_epoch"], mode.removesuffix("ing")
     ours = f"{minutes['median']:.3f} [{minutes['q1']:.3f}, {minutes['q3']:.3f}]"
     ratio = f"{times['speedup']['median']:.2f}" if "speedup" in times else ""
     columns = ((ours, "minutes_per_epoch", 3), (ratio, "speedup_over_rnn_seq2seq", 1))
     for text, metric, digits in columns:
-        theirs = reported().get((paper, dataset, model, f"{key}_{metric}"))
-        yield text if theirs is None else f"{text} ({theirs:.{digits}f})".strip()
+        figure = reported().get((paper, dataset, paper_model, f"{phase}_{metric}"))
+        yield text if figure is None else f"{text} ({figure:.{digits}f})".strip()
 
 
 def _times(wall: Mapping[str, float], digits: str) -> tuple[str, str]:
@@ -304,14 +304,14 @@ def _times(wall: Mapping[str, float], digits: str) -> tuple[str, str]:
 
 
 def _machine(result: Result) -> str:
-    settings, limits, machine = result["settings"], result["limits"], result["environment"]
+    settings, limits, environment = result["settings"], result["limits"], result["environment"]
     precisions = limits["by_precision"].items()
     rates = ", ".join(f"{1e-9 * rate:.0f} ({name})" for name, rate in precisions)
     versions = ", ".join(
-        f"{name} {number}" for name, number in machine["versions"].items() if number
+        f"{name} {number}" for name, number in environment["versions"].items() if number
     )
     return (
-        f"{machine['cuda'] or machine['processor']}, {settings['threads']} threads; matrix "
+        f"{environment['cuda'] or environment['processor']}, {settings['threads']} threads; matrix "
         f"products {rates} GFLOP/s, copies {1e-9 * limits['bandwidth']:.0f} GB/s, measured in the "
         f"same run; {settings['repeats']} rounds, in which the candidates take turns; seed "
         f"{settings['seed']}; {versions}"

@@ -22,7 +22,7 @@ Spread = Mapping[str, float | None]
 
 
 def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
-    """Mean and standard deviation over the seeds. :obj:`None` if undefined, like sd of one seed."""
+    """Mean and standard deviation over seeds, None if a value is undefined. One seed has no sd."""
     scores = np.array([] if values is None else list(values), dtype=float)
     if not len(scores) or np.isnan(scores).any():
         return {"mean": None, "sd": None}
@@ -31,7 +31,7 @@ def spread(values: Iterable[float | None] | None) -> dict[str, float | None]:
 
 
 class PairedTest(NamedTuple):
-    """A paired test of a row against another."""
+    """A paired test of a row against another row."""
 
     row: Row
     against: Row
@@ -46,13 +46,13 @@ class PairedTest(NamedTuple):
 
 
 def paired_tests(runs: pd.DataFrame) -> list[PairedTest]:
-    """Tests of rows against baselines, and of rows that differ in one thing."""
+    """Tests of rows against baselines, and of pairs of rows that differ in one setting."""
     pairs = _pairs(list(runs["row"].unique()))
     return [test for pair in pairs for test in compare_rows(runs, *pair)]
 
 
 def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Pairs of rows with a graph and baselines, and of rows that differ in graph or change only."""
+    """Pairs (row with a graph, baseline), and pairs of rows that differ only in graph or change."""
     with_graph = [row for row in rows if row.graph]
     for baseline in BASELINES:
         yield from ((row, Row(baseline)) for row in with_graph if Row(baseline) in rows)
@@ -66,9 +66,9 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
 def compare_rows(
     runs: pd.DataFrame, row: Row, against: Row, metrics: Sequence[str] = TESTED
 ) -> list[PairedTest]:
-    """Paired t-tests of a row against another one over the seeds.
+    """Paired t-tests of a row against another row over the seeds.
 
-    If every seed has its own test rows, the variance is corrected for test sets that are drawn
+    If every seed has its own test samples, the variance is corrected for test sets that are drawn
     repeatedly from the same samples (Nadeau and Bengio 2003, doi:10.1023/A:1024068626366).
     """
     ours, theirs = (runs[runs["row"] == tested].set_index("seed") for tested in (row, against))
@@ -81,8 +81,8 @@ def compare_rows(
         column = f"metrics.{metric}"
         if column not in runs:
             continue
-        a, b = (frame.loc[seeds, column].to_numpy(dtype=float) for frame in (ours, theirs))
-        difference = a - b
+        first, second = (df.loc[seeds, column].to_numpy(dtype=float) for df in (ours, theirs))
+        difference = first - second
         if np.isnan(difference).any():
             continue
         mean, low, high, p = corrected_difference(difference, test_share=0.1 if resampled else 0.0)
@@ -130,7 +130,7 @@ class Ranks:
 
 
 def iman_davenport(chi_square: float, num_models: int, num_datasets: int) -> tuple[float, float]:
-    """An F statistic, less cautious than Friedman's chi-square, and its p (`Iman and Davenport 1980
+    """F and p of a test that is less cautious than Friedman's chi-square (`Iman and Davenport 1980
     <https://doi.org/10.1080/03610928008827904>`_).
     """
     k, n = num_models, num_datasets

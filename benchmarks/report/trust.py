@@ -35,19 +35,19 @@ ERRORS = {"ece": "ECE", "brier": "Brier score", "log loss": "log loss"}
 def page(result: Result) -> str:
     """The page of results on label sets and calibration."""
     runs = pd.DataFrame(result["runs"])
-    sets, calibrated = runs[runs["sets"].notna()], runs[runs["model"].notna()]
+    set_runs, calibration_runs = runs[runs["sets"].notna()], runs[runs["model"].notna()]
     heads = ("data set", "label sets", "labels", "least, largest", "within", "samples", "size")
-    lines = [_sets_row(*key, rows) for key, rows in sets.groupby(["dataset", "sets"], sort=False)]
-    by_model = calibrated.groupby(["dataset", "model"], sort=False)
+    lines = [_sets_row(*key, df) for key, df in set_runs.groupby(["dataset", "sets"], sort=False)]
+    by_model = calibration_runs.groupby(["dataset", "model"], sort=False)
     errors = (f"{title}{suffix}" for title in ERRORS.values() for suffix in ("", ", calibrated"))
-    rows = [_errors_row(*key, model_runs) for key, model_runs in by_model]
+    error_rows = [_errors_row(*key, model_runs) for key, model_runs in by_model]
     hashes = "; ".join(f"{name} {data['sha256'][:12]}" for name, data in result["datasets"].items())
     return "\n\n".join(
         [
             INTRO.format(resplits=result["settings"]["resplits"], tolerance=TOLERANCE, plain=PLAIN),
             "\n".join(table((*heads, "labels that apply"), lines)),
             CALIBRATION,
-            "\n".join(table(("data set", "model", "changed", *errors), rows)),
+            "\n".join(table(("data set", "model", "changed", *errors), error_rows)),
             f"Seeds {result['seeds']}, of halves, divisions and fits (mean ± standard deviation). "
             f"To repeat it, run `python -m benchmarks.accuracy.{NAME}`. Data sha256: {hashes}. "
             f"{machine(result, 'one thread')}.\n",
@@ -56,8 +56,8 @@ def page(result: Result) -> str:
 
 
 def _sets_row(name: str, rule: str, runs: pd.DataFrame) -> list[str]:
-    counted = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
-    within = [f"{int(number)} of {int(total)}" for number, total in counted]
+    counts = runs[runs["per"] == "label"][["labels within", "labels"]].to_numpy()
+    within = [f"{int(number)} of {int(total)}" for number, total in counts]
     extremes = f"{runs['least label'].min():.3f}"
     extremes += "" if rule == PLAIN else f", {runs['most label'].max():.3f}"
     by_label, by_sample = (cell(spread(runs[f"of {unit}"])) for unit in ("labels", "samples"))

@@ -36,7 +36,7 @@ LETTERS = {
 
 
 def titles(*names: str) -> dict[str, str]:
-    """The titles of some metrics."""
+    """Titles of the specified metrics, by metric."""
     return {name: METRICS[name] for name in names}
 
 
@@ -51,12 +51,12 @@ def line(cells: Iterable[str]) -> str:
 
 
 def listed(items: Iterable[str]) -> list[str]:
-    """A list in Markdown."""
+    """The lines of a bullet list in Markdown."""
     return [f"- {item}" for item in items]
 
 
 def cell(value: Mapping[str, float | None], best: str | None = None, digits: int = 3) -> str:
-    """Mean ± standard deviation, the best mean in bold; empty if a seed leaves it undefined."""
+    """Mean ± standard deviation, the mean in bold if it equals ``best``. Empty without a mean."""
     mean, sd = value.get("mean"), value.get("sd")
     if mean is None:
         return ""
@@ -76,7 +76,7 @@ def bold(columns: Iterable[Iterable[Mapping[str, float | None]]], digits: int = 
 def ranked(
     heads: Iterable[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]
 ) -> list[str]:
-    """A table of some rows, the best of each column in bold."""
+    """A Markdown table with the highest mean of each column in bold."""
     best = bold(zip(*values.values(), strict=True))
     return table(list(heads), ([row, *map(cell, cells, best)] for row, cells in values.items()))
 
@@ -89,7 +89,7 @@ def p_in_words(p: float | None) -> str:
 
 
 def machine(result: Mapping[str, Any], threads: str = "") -> str:
-    """The machine and the versions that results were made with."""
+    """The machine and the library versions that produced a result."""
     environment, versions = result["environment"], result["environment"]["versions"]
     processors = " and ".join([*result.get(OTHERS, ()), environment["processor"]])
     name = ", ".join(filter(None, (environment.get("cuda") or processors, threads)))
@@ -97,27 +97,27 @@ def machine(result: Mapping[str, Any], threads: str = "") -> str:
 
 
 class Picture(NamedTuple):
-    """An SVG file with a hash of the numbers that it shows, and the function that draws them."""
+    """An SVG file that stores a hash of its numbers, and the function that draws the numbers."""
 
     path: Path
-    numbers: Any  #: Plain data. The picture is out of date when they change.
+    numbers: Any  #: Plain data. The picture is out of date when the data change.
     draw: Callable[[Any], Figure]
 
     @property
     def digest(self) -> str:
-        """The hash of the numbers, rounded so that versions of libraries do not change it."""
+        """Hash of the numbers. Rounding keeps the hash the same across versions of libraries."""
         text = json.dumps(self.numbers)
         rounded = json.loads(text, parse_float=lambda number: f"{round(float(number), 9):.9g}")
         return f"numbers sha256 {hashlib.sha256(json.dumps(rounded).encode()).hexdigest()}"
 
     def is_current(self) -> bool:
-        """Whether the file shows these numbers."""
+        """Whether the file exists and stores the hash of the current numbers."""
         return self.path.is_file() and self.digest in self.path.read_text()
 
     def write(self) -> None:
-        """Draws the picture."""
+        """Draws the numbers and writes the file."""
         self.path.parent.mkdir(exist_ok=True)
-        # Equal numbers give equal files, and text stays text.
+        # A fixed salt makes files of equal numbers equal. Text is written as text, not as paths.
         with mpl.rc_context({"svg.hashsalt": self.path.stem, "svg.fonttype": "none"}):
             metadata = {"Date": None, "Description": self.digest}
             self.draw(self.numbers).savefig(self.path, metadata=metadata)

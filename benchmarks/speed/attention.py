@@ -102,7 +102,7 @@ def main(
 
 
 def wrong(rows: dict[str, Row]) -> list[str]:
-    """The candidates that disagree, and ours if they failed."""
+    """The candidates that disagree with the reference, and our candidates that failed."""
     problems = []
     for regime, row in rows.items():
         for name, candidate in row["candidates"].items():
@@ -154,7 +154,7 @@ def compare(regime: Regime, settings: Settings, limits: Limits) -> Row:
     del attends, jobs, inputs, pattern
     gc.collect()
     for name, candidate in row["candidates"].items():
-        # FlexAttention is left out, because it would compile again.
+        # The memory of FlexAttention is not measured, because it would compile again.
         if candidate["state"] == "agrees" and not settings.quick and name != FLEX:
             options = {
                 key: getattr(settings, key) for key in ("device", "quick", "dtype", "threads")
@@ -170,7 +170,7 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
     """The FLOP of products along edges, and the bytes of tensors that are read or written once."""
     flop = 4 * pattern.num_edges * inputs.query[0].numel()
     rows = 2 * (pattern.num_queries + pattern.num_keys)  # queries, keys, values and output
-    # The backward pass reads these and the output's gradient, and writes three more.
+    # The backward pass reads the same tensors and a gradient, and writes three gradients.
     factor = 1 if which == "forward" else 3
     return factor * flop, factor * rows * inputs.query[0].numel() * inputs.query.element_size()
 
@@ -178,7 +178,7 @@ def work(pattern: Pattern, inputs: Inputs, which: str) -> tuple[float, float]:
 def _check(
     regime: Regime, pattern: Pattern, inputs: Inputs, settings: Settings, rows: dict[str, Row]
 ) -> dict[str, Attend]:
-    """The candidates that agree with the reference. Adds the states of all to ``rows``."""
+    """The candidates that agree with the reference. Adds every candidate's state to ``rows``."""
     if settings.device == "cuda":
         total = torch.cuda.get_device_properties(0).total_memory
     else:
@@ -211,7 +211,7 @@ def _check(
 
 
 def relate(row: Row, limits: Limits) -> None:
-    """Adds the limits, the fraction of them that candidates reach, and ratios to the baseline."""
+    """Adds the limits, the fractions of the limits that candidates reach, and baseline ratios."""
     row["limit"] = {which: limits.seconds(*row["work"][which]) for which in PASSES}
     baseline = row["candidates"].get(row.get("baseline"), {})
     for candidate, which, clock in product(row["candidates"].values(), PASSES, ("wall", "cpu")):
@@ -223,7 +223,7 @@ def relate(row: Row, limits: Limits) -> None:
                 times[f"{clock}_ratio"] = baseline[which][key]["median"] / time
 
 
-#: A function from a size to a pattern; its sizes; tiny sizes. Names begin with what varies.
+#: (function from a size to a pattern, sizes, tiny sizes). Names begin with the size that varies.
 Sweep = tuple[Callable[[int], Pattern], tuple[int, ...], tuple[int, ...]]
 SWEEPS: dict[str, Sweep] = {
     "labels, complete graph, 4 samples": (lambda n: complete(n, 4), (128, 256, 512, 1024), (8, 16)),

@@ -44,13 +44,13 @@ def main(
     check_replacement(replace, quick=quick)
     torch.set_num_threads(threads)
     smiles = [str(text) for text in load("sider", root).smiles]
-    chosen = np.random.default_rng(SEED).permutation(len(smiles))[: 2 if quick else drugs]
+    rows = np.random.default_rng(SEED).permutation(len(smiles))[: 2 if quick else drugs]
     loaded = tg_mlc.load(model)
     start, cpu_start = time.perf_counter(), time.process_time()
-    explanation = tg_mlc.explain(loaded, [smiles[row] for row in chosen])
+    explanation = tg_mlc.explain(loaded, [smiles[row] for row in rows])
     explain_seconds = time.perf_counter() - start
     page = explanation.to_html()
-    measured = {
+    measurement = {
         "drugs": len(explanation),
         "atoms": sum(int((sample.atoms >= 0).sum()) for sample in explanation),
         "labels": len(explanation.labels),
@@ -61,8 +61,8 @@ def main(
         "processor_seconds": time.process_time() - cpu_start,
         "bytes": len(page.encode()),
     }
-    print(measured)
-    content = {"settings": {"seed": SEED, "model": repr(loaded)}, "explained": measured}
+    print(measurement)
+    content = {"settings": {"seed": SEED, "model": repr(loaded)}, "explained": measurement}
     print(f"Wrote {write_results(NAME, content, replace=replace)}")
 
 

@@ -3,8 +3,8 @@
     python -m benchmarks.speed.exporting --replace
     python -m benchmarks.speed.exporting --quick
 
-A ratio is reported only where the probabilities of both agree to 1e-4. Models have random weights,
-which do not affect times.
+A ratio is reported only if probabilities of the program and the model agree to 1e-4. Models have
+random weights, which do not affect times.
 """
 
 from __future__ import annotations

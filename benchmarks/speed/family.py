@@ -37,7 +37,7 @@ from benchmarks.speed.measure import interleave, quartiles
 from tg_mlc.training import Objective, seed_everything
 
 TRAINING, TESTING = "training", "testing"
-#: The papers report speed-ups over this model.
+#: The model over which the papers report speed-ups.
 OVER = "seq2seq"
 Part = list[Any]  #: Some batches.
 
@@ -133,7 +133,7 @@ class Contestant:
 def compare(
     contestants: Sequence[Contestant], rounds: int, batches: int, epochs: int, device: str
 ) -> dict[str, dict[str, Any]]:
-    """Minutes per epoch of each model, in training and testing, and its speed-up."""
+    """Minutes per epoch and speed-up of each model, in training and in testing."""
     by_name = {model.name: model for model in contestants}
     for model in contestants:
         for _ in range(epochs):
@@ -144,7 +144,7 @@ def compare(
         name: lambda name=name, model=model: model.fit(next(train_parts[name]))
         for name, model in by_name.items()
     }
-    walls = {TRAINING: _walls(training, rounds, device)}
+    wall_times = {TRAINING: _walls(training, rounds, device)}
     untimed = {
         name: [model.predict(part) for part in test_parts[name]] for name, model in by_name.items()
     }
@@ -156,7 +156,7 @@ def compare(
         timed[model.name].append((index, model.predict(part)))
 
     testing = {name: partial(predict, model) for name, model in by_name.items()}
-    walls[TESTING] = _walls(testing, rounds, device)
+    wall_times[TESTING] = _walls(testing, rounds, device)
     results = {}
     for name, model in by_name.items():
         agrees = all(
@@ -167,7 +167,7 @@ def compare(
         results[name] = {"row": asdict(model.row), "agrees": agrees, "settings": model.settings}
         for mode, part in {TRAINING: model.train, TESTING: model.test}.items():
             parts_per_epoch = len(part) / min(batches, len(part))
-            results[name][mode] = _summary(name, walls[mode], parts_per_epoch)
+            results[name][mode] = _summary(name, wall_times[mode], parts_per_epoch)
     return results
 
 

@@ -49,7 +49,7 @@ def main(sizes: str = ",".join(map(str, SIZES)), repeats: int = 5, replace: bool
 
 
 def synthetic(num_labels: int) -> LabelGraph:
-    """A tree whose labels have ten children, down to the last."""
+    """A tree in which every label has ten children, as long as labels remain."""
     return tree([(0, None), *((child, (child - 1) // 10) for child in range(1, num_labels))])
 
 
@@ -98,11 +98,11 @@ def measure(num_labels: int, repeats: int) -> dict[str, Any]:
         "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start_memory) / 2**10,
     }
     if num_labels <= MOST_DENSE:
-        below = torch.eye(num_labels, dtype=torch.bool)
-        below[head.pairs[0], head.pairs[1]] = True
+        is_below = torch.eye(num_labels, dtype=torch.bool)
+        is_below[head.pairs[0], head.pairs[1]] = True
 
         def dense() -> torch.Tensor:
-            return (scores.unsqueeze(1) * below).amax(dim=-1)
+            return (scores.unsqueeze(1) * is_below).amax(dim=-1)
 
         if not torch.equal(head(scores), dense()):
             raise RuntimeError("Expected equal outputs of both heads (got different ones)")

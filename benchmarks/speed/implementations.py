@@ -27,7 +27,7 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 OURS, LITERAL, SDPA, FLEX = "ours", "literal", "SDPA", "FlexAttention"
 #: Backends that make tensors with a row for every edge.
 PER_EDGE = ("reference", "scatter")
-#: Peak memory of these backends, forward and backward, as a number of such tensors.
+#: Peak memory of such a backend, forward and backward, in numbers of tensors of this size.
 TENSORS_PER_EDGE = 6
 #: Largest graph that gets a dense mask.
 MAX_MASK = 10_000
@@ -44,11 +44,11 @@ class Candidate:
     """One way to compute attention.
 
     Args:
-        name: Its name.
-        prepare: Derives what depends on the pattern alone, untimed, and returns the function.
-        per_edge: Whether it makes tensors with a row for every edge.
-        masked: Whether it makes a dense mask.
-        backend: The named backend that it calls.
+        name: The name of the candidate.
+        prepare: Does untimed work that depends on the pattern alone. Returns the function to time.
+        per_edge: Whether the candidate makes tensors with a row for every edge.
+        masked: Whether the candidate makes a dense mask.
+        backend: The backend that the candidate calls, if any.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Candidate:
 
 
 def candidates() -> list[Candidate]:
-    """Ours, each backend by name, and the rivals, some of them only on a GPU."""
+    """Our automatic choice, each of our backends, and rivals, some of which need a GPU."""
     on_gpu = [Candidate("SDPA, jagged", sdpa_jagged), Candidate(FLEX, flex_attention, masked=True)]
     backends = [
         Candidate(
@@ -196,7 +196,7 @@ def transformer_conv(pattern: Pattern) -> Attend:
 
 
 def sdpa(pattern: Pattern) -> Attend:
-    """One masked or padded call."""
+    """One call of PyTorch's SDPA, masked or padded."""
     if isinstance(pattern, Blocks):
         return _padded_sdpa(pattern)
     graph, num_samples = pattern.shared()
@@ -205,7 +205,7 @@ def sdpa(pattern: Pattern) -> Attend:
 
 
 def _by_sample(num_samples: int, compute: Callable[..., Tensor]) -> Attend:
-    """One call over samples of one size."""
+    """One call of ``compute`` over samples of equal size."""
 
     def attend(*tensors: Tensor) -> Tensor:
         query, key, value = (x.view(num_samples, -1, *x.shape[1:]).transpose(1, 2) for x in tensors)
@@ -245,7 +245,7 @@ def _pad(x: Tensor, rows: Tensor | None, num_samples: int, size: int) -> Tensor:
 
 
 def sdpa_one_by_one(pattern: Pattern) -> Attend:
-    """One call for each sample, without padding."""
+    """One call of PyTorch's SDPA for each sample, without padding."""
     assert isinstance(pattern, Blocks)
     sizes = [ptr.diff().tolist() for ptr in (pattern.query_ptr, pattern.key_ptr)]
 
@@ -261,7 +261,7 @@ def sdpa_one_by_one(pattern: Pattern) -> Attend:
 
 
 def sdpa_jagged(pattern: Pattern) -> Attend:
-    """One call over nested tensors, without padding."""
+    """One call of PyTorch's SDPA over nested tensors, without padding."""
     assert isinstance(pattern, Blocks)
     sizes = (pattern.query_ptr, pattern.max_queries), (pattern.key_ptr, pattern.max_keys)
 
@@ -293,7 +293,7 @@ def flex_attention(pattern: Pattern) -> Attend:
         def is_edge(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
             return mask[query, key]
 
-    torch.compiler.reset()  # Otherwise it stops compiling after some patterns.
+    torch.compiler.reset()  # Otherwise torch.compile stops compiling after some patterns.
     block_mask = flex.create_block_mask(is_edge, None, None, *sizes, device=str(pattern.device))
     compiled = torch.compile(flex.flex_attention, dynamic=False)
     return _by_sample(num_samples, partial(compiled, block_mask=block_mask))

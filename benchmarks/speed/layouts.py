@@ -24,13 +24,13 @@ GraphName = Literal["complete", "prior"]
 OURS, CHECKPOINTED = "ours", "ours, checkpointed"
 LITERAL, RELEASED = "literal path", "released layout"
 MODES = INFERENCE, TRAINING = "inference", "training"
-#: The row of the matrix products of LaMP alone, at their own sizes.
+#: The row that times LaMP's matrix products without the rest of the model.
 PRODUCTS = "its products alone"
 DEGREE = 10
 #: Numbers of tensors with a row for every edge that the literal path keeps for the backward pass of
 #: one attention, and that it needs in addition while it computes.
 KEPT_PER_EDGE, OTHERS_PER_EDGE = 3, 4
-#: The literal path is skipped if it would need more.
+#: The literal path is skipped if it would need more than these bytes.
 MAX_LITERAL_BYTES = 12e9
 
 
@@ -82,16 +82,16 @@ class Product(NamedTuple):
 
 
 def products(sizes: Sizes) -> list[Product]:
-    """The products of one forward pass. A sparse label graph has none, only sums along edges."""
+    """Matrix products of a forward pass. A sparse label graph needs sums along edges instead."""
     d, steps, per_head = sizes.channels, sizes.num_layers, sizes.channels // sizes.heads
     components, num_labels = sizes.num_components, sizes.num_labels
-    numbers = (components, num_labels, sizes.heads)
-    rows, labels, batch = (sizes.num_samples * size for size in numbers)
+    counts = (components, num_labels, sizes.heads)
+    component_rows, label_rows, batch = (sizes.num_samples * size for size in counts)
     matrix_products = [
         # The feature blocks, and keys and values for the labels.
-        Product(8 * steps, 1, rows, d, d),
+        Product(8 * steps, 1, component_rows, d, d),
         Product(1, 1, num_labels, d, d),  # The first queries, which all samples share.
-        Product(10 * steps - 1, 1, labels, d, d),
+        Product(10 * steps - 1, 1, label_rows, d, d),
         *_attention(steps, batch, components, components, per_head),
         *_attention(steps, batch, num_labels, components, per_head),
     ]
@@ -117,22 +117,22 @@ def products_job(sizes: Sizes, mode: str, dtype: torch.dtype, device: str) -> Jo
 
     factors = []
     for product in products(sizes):
-        a = matrix(product, product.rows, product.inner)
-        factors.append((product.count, a, matrix(product, product.inner, product.columns)))
+        left = matrix(product, product.rows, product.inner)
+        factors.append((product.count, left, matrix(product, product.inner, product.columns)))
 
     def run() -> None:
-        for count, a, b in factors:
+        for count, left, right in factors:
             for _ in range(count):
-                grad = a @ b
+                output = left @ right
                 if mode == TRAINING:
-                    grad @ b.mT
-                    a.mT @ grad
+                    output @ right.mT
+                    left.mT @ output
 
     return run
 
 
 def forward_flop(sizes: Sizes) -> int:
-    """The FLOP of the matrix products that the model itself needs; backward takes twice as many.
+    """The FLOP of matrix products that the model needs. A backward pass takes twice as many.
 
     Products along the label graph count its edges only. The label embedding is projected
     to the first queries before it is repeated, and the readout is one dot product for each label.
@@ -207,7 +207,7 @@ class Layouts:
 
 
 def layouts(sizes: Sizes, names: list[str], device: str = "cpu") -> Layouts:
-    """Some of the layouts, with the same weights."""
+    """Builds the named layouts with the same weights."""
     torch.manual_seed(SEED)
     adjacency = sizes.adjacency()
     mask = None if adjacency is None else ~adjacency
@@ -261,11 +261,11 @@ def memory_jobs(
     for mode in MODES:
         tiny.models[name].train(mode == TRAINING)
         tiny.job(name, mode, cast)()
-    measured = layouts(spec, [name], device)
+    full = layouts(spec, [name], device)
 
     def in_mode(mode: str) -> Any:
-        measured.models[name].train(mode == TRAINING)
-        return measured.job(name, mode, cast)()
+        full.models[name].train(mode == TRAINING)
+        return full.job(name, mode, cast)()
 
     return {mode: partial(in_mode, mode) for mode in MODES if not why_left_out(name, spec, mode)}
 

@@ -32,9 +32,9 @@ from benchmarks.command_line import default_heap
 
 Job = Callable[[], Any]
 
-#: Shorter calls are repeated until a sample takes this time.
+#: Calls that take less than this time are repeated, so that each sample takes this time.
 MIN_SECONDS = 0.005
-#: A candidate stops after this total time, but takes part in this number of rounds.
+#: A candidate stops after this total time, but not before this number of rounds.
 MAX_SECONDS, MIN_ROUNDS = 60.0, 3
 
 
@@ -102,7 +102,7 @@ def synchronize(device: str) -> None:
 
 
 def relative_rms(value: Tensor, expected: Tensor) -> float:
-    """The root mean square of the difference, divided by that of the expected tensor if not zero.
+    """The root mean square (RMS) of the difference, divided by the RMS of ``expected`` unless zero.
 
     Infinite if any value is not a number.
     """
@@ -142,7 +142,7 @@ class Limits:
         return Limits(*rates, {name: max(rate, others.get(name, 0.0)) for name, rate in items})
 
     def seconds(self, flop: float, num_bytes: float) -> dict[str, Any]:
-        """The least milliseconds that some work can take, and what bounds it."""
+        """The minimum milliseconds of some work, and the rate that bounds it (FLOP or bytes)."""
         bound = "FLOP" if flop / self.flops > num_bytes / self.bandwidth else "bytes"
         wall = 1e3 * max(flop / self.flops, num_bytes / self.bandwidth)
         cpu = 1e3 * max(flop / self.cpu_flops, num_bytes / self.cpu_bandwidth)
@@ -172,12 +172,12 @@ def measure_limits(device: str, dtype: torch.dtype, *, quick: bool = False) -> L
 def _product(
     size: int, device: str, dtype: torch.dtype, precision: str
 ) -> tuple[tuple[float, float], bool]:
-    a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     previous = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
-        rates = _best(lambda: a @ b, 2 * size**3, device)
-        error = relative_rms((a @ b)[:64], a[:64].double() @ b.double())
+        rates = _best(lambda: left @ right, 2 * size**3, device)
+        error = relative_rms((left @ right)[:64], left[:64].double() @ right.double())
     finally:
         torch.set_float32_matmul_precision(previous)
     return rates, precision == "highest" or error < 1e-5
@@ -192,7 +192,7 @@ CLEAR = Path("/proc/self/clear_refs")
 
 
 def peaks_of(target: str, device: str = "cpu", **arguments: Any) -> dict[str, int] | str:
-    """The bytes that each call adds to its inputs, or why they could not be measured."""
+    """The bytes that each call adds to its inputs, or the reason why peaks were not measured."""
     arguments = {"device": device, **arguments}
     if device == "cuda":
         return _peaks(target, arguments)

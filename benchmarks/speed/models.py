@@ -125,16 +125,16 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
     if why := lamp.why_left_out(LITERAL, sizes, INFERENCE):
         names.remove(LITERAL)
         row["layouts"][LITERAL] = {"state": "left out", "why": why}
-    compared = lamp.layouts(sizes, names, settings["device"])
-    row["layouts"].update(check(compared, sizes, settings))
+    layouts = lamp.layouts(sizes, names, settings["device"])
+    row["layouts"].update(check(layouts, sizes, settings))
     row["layouts"][PRODUCTS] = {"state": "no model", "why": None}
     agreeing = [name for name in names if row["layouts"][name]["state"] == "agrees"]
     for mode in MODES:
         fitting = [name for name in agreeing if not lamp.why_left_out(name, sizes, mode)]
-        _time(compared, mode, fitting, settings, row)
+        _time(layouts, mode, fitting, settings, row)
     if LITERAL in agreeing:
         row["layouts"][LITERAL]["why"] = lamp.why_left_out(LITERAL, sizes, TRAINING)
-    del compared
+    del layouts
     shared = {key: settings[key] for key in ("device", "precision", "matmul_precision", "threads")}
     target = "benchmarks.speed.layouts:memory_jobs"
     for name in [] if settings["quick"] else agreeing:
@@ -143,18 +143,18 @@ def compare(sizes: Sizes, settings: Row, limits: Limits, *, checkpoint: bool) ->
     return row
 
 
-def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
+def check(layouts: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]:
     """Errors of logits and embedding gradients from the released layout in single precision."""
-    for model in compared.models.values():
+    for model in layouts.models.values():
         model.eval()  # Without dropout. Gradients do not need training mode.
     precision, device = settings["precision"], settings["device"]
-    expected = _results(compared, RELEASED, "fp32", device, gradients=True)
+    expected = _results(layouts, RELEASED, "fp32", device, gradients=True)
     logit_limit, gradient_limit = TOLERANCES[precision]
     rows: dict[str, Row] = {}
-    for name in compared.models:
+    for name in layouts.models:
         # The gradients of the literal path may need too much memory.
         gradients = not lamp.why_left_out(name, sizes, TRAINING)
-        results = _results(compared, name, precision, device, gradients=gradients)
+        results = _results(layouts, name, precision, device, gradients=gradients)
         errors = {key: relative_rms(results[key], expected[key].double()) for key in results}
         limits = {key: logit_limit if key == LOGITS else gradient_limit for key in errors}
         agreed = all(value <= limits[key] for key, value in errors.items())
@@ -164,21 +164,21 @@ def check(compared: lamp.Layouts, sizes: Sizes, settings: Row) -> dict[str, Row]
 
 
 def _results(
-    compared: lamp.Layouts, name: str, precision: str, device: str, *, gradients: bool
+    layouts: lamp.Layouts, name: str, precision: str, device: str, *, gradients: bool
 ) -> dict[str, torch.Tensor]:
     with torch.set_grad_enabled(gradients), lamp.autocast(precision, device)():
-        logits, loss = compared.logits(name), compared.loss(name)
+        logits, loss = layouts.logits(name), layouts.loss(name)
     if not gradients:
         return {LOGITS: logits}
-    words, labels = torch.autograd.grad(loss, compared.embeddings(name))
+    words, labels = torch.autograd.grad(loss, layouts.embeddings(name))
     return {LOGITS: logits.detach(), "gradient of words": words, "gradient of labels": labels}
 
 
-def _time(compared: lamp.Layouts, mode: str, names: list[str], settings: Row, row: Row) -> None:
-    for model in compared.models.values():
+def _time(layouts: lamp.Layouts, mode: str, names: list[str], settings: Row, row: Row) -> None:
+    for model in layouts.models.values():
         model.train(mode == TRAINING)
     cast = lamp.autocast(settings["precision"], settings["device"])
-    jobs = {name: compared.job(name, mode, cast) for name in names}
+    jobs = {name: layouts.job(name, mode, cast) for name in names}
     dtype = torch.float32 if settings["precision"] == "fp32" else torch.bfloat16
     jobs[PRODUCTS] = lamp.products_job(Sizes(**row["sizes"]), mode, dtype, settings["device"])
     for name, samples in interleave(jobs, settings["repeats"], settings["device"]).items():

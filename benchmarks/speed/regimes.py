@@ -17,7 +17,7 @@ NUM_HUBS = 8
 
 @dataclass(frozen=True)
 class Regime:
-    """One pattern, and the candidate that the others are compared with."""
+    """A pattern, and the baseline that all candidates are compared with."""
 
     name: str
     make: Callable[[], Pattern]
@@ -56,7 +56,7 @@ DENSITIES = (0.01, 0.02, 0.05, 0.10, 0.20)
 
 
 def regimes(group: str, *, quick: bool = False) -> list[Regime]:
-    """The regimes of a group, or tiny ones of the same kind."""
+    """The regimes of a group, or tiny regimes of the same kind."""
     if group == "DENSITY":
         sizes = (120,) if quick else (500, 983)
         return [_dense(size, density, quick) for size in sizes for density in DENSITIES]
@@ -112,7 +112,7 @@ def sparse(num_nodes: int, degree: int, num_samples: int) -> Shared:
 
 
 def hubs(num_nodes: int) -> Shared:
-    """A power law: most rows have 2 to 4 neighbours, a few popular ones a fifth of all nodes."""
+    """A power law: most rows have 2 to 4 neighbours, and a few hubs have a fifth of all nodes."""
     degrees = power_law(num_nodes)
     return Shared(random_graph(degrees, popularity=degrees.double()).prepare(), 1)
 

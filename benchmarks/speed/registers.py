@@ -30,7 +30,7 @@ KERNELS = ("attend", "query_gradient", "key_gradient")
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CHANNELS = (16, 128, 512)
 ARCHITECTURES = (80, 90, 100)
-#: Rows with many edges each, rows with one edge, and the few rows with far more than others.
+#: Kinds of rows: with many edges, with one edge, and hubs with far more edges than other rows.
 WALKS = ("many", "one", "hub")
 #: Registers, warps and programs of a multiprocessor of these architectures.
 REGISTERS, MOST_WARPS, MOST_PROGRAMS = 2**16, 64, 32

@@ -78,8 +78,8 @@ def predicted(folder: Path, number: int) -> dict[str, Any]:
     with path.open("w") as file:
         file.write("a,b,c,d\n")
         for row in range(1, number + 1):
-            first = "high" if row % BAD_EVERY == 0 else f"{rng.normal():.3f}"
-            file.write(f"{first},{','.join(f'{cell:.3f}' for cell in rng.normal(size=3))}\n")
+            first_cell = "high" if row % BAD_EVERY == 0 else f"{rng.normal():.3f}"
+            file.write(f"{first_cell},{','.join(f'{cell:.3f}' for cell in rng.normal(size=3))}\n")
     start = time.monotonic()
     command = [sys.executable, "-m", "tg_mlc", "predict", str(model)]
     command += ["--csv", str(path), "--out", str(out)]

@@ -5,7 +5,7 @@
 
 The server and its clients are separate processes; each client sends one input and waits for the
 answer. The model alone scores the same inputs in this process, as many at a time as there are
-clients. Both take turns.
+clients. The server and the model alone take turns.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _describe(model: Model) -> str:
 
 
 def _alone(model: Model, examples: list[Any], size: int, seconds: float) -> tuple[float, float]:
-    """Inputs per second of the model in this process, and milliseconds of a processor for each."""
+    """Inputs per second of the model in this process, and processor milliseconds per input."""
     inputs, count, start, cpu_start = cycle(examples), 0, time.monotonic(), time.process_time()
     while time.monotonic() < start + seconds:
         model.answer(list(islice(inputs, size)))
