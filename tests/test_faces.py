@@ -15,7 +15,9 @@ from tests.saved import MAKERS, TEXTS
 from tg_mlc.exporting.program import Program, featurize
 from tg_mlc.inference import Model, Query
 
-KINDS = sorted(MAKERS)
+#: Other kinds are tested in each run: networks alone read molecules, and texts have given labels.
+SLOW = {"molecules", "given"}
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in sorted(MAKERS)]
 RNG = np.random.default_rng(3)
 RAW = {
     "vectors": RNG.normal(size=(4, 5)).round(3).tolist(),

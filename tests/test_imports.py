@@ -82,11 +82,16 @@ def parse(path):
     return ast.parse(path.read_text())
 
 
+@cache
 def nodes_of_the_package():
-    """Yields the files of the package, and all nodes of their syntax trees."""
+    """Returns the comparisons and classes of the package, each with the file that it stands in."""
+    nodes = []
     for path in ROOT.rglob("*.py"):
+        name = str(path.relative_to(ROOT))
         for node in ast.walk(parse(path)):
-            yield str(path.relative_to(ROOT)), node
+            if isinstance(node, (ast.Compare, ast.ClassDef)):
+                nodes.append((name, node))
+    return nodes
 
 
 def room_imports(root):

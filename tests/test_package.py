@@ -103,6 +103,7 @@ def test_saved_models_find_classes_that_rooms_above_register():
     assert all(module.startswith(rooms[name]) for name, module in registered.items())
 
 
+@pytest.mark.slow
 def test_a_broken_numba_breaks_nothing():
     code = """
 import sys

@@ -1,9 +1,13 @@
 """Random patterns for tests."""
 
+import pytest
 import torch
 from hypothesis import strategies as st
 
 from tg_mlc.ops import Blocks, Edges, Shared
+
+#: Numbers of drawn examples: few in each run, and many in runs of slow tests.
+EXAMPLES = [25, pytest.param(100, marks=pytest.mark.slow)]
 
 
 def ptr(sizes):

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import torch
 
 import tg_mlc
+from tests.fresh import run_python
 from tests.quick import train_little
 from tg_mlc.data import MoleculeDataset, from_arrays, tokenize
 from tg_mlc.data.bags import with_attribute
@@ -150,35 +149,22 @@ def refuse(event, arguments):
         raise AssertionError(arguments)
 
 sys.addaudithook(refuse)
-for line in sys.stdin:
-    model, raw, out = json.loads(line)
-    tg_mlc.load(model).probabilities(raw)  # Numba unpickles its own cache
-    armed.append(True)
-    np.save(out, tg_mlc.load(model).probabilities(raw))
-    armed.clear()
-    print("done", flush=True)
+model, raw, out = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+tg_mlc.load(model).probabilities(raw)  # Numba unpickles its own cache
+armed.append(True)
+np.save(out, tg_mlc.load(model).probabilities(raw))
+armed.clear()
 """
 
 
-@pytest.fixture(scope="module")
-def scores_of_a_fresh_process():
-    """Returns a function that saves a model and predicts in a process that unpickles nothing."""
-    command, pipe = [sys.executable, "-c", FRESH], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-
-        def predict(model, raw, folder):
-            job = [str(model.save(folder / "model")), raw, str(folder / "scores.npy")]
-            process.stdin.write(json.dumps(job) + "\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == "done\n"
-            return np.load(job[2])
-
-        yield predict
+def scores_of_a_fresh_process(model, raw, folder):
+    """Saves a model and predicts in a process that unpickles nothing."""
+    path = folder / "scores.npy"
+    run_python(FRESH, [str(model.save(folder / "model")), json.dumps(raw), str(path)])
+    return np.load(path)
 
 
-def test_saved_model_predicts_the_same_for_samples_and_raw_rows(
-    fitted, scores_of_a_fresh_process, tmp_path
-):
+def test_saved_model_predicts_the_same_for_samples_and_raw_rows(fitted, tmp_path):
     new, restored = vectors(seed=1), saved(fitted)
     rows = new.rows("x").numpy()
     for raw in (rows, new):
@@ -282,9 +268,7 @@ def dna():
     ],
 )
 @pytest.mark.usefixtures("short")
-def test_texts_molecules_and_dna_work_with_and_without_lamp(
-    make, new, expected, scores_of_a_fresh_process, tmp_path
-):
+def test_texts_molecules_and_dna_work_with_and_without_lamp(make, new, expected, tmp_path):
     dataset = make()
     without_lamp = auto(dataset, seconds=0)
     assert not without_lamp.networks

@@ -71,8 +71,15 @@ def interrupted(folder, data, epoch, *args, **options):
         train(make_module(*args, **options.pop("module", {})), data, folder, **options)
 
 
-@pytest.mark.parametrize("ema_decay", [None, 0.9])
-@pytest.mark.parametrize("model", [GINE, LabelModel])
+@pytest.mark.parametrize(
+    ("model", "ema_decay"),
+    [
+        (GINE, None),
+        (LabelModel, 0.9),
+        pytest.param(GINE, 0.9, marks=pytest.mark.slow),
+        pytest.param(LabelModel, None, marks=pytest.mark.slow),
+    ],
+)
 def test_resuming_gives_the_weights_of_an_uninterrupted_training(
     tmp_path, dataset, split, model, ema_decay
 ):
@@ -97,7 +104,10 @@ class RandomSamples(ToyGraphs):
         return data.update({"x": data.x + torch.randn(data.x.shape)})
 
 
-@pytest.mark.parametrize(("num_workers", "stop", "schedule"), [(1, 1, {}), (2, 2, SCHEDULE)])
+@pytest.mark.parametrize(
+    ("num_workers", "stop", "schedule"),
+    [(1, 1, {}), pytest.param(2, 2, SCHEDULE, marks=pytest.mark.slow)],
+)
 def test_workers_resume_with_the_same_checkpoints(num_workers, stop, schedule, tmp_path, split):
     options = {"max_epochs": 3, "patience": None}
 

@@ -73,7 +73,7 @@ CASES = {
 
 
 #: Other layers are compiled by slow tests.
-FAST = {"batch", "features"}
+FAST = {"features"}
 
 
 @pytest.mark.parametrize(

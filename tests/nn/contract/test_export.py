@@ -36,7 +36,7 @@ def pointers(sizes):
         pytest.param(path_graph(5), id="path"),
     ],
 )
-@pytest.mark.parametrize("smallest", [1, 2])
+@pytest.mark.parametrize("smallest", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_export_leaves_the_number_of_samples_open(graph, smallest):
     """Any number from 2 on is allowed, or from 1 on if PyTorch does not specialise sizes of 1."""
     model = Net(graph).eval()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from tests.ops.random_patterns import KINDS, patterns, ptr, random_edges
+from tests.ops.random_patterns import EXAMPLES, KINDS, patterns, ptr, random_edges
 from tg_mlc.ops import Blocks, Edges, Shared, available_backends, explain_choice, graph_attention
 from tg_mlc.ops.attention import registry
 from tg_mlc.ops.attention.backend import AttentionCall
@@ -71,9 +71,17 @@ WAYS = [
 
 @pytest.mark.parametrize("backend", OTHERS)
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@settings(max_examples=100)
-@given(data=st.data(), heads=st.integers(1, 3), seed=st.integers(0, 2**31))
-def test_backends_agree_with_the_oracle(backend, dtype, data, heads, seed):
+@pytest.mark.parametrize("max_examples", EXAMPLES)
+def test_backends_agree_with_the_oracle(backend, dtype, max_examples):
+    @settings(max_examples=max_examples)
+    @given(data=st.data(), heads=st.integers(1, 3), seed=st.integers(0, 2**31))
+    def check(data, heads, seed):
+        check_against_the_oracle(backend, dtype, data, heads, seed)
+
+    check()
+
+
+def check_against_the_oracle(backend, dtype, data, heads, seed):
     pattern, with_bias = data.draw(patterns(KINDS_OF.get(backend, KINDS))), data.draw(st.booleans())
     return_weights = data.draw(st.booleans()) and backend not in WITHOUT_WEIGHTS
     tensors = inputs(pattern, heads, dtype, seed)

@@ -4,11 +4,11 @@ import multiprocessing
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from tests.ops.random_patterns import random_edges
+from tests.ops.random_patterns import EXAMPLES, random_edges
 from tg_mlc.ops import Edges, Shared, graph_attention
 
 pytest.importorskip("numba", reason="Numba is not installed")
@@ -64,18 +64,22 @@ def check_against_the_oracle(pattern, heads=2, **options):
     assert_close(*tensors, atol=1e-10, rtol=1e-10)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    num_nodes=st.integers(1, 40),
-    num_samples=st.integers(1, 3),
-    heads=st.integers(1, 3),
-    seed=st.integers(0, 2**31),
-    share=st.floats(0, 1),
-    channels=st.sampled_from([1, 5, 16, 48, 150]),
-)
-def test_threads_that_share_rows_are_right(num_nodes, num_samples, heads, seed, share, channels):
-    pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
-    check_against_the_oracle(pattern, heads, seed=seed, channels=channels)
+@pytest.mark.parametrize("max_examples", EXAMPLES)
+def test_threads_that_share_rows_are_right(max_examples):
+    @settings(max_examples=max_examples)
+    @given(
+        num_nodes=st.integers(1, 40),
+        num_samples=st.integers(1, 3),
+        heads=st.integers(1, 3),
+        seed=st.integers(0, 2**31),
+        share=st.floats(0, 1),
+        channels=st.sampled_from([1, 5, 16, 48, 150]),
+    )
+    def check(num_nodes, num_samples, heads, seed, share, channels):
+        pattern = Shared(hub(num_nodes, round(share * num_nodes), seed), num_samples)
+        check_against_the_oracle(pattern, heads, seed=seed, channels=channels)
+
+    check()
 
 
 def dense_enough_for_tiles(num_nodes):

@@ -38,9 +38,17 @@ def atoms():
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "node_messages"), [("bibtex", words, False), ("sider", atoms, True)]
+    ("name", "data", "node_messages", "member"),
+    [
+        *(("bibtex", words, False, member) for member in RIVALS),
+        ("sider", atoms, True, "mp-br"),
+        *(
+            pytest.param("sider", atoms, True, member, marks=pytest.mark.slow)
+            for member in RIVALS
+            if member != "mp-br"
+        ),
+    ],
 )
-@pytest.mark.parametrize("member", RIVALS)
 def test_rivals_learn_by_any_recipe(member, name, data, node_messages, tmp_path):
     recipe = replace(RECIPES[name].as_member(FAMILY[member]), batch_size=16)
     recipe = replace(recipe, data=replace(recipe.data, preprocess=False))
