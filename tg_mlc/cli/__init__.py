@@ -23,6 +23,7 @@ from tg_mlc.cli.explain import explain_
 from tg_mlc.cli.export import export_
 from tg_mlc.cli.predict import predict
 from tg_mlc.cli.serve import serve
+from tg_mlc.cli.suggest import suggest
 from tg_mlc.cli.train import train
 from tg_mlc.cli.tune import tune
 
@@ -31,6 +32,7 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "explain": explain_,
+    "suggest": suggest,
     "tune": tune,
     "compare": compare_,  # There also is a function tg_mlc.compare.
     "export": export_,
