@@ -16,6 +16,7 @@ from tg_mlc._memory import keep_heap
 from tg_mlc._options import SPELLING
 from tg_mlc.cli._output import option
 from tg_mlc.cli._parser import parse
+from tg_mlc.cli.audit import audit_
 from tg_mlc.cli.compare import compare_
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
@@ -33,6 +34,7 @@ _COMMANDS = {
     "evaluate": evaluate,
     "explain": explain_,
     "suggest": suggest,
+    "audit": audit_,
     "tune": tune,
     "compare": compare_,  # There also is a function tg_mlc.compare.
     "export": export_,
