@@ -18,6 +18,7 @@ from tg_mlc.cli._output import option
 from tg_mlc.cli._parser import parse
 from tg_mlc.cli.audit import audit_
 from tg_mlc.cli.compare import compare_
+from tg_mlc.cli.complete import complete
 from tg_mlc.cli.data import DamagedError, check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.explain import explain_
@@ -33,6 +34,7 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "explain": explain_,
+    "complete": complete,
     "suggest": suggest,
     "audit": audit_,
     "tune": tune,
