@@ -16,13 +16,16 @@ from tg_mlc._memory import keep_heap
 from tg_mlc._options import SPELLING
 from tg_mlc.cli._output import option
 from tg_mlc.cli._parser import parse
+from tg_mlc.cli.audit import audit_
 from tg_mlc.cli.compare import compare_
+from tg_mlc.cli.complete import complete
 from tg_mlc.cli.data import check, get, info, list_
 from tg_mlc.cli.evaluate import evaluate
 from tg_mlc.cli.explain import explain_
 from tg_mlc.cli.export import export_
 from tg_mlc.cli.predict import predict
 from tg_mlc.cli.serve import serve
+from tg_mlc.cli.suggest import suggest
 from tg_mlc.cli.train import train
 from tg_mlc.cli.tune import tune
 
@@ -31,6 +34,9 @@ _COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "explain": explain_,
+    "complete": complete,
+    "suggest": suggest,
+    "audit": audit_,
     "tune": tune,
     "compare": compare_,  # There also is a function tg_mlc.compare.
     "export": export_,

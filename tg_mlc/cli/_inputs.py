@@ -18,6 +18,7 @@ from tg_mlc.cli._options import InputColumns, RowsFile, SingleInput, TableOption
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.inference import Model, Prediction, Query
 from tg_mlc.inference.decisions import Calibration, Coherence
+from tg_mlc.inference.flow import Reading
 from tg_mlc.inputs import InputKind
 from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
@@ -74,12 +75,17 @@ class Inputs(NamedTuple):
         coherence = model.stage(Coherence)
         return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
 
+    def label_columns(self, table: Table, label_names: list[str]) -> list[str]:
+        """Returns the columns of a file that hold labels of a model."""
+        allowed = label_names if self.separator is None else self.labels
+        return [name for name in allowed if name in table.header]
+
     def given(self, table: Table, label_names: list[str], names: str) -> np.ndarray:
         """Returns the labels :math:`(N, L)` in the named columns; NaN for other columns and blank
         cells. A column of label lists only sets labels in the lists, to 1.
         """
         allowed = label_names if self.separator is None else self.labels
-        present = [name for name in allowed if name in table.header]
+        present = self.label_columns(table, label_names)
         selected = present if names == "all" else split_names(names)
         if not selected or not {*selected} <= {*allowed}:
             got = f"{selected or 'none'} among the columns of '{table.path}'"
@@ -148,7 +154,7 @@ class Predictions:
                 bar.update(len(table))
             for table in tables:
                 prediction = self.of_rows(table)
-                self._report(table, prediction)
+                self.report(table, prediction)
                 yield table, prediction
                 bar.update(len(table))
 
@@ -170,10 +176,10 @@ class Predictions:
         with self.path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
 
-    def _report(self, table: Table, prediction: Prediction) -> None:
+    def report(self, table: Table, result: Prediction | Reading) -> None:
         """Prints warnings and unreadable rows."""
-        show_warnings(prediction)
-        for row, reason in prediction.reasons.items():
+        show_warnings(result)
+        for row, reason in result.reasons.items():
             message = f"{table.where(row)}: {reason}"
             if self.stops:
                 raise ValueError(f"Expected rows that can be read (got {message})")
@@ -202,9 +208,9 @@ def given_values(given: str) -> dict[str, str]:
     return values
 
 
-def show_warnings(prediction: Prediction) -> None:
-    """Prints the warnings of a prediction. Each is printed once per command."""
-    for message in prediction.warnings:
+def show_warnings(result: Prediction | Reading) -> None:
+    """Prints the warnings of a prediction or reading. Each is printed once per command."""
+    for message in result.warnings:
         warnings.warn(message, stacklevel=2)
 
 

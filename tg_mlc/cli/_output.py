@@ -48,20 +48,31 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(texts)
 
 
-def check_output(out: str, csv: str, model: str) -> None:
+def check_output(out: str, csv: str, model: str | None = None) -> None:
     """Raises ValueError if the command also reads the output file, or cannot write it."""
     from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
-    path, folder = Path(out), Path(model)
+    path = Path(out)
     if path.is_dir() or not path.absolute().parent.is_dir():
         got = f"'{out}', {'a folder' if path.is_dir() else 'whose folder does not exist'}"
         raise ValueError(f"Expected --out to be a file in an existing folder (got {got})")
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
-    in_model = folder.is_dir() and path.absolute().parent.samefile(folder)
+    has_folder = model is not None and Path(model).is_dir()
+    in_model = has_folder and path.absolute().parent.samefile(str(model))
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
         reserved = "--csv" if is_csv else "a file of the model"
         got = f"'{out}', which the command reads"
         raise ValueError(f"Expected another --out than {reserved} (got {got})")
+
+
+def identity(model: str, path: str) -> dict[str, str]:
+    """Returns the version, the model and the file of a command, without which none is resumed."""
+    from tg_mlc import __version__
+    from tg_mlc._files import file_sha256
+    from tg_mlc.inference.folder import CONTENT
+
+    csv = file_sha256(Path(path)) if Path(path).is_file() else path
+    return {"version": __version__, "model": file_sha256(Path(model) / CONTENT), "csv": csv}
 
 
 @dataclass

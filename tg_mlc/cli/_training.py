@@ -14,7 +14,7 @@ from typing import Any
 from tqdm import tqdm
 
 from tg_mlc._options import check_choice, check_number
-from tg_mlc.cli._inputs import check_label_names, file_options, make_inputs
+from tg_mlc.cli._inputs import Inputs, check_label_names, file_options, make_inputs
 from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
 from tg_mlc.cli._output import show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
@@ -61,21 +61,7 @@ class Run:
     @cached_property
     def dataset(self) -> MultiLabelDataset:
         """All samples of the file."""
-        options, path, inputs = file_options(self.table), Path(self.path), self.inputs
-        kind = inputs.input_kind
-        dataset = kind.from_csv(path, inputs.columns, inputs.labels, options)
-        for line in [] if dataset.schema is None else dataset.schema.summary():
-            print(line, file=sys.stderr)  # noqa: T201
-        if dataset.schema is not None and kind.reads_columns and not inputs.columns:
-            cells = read_table(path, options.delimiter, options.encoding).cells()
-            warn_of_claimed(dataset.schema, cells, {*options.hints.ignore, *options.hints.ids})
-        check_label_names(dataset.label_names, inputs.separator)
-        if len(dataset) < MIN_ROWS:
-            expected = f"at least {MIN_ROWS} rows to train and to test with in '{self.path}'"
-            raise ValueError(f"Expected {expected} (got {len(dataset)} that can be read)")
-        if dataset.y.isnan().all():
-            raise ValueError(f"Expected a label that is known in '{self.path}' (got none)")
-        return dataset
+        return read_dataset(self.inputs, self.table)
 
     @cached_property
     def split(self) -> Split:
@@ -128,6 +114,24 @@ class Run:
         omission = f"; LaMP is left out, because {reason}" if reason else ""
         lines += [f"Weights of its parts: {parts}{omission}.", f"The model is in '{self.out}'."]
         show({"model": str(self.out), **results}, "\n".join(lines), self.json)
+
+
+def read_dataset(inputs: Inputs, table: TableOptions) -> MultiLabelDataset:
+    """Returns all samples of a file. Raises ValueError if they are too few to train with."""
+    options, path, kind = file_options(table), Path(table.path), inputs.input_kind
+    dataset = kind.from_csv(path, inputs.columns, inputs.labels, options)
+    for line in [] if dataset.schema is None else dataset.schema.summary():
+        print(line, file=sys.stderr)  # noqa: T201
+    if dataset.schema is not None and kind.reads_columns and not inputs.columns:
+        cells = read_table(path, options.delimiter, options.encoding).cells()
+        warn_of_claimed(dataset.schema, cells, {*options.hints.ignore, *options.hints.ids})
+    check_label_names(dataset.label_names, inputs.separator)
+    if len(dataset) < MIN_ROWS:
+        expected = f"at least {MIN_ROWS} rows to train and to test with in '{path}'"
+        raise ValueError(f"Expected {expected} (got {len(dataset)} that can be read)")
+    if dataset.y.isnan().all():
+        raise ValueError(f"Expected a label that is known in '{path}' (got none)")
+    return dataset
 
 
 @contextmanager

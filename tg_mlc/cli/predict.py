@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from math import isnan
-from pathlib import Path
 from typing import Any, cast
 
-from tg_mlc import __version__
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
 from tg_mlc.cli._options import RowsFile, SingleInput
-from tg_mlc.cli._output import RowWriter, aligned, check_output, resumable, show
+from tg_mlc.cli._output import RowWriter, aligned, check_output, identity, resumable, show
 
 
 def predict(
@@ -63,10 +61,8 @@ def predict(
         tg-mlc predict model --smiles CCO --given liver=1
         tg-mlc predict model --csv new.csv --out predictions.csv
     """
-    from tg_mlc._files import file_sha256
     from tg_mlc.cli._inputs import Predictions, calibration_of, given_values, inputs_of, one_input
     from tg_mlc.inference import Query, load
-    from tg_mlc.inference.folder import CONTENT
     from tg_mlc.metrics.coverage import Per
 
     path = file.path if file.is_given else None
@@ -96,10 +92,9 @@ def predict(
         "coherent": coherent,
         "device": device,
         "batch_size": batch_size,
-        "version": __version__,
-        "model": file_sha256(Path(model) / CONTENT),
-        "csv": file_sha256(Path(path)) if out is not None and Path(path).is_file() else path,
     }
+    if out is not None:
+        command |= identity(model, path)
     with nullcontext(RowWriter(sys.stdout)) if out is None else resumable(out, command) as writer:
         blocks.num_done, blocks.num_refused = writer.num_blocks, writer.num_refused
         for table, prediction in blocks:

@@ -241,7 +241,7 @@ class InputKind(Preprocessor, Components):
             X, names = schema.matrix(cells, table.place), schema.feature_names
         else:
             texts, names = table.documents(columns[0]), None
-            refused = cls._refused(texts)
+            refused = cls.refused(texts)
             check_lost(refused, len(texts), table.where, options.max_lost)
             rows = [row for row in range(len(texts)) if row not in refused]
             X, y = cls.split([texts[row] for row in rows]), y[rows]
@@ -319,10 +319,11 @@ class InputKind(Preprocessor, Components):
         """Returns by row why raw inputs are missing, or refused by :meth:`check`."""
         raw = as_list(self._column(raw))
         is_list = hasattr(raw, "__len__") and not isinstance(raw, (MultiLabelDataset, str, bytes))
-        return self._refused(raw) if is_list else {}
+        return self.refused(raw) if is_list else {}
 
     @classmethod
-    def _refused(cls, raw: Sequence[Any]) -> dict[int, str]:
+    def refused(cls, raw: Sequence[Any]) -> dict[int, str]:
+        """Returns by row why inputs are missing, or refused by :meth:`check`."""
         refused = {}
         for row, entry in enumerate(raw):
             try:

@@ -114,6 +114,10 @@ class Table:
         """Returns the cells of a column as texts, blank where missing."""
         return texts_of(self._cells(self.header.index(column)))
 
+    def all_texts(self) -> list[list[str]]:
+        """Returns the texts of each column, as :meth:`texts` does; columns may share a name."""
+        return [texts_of(self._cells(index)) for index in range(len(self.header))]
+
     def documents(self, column: str) -> list[str]:
         """Returns the cells of a column of inputs as texts. Words such as NA become blank."""
         return ["" if is_blank(text) else text for text in self.texts(column)]

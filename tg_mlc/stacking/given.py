@@ -135,7 +135,8 @@ class GivenLabelStacking:
             for index, name in enumerate(names)
             if name in ("base", "closed form") or (weight[:, index] > 0).any()
         ]
-        self.combination.weight = weight[:, used]
+        # Weights of a loaded model have this memory layout, which decides the order of sums.
+        self.combination.weight = np.ascontiguousarray(weight[:, used])
         self.parts = {names[index]: fitting.parts[names[index]] for index in used[1:]}
         mean_weight = dict(zip(names, weight.mean(axis=0).tolist(), strict=True))
         self.report = {
@@ -177,8 +178,8 @@ class GivenLabelStacking:
             chunk = rows[start : start + size]
             base, known = (float_tensor(matrix[chunk]) for matrix in (base_logits, given))
             parts = [part(base, known) for part in self.parts.values()]
-            columns = np.stack([logits[chunk], *parts], axis=-1)
-            changed = self.combination.decision_function(columns)
+            columns = torch.stack([torch.from_numpy(logits[chunk]), *parts], dim=-1)
+            changed = self.combination.decision_function(columns.numpy())
             logits[chunk] = np.where(known.isnan(), changed, logits[chunk])
         return logits
 

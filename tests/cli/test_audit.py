@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import run
+from tg_mlc.data import from_csv
+from tg_mlc.joint import audit
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Returns a table in which "copy" repeats "a", except in row 7; one cell is blank."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2)).round(3)
+    a = (x[:, 0] > 0).astype(int)
+    copy = np.where(np.arange(80) == 7, 1 - a, a)
+    cells = [[*map(str, values)] for values in zip(*x.T, a, copy, strict=True)]
+    cells[3][3] = ""
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["p,q,a,copy", *map(",".join, cells)]) + "\n")
+    return path
+
+
+def test_suspects_are_those_of_the_audit(table, tmp_path, capsys):
+    out, content = tmp_path / "suspects.csv", table.read_bytes()
+    options = "audit --labels a,copy --seconds 0"
+    assert run(options, csv=table, out=out) == 0
+    result = audit(from_csv(table, label_columns=["a", "copy"]), seconds=0)
+    suspects = pd.read_csv(out)
+    assert suspects.to_dict("list") == result.cells.round(6).to_dict("list")
+    assert len(suspects) == 159
+    assert suspects["row"][0] == 7
+    printed = capsys.readouterr().out
+    assert re.search(r"wrong labels: \d+\.\d% \(most: (a|copy) \d+\.\d%, ", printed)
+    assert re.search(r"labels of another row: \d+\.\d%", printed)
+    assert f"Blanks that are likely present: {len(result.blanks)} of 1\n" in printed
+    assert f"'{out}' lists 159 labels" in printed
+    assert run(f"{options} --top 5", csv=table, out=out) == 0
+    assert pd.read_csv(out).to_dict("list") == suspects.head(5).to_dict("list")
+    assert table.read_bytes() == content
+    assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "suspects.csv"}
+
+
+def test_rows_are_counted_in_the_file(tmp_path, capsys):
+    """A row that cannot be read has no suspects, and the rows after it keep their numbers."""
+    ends = ("GGGG,0,0", "TTTT,1,1")
+    lines = [f"{'ACGT' * (3 + i % 3)}{ends[i % 2]}" for i in range(20)]
+    path, out = tmp_path / "sites.csv", tmp_path / "suspects.csv"
+    path.write_text("\n".join(["site,bound,open", *lines[:4], "AC4T,1,1", *lines[4:]]))
+    assert run("audit --dna site --labels bound,open --seconds 0", csv=path, out=out) == 0
+    assert "1 of 21 rows cannot be read" in capsys.readouterr().err
+    assert set(pd.read_csv(out)["row"]) == {*range(21)} - {4}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--labels a --seconds 0", "--labels to name several labels (got one)"),
+        ("--labels a,copy --top 0", "'--top' to be a whole number of at least 1"),
+        ("--labels a,copy --seconds -1", "'--seconds' to be a finite number"),
+        ("--labels a,other", "'other'"),
+        ("", "--labels to name the columns"),
+    ],
+)
+def test_wrong_options_are_refused(options, message, table, tmp_path, capsys):
+    out = tmp_path / "suspects.csv"
+    assert run(f"audit {options}", csv=table, out=out) == 1
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_the_audited_file_is_not_replaced(table, capsys):
+    content = table.read_bytes()
+    assert run("audit --labels a,copy --seconds 0", csv=table, out=table) == 1
+    assert f"another --out than --csv (got '{table}'" in capsys.readouterr().err
+    assert table.read_bytes() == content

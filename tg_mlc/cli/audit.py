@@ -1,0 +1,98 @@
+"""The command ``tg-mlc audit``: which recorded labels of a file are likely wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tg_mlc.cli._options import InputColumns, TableOptions
+from tg_mlc.cli._output import check_output
+
+if TYPE_CHECKING:
+    from tg_mlc.cli._inputs import Inputs
+    from tg_mlc.joint import Audit
+
+NUM_WORST = 3  #: number of labels with the most noise that are printed
+
+
+def audit_(
+    columns: InputColumns,
+    table: TableOptions,
+    *,
+    out: str,
+    seconds: float = 300.0,
+    seed: int = 0,
+    top: int | None = None,
+) -> int:
+    """Finds recorded labels of a file that are likely wrong.
+
+    Each recorded label is compared with its probability given the inputs and all other labels of
+    its row. The file --out lists them, the most suspicious first: the row (the first is 0), the
+    label, the recorded value with its probability, and the suspicion that it is wrong. A summary is
+    printed. No other file changes.
+
+    Args:
+        out (FILE): The CSV file for the suspects.
+        seconds (SECONDS): The time that all trainings may take, roughly; small files take less.
+        seed (NUMBER): Seed of all random choices.
+        top (NUMBER): The number of suspects to write; by default, all recorded labels.
+
+    Examples:
+        tg-mlc audit --csv drugs.csv --smiles smiles --labels liver,skin --out suspects.csv
+    """
+    from tg_mlc._files import replace_when_done
+    from tg_mlc._options import check_count, check_number
+    from tg_mlc.cli._inputs import make_inputs
+    from tg_mlc.cli._training import read_dataset, time_left
+    from tg_mlc.joint import audit
+
+    check_output(out, table.path)
+    check_number("--seconds", seconds)
+    if top is not None:
+        check_count("--top", top)
+    inputs, table = make_inputs(columns, table)
+    dataset = read_dataset(inputs, table)
+    if dataset.num_labels < 2:
+        hint = "a label is compared with the others of its row"
+        raise ValueError(f"Expected --labels to name several labels (got one); {hint}")
+    rows = _rows_in_file(inputs, table, len(dataset))
+    with time_left(seconds):
+        result = audit(dataset, seconds, seed)
+    suspects = result.cells.head(len(result.cells) if top is None else top).round(6)
+    suspects["row"] = [rows[row] for row in suspects["row"]]
+    with replace_when_done(out) as unfinished:
+        suspects.to_csv(unfinished, index=False)
+    lines = f"'{out}' lists {len(suspects)} labels, the most suspicious first."
+    print(f"{_summary(result)}\n{lines}")  # noqa: T201
+    return 0
+
+
+def _rows_in_file(inputs: Inputs, options: TableOptions, num_samples: int) -> list[int]:
+    """Returns the row of each sample in the file. Rows that cannot be read give no sample."""
+    from tg_mlc.inputs.tables import read_table
+
+    table = read_table(options.path, options.delimiter, options.encoding)
+    if len(table) == num_samples:
+        return [*range(num_samples)]
+    refused = inputs.input_kind.refused(table.documents(inputs.columns[0]))
+    rows = [row for row in range(len(table)) if row not in refused]
+    assert len(rows) == num_samples
+    return rows
+
+
+def _summary(result: Audit) -> str:
+    """Returns lines on wrong labels, swapped rows, and blanks that are likely present."""
+    noise = result.noise
+    present = result.cells.groupby("label")["recorded"].mean().reindex(noise["label"]).to_numpy()
+    wrong = noise["wrongly_present"] * present + noise["wrongly_absent"] * (1 - present)
+    wrong = wrong.fillna(0.0)  # for labels that are known in no row
+    num_wrong = wrong * noise["known"]
+    worst = wrong.sort_values(ascending=False, kind="stable").index[:NUM_WORST]
+    labels = ", ".join(f"{noise['label'][index]} {wrong[index]:.1%}" for index in worst)
+    num_blanks = len(result.rows) * len(noise) - len(result.cells)
+    fraction, swapped = num_wrong.sum() / noise["known"].sum(), noise.attrs["swapped_rows"]
+    lines = [
+        f"Estimated wrong labels: {fraction:.1%} (most: {labels})",
+        f"Estimated rows with the labels of another row: {swapped:.1%}",
+        f"Blanks that are likely present: {len(result.blanks)} of {num_blanks}",
+    ]
+    return "\n".join(lines)
