@@ -1,4 +1,4 @@
-"""Small models of each kind of input, trained when a test first asks for one."""
+"""Small models of every kind of input. A model is trained when a test first asks for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The contract of every baseline."""
 
-from __future__ import annotations
-
 import csv
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Baselines as modules of tensor operators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Fixtures that tests of the benchmarks share."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from tests.quick import read_few_molecules
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
-    """Returns the folder of all data sets, some of which other tests may have made."""
+    """Returns the folder of data sets that all tests of a run share."""
     return tmp_path_factory.getbasetemp()
 
 
@@ -27,7 +25,7 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def own_runs(results, monkeypatch, tmp_path):
-    """Replaces the folder of untracked results by a new folder, beside :func:`results`."""
+    """Replaces the folders of tracked and of untracked results. Returns that of untracked ones."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
 
@@ -41,6 +39,6 @@ def few_molecules(monkeypatch):
 
 @pytest.fixture
 def needs_emotions():
-    """Skips the test without the data set, which is the smallest."""
+    """Skips the test if the files of Emotions, the smallest data set, are missing."""
     if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
         pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")

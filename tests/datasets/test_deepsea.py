@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -37,6 +35,8 @@ def one_hot(letters):
 
 
 class Truth:
+    """Random letters and labels, which can be written as published files."""
+
     def __init__(self):
         rng = np.random.default_rng(0)
         self.letters = {part: rng.integers(0, 5, (size, LENGTH)) for part, size in SIZES.items()}
@@ -286,7 +286,7 @@ CONVERT = """
 import re, sys
 from tg_mlc.datasets.deepsea import DeepSEA
 import h5py, torch
-def peak():  # in MB; that of resource.getrusage is at least the peak of the parent process
+def peak():  # Returns MB. The peak from resource.getrusage is at least that of the parent process.
     return int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024
 before = peak()
 dataset = DeepSEA(sys.argv[1])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphs.helpers import both, edges_of, error_of, weights_of
+from tests.mutations import mutated
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.string_ppi import string_ppi
 
@@ -214,11 +215,8 @@ def test_a_wrong_line_of_the_aliases_is_named(links, write):
 
 @given(data=st.data())
 def test_mutated_files_give_a_graph_or_a_clear_error(data, tmp_path_factory):
-    content = bytearray(LINKS.encode())
-    for _ in range(data.draw(st.integers(1, 8))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.mktemp("mutated") / "links.txt"
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    path.write_bytes(mutated(data, LINKS.encode(), 8))
     message = error_of(lambda: string_ppi(path, ["ENSP1", "ENSP2", "ENSP3", "ENSP3"]))
     assert message is None or "Expected" in message
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import warnings
 
@@ -39,9 +37,8 @@ def test_error_suggests_a_similar_label_column(save):
 
 
 def test_a_text_column_and_binary_label_columns_are_read(save):
-    dataset = from_csv(
-        save(TEXTS), ["calm"], text_column="body", kind="bag", tokenizer=str.split, train=[0, 1]
-    )
+    options = {"text_column": "body", "kind": "bag", "tokenizer": str.split, "train": [0, 1]}
+    dataset = from_csv(save(TEXTS), ["calm"], **options)
     assert dataset.feature_names == ["<unk>", "Green", "Red,", "apples", "pears", "red"]
     assert dataset.y.isnan().tolist() == [[False], [False], [True]]
 
@@ -51,8 +48,8 @@ def test_other_delimiters_and_encodings_can_be_specified(tmp_path):
     path.write_bytes("größe;ruhig\n1;0\n2;1\n".encode("latin-1"))
     dataset = from_csv(path, ["ruhig"], delimiter=";", encoding="latin-1")
     assert dataset.feature_names == ["größe"]
-    byte = "the byte 0xf6 in line 1.*encoding='cp1252'"
-    for encoding, reason in (("utf-8", byte), ("none", "LookupError")):
+    wrong_byte = "the byte 0xf6 in line 1.*encoding='cp1252'"
+    for encoding, reason in (("utf-8", wrong_byte), ("none", "LookupError")):
         with pytest.raises(ValueError, match=rf"file in {encoding} \(got {reason}"):
             from_csv(path, ["ruhig"], delimiter=";", encoding=encoding)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import bz2
 import gzip
 import logging
@@ -101,9 +99,8 @@ def test_a_missing_file_is_reported(tmp_path):
 
 def test_each_label_may_have_a_file(real_file, caplog):
     folder = real_file("tfbs_binary_dna/raw")
-    train, test = (
-        {name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test")
-    )
+    parts = "train", "test"
+    train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in parts)
     dataset = DNADataset.from_files(train, test=test)
     assert (len(dataset), dataset.num_labels, dataset.label_names) == (20_000, 5, FACTORS)
     assert dataset.y.isfinite().sum(dim=0).tolist() == [4_000] * 5
@@ -233,9 +230,9 @@ def test_labels_can_be_a_sparse_matrix(write):
     split = dataset.official_split(seed=3)
     expected = stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3)
     assert split.val.tolist() == expected.val.tolist()
-    statistics = DatasetCard.of(dataset)
-    assert statistics.missing == pytest.approx((cells == "").mean())
-    assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
+    card = DatasetCard.of(dataset)
+    assert card.missing == pytest.approx((cells == "").mean())
+    assert card.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
 
 
 MEASURE = """

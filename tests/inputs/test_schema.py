@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -11,9 +9,8 @@ from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
 
 
 def infer(hints=None, **columns):
-    return Schema.infer(
-        {name: np.array(cells, dtype=object) for name, cells in columns.items()}, {}, hints
-    )
+    arrays = {name: np.array(cells, dtype=object) for name, cells in columns.items()}
+    return Schema.infer(arrays, {}, hints)
 
 
 def infer_column(cells, hints=None):
@@ -149,7 +146,7 @@ def test_usual_columns_raise_no_warning():
             assert infer_column(cells).features
 
 
-def test_values_too_close_for_single_precision_are_found():
+def test_values_too_close_for_single_precision_are_shifted_or_warned_of():
     seconds = [f"2024-01-31 12:00:{second:02d}" for second in range(3)]
     for cells in (np.array(seconds, dtype=object), np.array(seconds, dtype="datetime64[s]")):
         schema = Schema.infer({"seen": cells}, {})
