@@ -1,10 +1,10 @@
-"""Damages files, so that tests can check that every reader refuses them or reads them."""
+"""Damages the contents of files for tests of readers."""
 
 from hypothesis import strategies as st
 
 
 def mutated(data, content, max_changes):
-    """Draws a copy of some bytes in which a few bytes are changed and the end may be missing."""
+    """Draws a copy of bytes with at most `max_changes` changed bytes. Its end may be missing."""
     copy = bytearray(content)
     for _ in range(data.draw(st.integers(1, max_changes))):
         copy[data.draw(st.integers(0, len(copy) - 1))] = data.draw(st.integers(0, 255))

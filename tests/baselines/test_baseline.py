@@ -1,4 +1,4 @@
-"""The contract of every baseline."""
+"""Tests the contract of every baseline."""
 
 import csv
 import os
@@ -183,7 +183,7 @@ def test_bad_parameters_are_named_by_fit(model, message):
 def test_frequencies_are_the_means_of_known_labels():
     y = torch.tensor([[1, 0, NAN, NAN], [1, 1, 0, NAN], [NAN, 0, 0, NAN]])
     baseline = LabelFrequency().fit(X[:3], y)
-    # The last label is never known: it gets the fraction of positives among all known entries.
+    # The last label is unknown in all rows, so it gets the mean of all known entries.
     np.testing.assert_allclose(baseline.predict_proba(["one", "two"]), [[1, 1 / 3, 0, 3 / 7]] * 2)
     assert repr(baseline) == "LabelFrequency()"
     assert evaluate(Y, LabelFrequency().fit(X, Y).predict_proba(X))["roc_auc_macro"] == 0.5

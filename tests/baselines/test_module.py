@@ -1,4 +1,4 @@
-"""Baselines as modules of tensor operators."""
+"""Tests baselines as modules of tensor operators."""
 
 import numpy as np
 import pytest

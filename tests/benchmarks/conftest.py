@@ -25,7 +25,7 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def own_runs(results, monkeypatch, tmp_path):
-    """Replaces the folders of tracked and of untracked results. Returns that of untracked ones."""
+    """Replaces both folders of results by new ones. Returns the folder of untracked results."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
 

@@ -249,7 +249,7 @@ def test_the_outputs_of_the_real_file_are_counted(real_file):
 
 @pytest.fixture(scope="module")
 def small_hdf5(tmp_path_factory):
-    """Returns the path of an HDF5 file that tests change, and the original content."""
+    """Returns the path of an HDF5 file that tests change, and the original bytes of the file."""
     path = tmp_path_factory.mktemp("hdf5") / "train.h5"
     with h5py.File(path, "w") as file:
         file["trainxdata"] = one_hot(np.arange(24).reshape(6, 4) % 5).transpose(2, 1, 0)

@@ -137,7 +137,7 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 
 
 def test_a_given_label_changes_the_logits_of_other_labels(saved):
-    """The effect of a given label is the difference of predictions with and without it."""
+    """The effect of a given label is the difference of logits with and without this label."""
     model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
     [sample] = tg_mlc.explain(model, raw, method="occlusion")
     name = model.label_names[1]
@@ -207,7 +207,7 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
 
 
 def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
-    """Messages are cut by a mask of edges, as PyG's explainers do it."""
+    """Messages are cut by a mask of edges, as in PyG's explainers."""
     pytest.importorskip("rdkit")
     # For a custom network, a sample that has a SMILES is a molecule.
     toluene = [molecule_from_smiles("Cc1ccccc1")]

@@ -15,7 +15,7 @@ from tests.requirements import needs_export
 from tg_mlc.exporting import folder as module
 from tg_mlc.inference import Model
 
-#: Prevents that the code after it imports one of these packages.
+#: Makes imports of these packages fail in the code that follows.
 ALONE = """import sys
 for name in ("tg_mlc", "torch_geometric", "lightning", "sklearn"):
     sys.modules[name] = None

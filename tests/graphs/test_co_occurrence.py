@@ -26,7 +26,7 @@ def split_of(train, num_samples=5, name="by hand"):
 
 
 def expected_weight(y, source, target, weight):
-    """Returns the weight by its definition, on samples in which both labels are known."""
+    """Computes a weight by definition, from the samples in which both labels are known."""
     pair = y[:, [source, target]]
     pair = pair[~np.isnan(pair).any(axis=1)]
     a, b = pair.T

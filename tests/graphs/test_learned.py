@@ -111,7 +111,7 @@ def broken_loader():
 
 
 class Explicit(nn.Module):
-    """Returns another model's attention along an edge list, in another type of output."""
+    """Returns the attention of a model along an edge list, in a custom type of output."""
 
     def __init__(self, model):
         super().__init__()

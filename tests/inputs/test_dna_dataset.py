@@ -267,7 +267,7 @@ def test_a_sequence_takes_little_memory(tmp_path):
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
     printed = run_alone(MEASURE, [str(tmp_path)])
-    # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
+    # A sequence has 200 letters and 179 labels. Labels of four bytes would take 716 bytes.
     assert float(printed) < 1_000
 
 

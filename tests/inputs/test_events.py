@@ -101,7 +101,7 @@ def test_dates_and_seconds_are_not_mistaken_for_days(days):
 
 def test_names_of_any_type_become_texts():
     events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **ROLES)
-    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Sorted by name.
+    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Texts are sorted.
     assert events.time.tolist() == [2.5, -1]
     mixed = frame(item=pd.Series([1, True], dtype=object))
     assert from_events(mixed, **ROLES).label_names == ["1", "True"]

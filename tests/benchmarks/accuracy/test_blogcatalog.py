@@ -87,7 +87,7 @@ def test_thresholds_of_a_node_come_from_other_nodes():
     logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
     metrics = benchmark.measured(y, logits)
     assert metrics["known"]["f1_micro"] == 1.0
-    # Thresholds predict 16 labels, of which 8 are correct.
+    # Thresholds predict 16 labels. Only 8 of the predictions are correct.
     assert metrics["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
 
 

@@ -141,7 +141,7 @@ def test_ranks_match_the_example_of_demsar_2006(demsar):
     statistic, p = iman_davenport(9.28, 4, 14)
     assert statistic == pytest.approx(3.69, abs=0.005)
     assert p < 0.05
-    critical = 14 * 3 * 2.85 / (13 + 2.85)  # The chi-square of F = 2.85.
+    critical = 14 * 3 * 2.85 / (13 + 2.85)  # This is the chi-square of F = 2.85.
     assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
     # Section 3.2.2 uses the critical values 2.569 and 2.291.
     assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)
