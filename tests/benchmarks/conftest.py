@@ -1,8 +1,5 @@
 """Fixtures that tests of the benchmarks share."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from benchmarks import files
@@ -38,7 +35,6 @@ def few_molecules(monkeypatch):
 
 
 @pytest.fixture
-def needs_emotions():
+def needs_emotions(real_file):
     """Skips the test if the files of Emotions, the smallest data set, are missing."""
-    if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
-        pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
+    real_file("emotions/raw")

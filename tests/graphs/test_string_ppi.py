@@ -67,11 +67,11 @@ def test_the_info_file_maps_names_to_proteins(links, write):
 
 
 def test_aliases_map_names_to_proteins(links, write):
-    aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
+    files = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
-    graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
+    graph = string_ppi(links, names, names, files, min_score=0, self_loops=False)
     assert edges_of(graph) == both(("CTCF", "HR21"), ("CTCF", "P300"))
-    only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
+    only_aliases = string_ppi(links, names, names, files[:1], min_score=0)
     assert only_aliases.unmatched == ["CTCF"]  # Five sources map CTCF to a protein without links.
     aliases = {"a": "9606.ENSP1", "B": "ENSP2"}
     graph = string_ppi(links, ["A", "B"], aliases=aliases, self_loops=False)

@@ -175,8 +175,8 @@ def test_few_whole_numbers_may_be_codes():
 @pytest.mark.filterwarnings("ignore:Column 'size' has values")
 def test_columns_of_new_tables_are_matched():
     schema = infer(size=["1", "2"], colour=["red", "blue"])
-    new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
-    new = {name: np.array(cells, dtype=object) for name, cells in new.items()}
+    texts = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
+    new = {name: np.array(cells, dtype=object) for name, cells in texts.items()}
     with pytest.warns(UserWarning, match="values that did not occur in training.*'green'"):
         matrix = schema.matrix(new)
     np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])

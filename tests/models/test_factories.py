@@ -51,10 +51,10 @@ def test_table_lamp_fits_its_score_skip_to_its_samples(dataset, prepared):
     train = prepared[dataset.official_split().train]
     options = {"channels": 8, "score_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
-    expected = SharedLogits(2)
-    initial_state = {name: value.clone() for name, value in expected.state_dict().items()}
-    expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
-    assert_close(model.score_skip.state_dict(), expected.state_dict())
+    skip = SharedLogits(2)
+    initial_state = {name: value.clone() for name, value in skip.state_dict().items()}
+    skip.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
+    assert_close(model.score_skip.state_dict(), skip.state_dict())
     second = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
     expected = second.score_skip(batch.base_scores) + second.readout.bias
@@ -200,9 +200,9 @@ def test_molecule_lamp_starts_from_base_scores():
     expected = model.score_skip(data.rows("base_scores")) + model.readout.bias
     assert_close(model(batch(data)), expected)
     assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
-    expected = SharedLogits(2)
-    expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
-    assert_close(model.score_skip.state_dict(), expected.state_dict())
+    skip = SharedLogits(2)
+    skip.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
+    assert_close(model.score_skip.state_dict(), skip.state_dict())
     with pytest.raises(ValueError, match="Expected samples with the attribute 'base_scores'"):
         model(batch(plain))
 
