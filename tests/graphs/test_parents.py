@@ -65,6 +65,8 @@ def test_two_tab_separated_columns_need_a_format():
         read_parents(text)
     assert read_parents(text, "pairs") == [("football", "sport"), ("tennis", "sport")]
     assert read_parents(text, "taxonomy") == [("sport", "football"), ("sport", "tennis")]
+    with pytest.raises(ValueError, match=r"'format'.*'tree'"):
+        read_parents(text, "tree")
     assert read_parents(text.replace("\t", ",")) == [("football", "sport"), ("tennis", "sport")]
 
 
@@ -202,11 +204,6 @@ def test_ontologies_need_obonet(monkeypatch):
 def test_wrong_lines_are_named(text, message):
     with pytest.raises(ValueError, match=message):
         read_parents(text)
-
-
-def test_unknown_formats_are_named():
-    with pytest.raises(ValueError, match=r"'format'.*'tree'"):
-        read_parents(RCV1, "tree")
 
 
 def test_damaged_files_are_named(tmp_path):
