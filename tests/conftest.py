@@ -53,9 +53,9 @@ def real_file():
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Returns the folder of a model by its name in ``tests/saved.py``, trained once for a run.
+    """Returns a function that gives the folder of a model by its name in ``tests/saved.py``.
 
-    Tests may load such a model and change it, but never its folder.
+    Every model is trained once. Tests may load and change a model, but never its folder.
     """
     from tests.quick import train_little
     from tests.saved import MAKERS
@@ -76,7 +76,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exported(saved, tmp_path_factory):
-    """Returns the folder of the exported program of a saved model, made once for a run."""
+    """Returns a function that exports a saved model once, and gives the folder of the program."""
     import tg_mlc
 
     folders = {}

@@ -17,7 +17,7 @@ CONTEXT.set_forkserver_preload(["torch", "torch_geometric"])
 def run_python(code: str, words: Iterable[str] = (), folder: Path | None = None) -> tuple[str, str]:
     """Runs code that must end without an error, and returns its standard output and error.
 
-    Its environment is that of the first call of a test run, whatever a test sets later.
+    Environment variables that a test sets after the first call of the test run have no effect.
     """
     with tempfile.TemporaryDirectory() as files:
         printed = [Path(files) / name for name in ("stdout", "stderr")]

@@ -1,7 +1,5 @@
 """Requirements of tests that not every installation meets."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,4 +1,4 @@
-"""Small models of each kind of input, trained when a test first asks for one."""
+"""Small models of every kind of input. A model is trained when a test first asks for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN = {"max_epochs": 1, "monitor": "val/loss", "logger": False}
 
 @cache  # A second call for the same folder returns the same training.
 def train_texts(folder: Path) -> Training:
-    """Trains LaMP of texts with base scores, which takes given labels."""
+    """Trains a LaMP of texts that uses base scores and takes given labels."""
     labels = [{name for name in LABELS if name in text} for text in TEXTS]
     texts = from_arrays([tokenize(text) for text in TEXTS], labels, kind="bag")
     split = random_split(len(texts), seed=0)
@@ -54,7 +54,7 @@ def make_texts(folder: Path) -> Path:
 
 
 def make_vectors(folder: Path) -> Path:
-    """Saves the default model of vectors, with LaMP."""
+    """Saves the default model of vectors, which includes LaMP."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 5))
     y = (x[:, :3] + rng.normal(size=(60, 3)) > 0).astype(np.float32)
@@ -103,7 +103,7 @@ def make_network(folder: Path) -> Path:
 
 
 def make_hierarchy(folder: Path) -> Path:
-    """Saves the default model of labels with parents, calibrated and with a coverage."""
+    """Saves the default model of labels with parents, calibrated and conformalized."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 4)).astype(np.float32)
     noisy = x + 0.5 * rng.normal(size=x.shape)

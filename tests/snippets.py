@@ -1,4 +1,4 @@
-"""Reads the Python blocks of the pages, so that tests can run them."""
+"""Reads the Python blocks of the documentation, so that tests can run the blocks."""
 
 from __future__ import annotations
 

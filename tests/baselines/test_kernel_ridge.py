@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -60,7 +58,7 @@ def kronecker(x, y, fold_labels, gamma, alpha):
     return kernel, np.linalg.solve(kernel + alpha * np.eye(len(kernel)), y.ravel())
 
 
-@pytest.mark.parametrize("num_labels", [6, 40])  # These are fewer labels than samples, and more.
+@pytest.mark.parametrize("num_labels", [6, 40])  # The number of samples, 30, lies between.
 def test_correlated_labels_are_one_regression_of_all_pairs(num_labels):
     x, y = X[:30], correlated_labels(num_labels)[:30]
     kernel, dual = kronecker(x, y - y.mean(axis=0), y, 0.2, 2.0)

@@ -1,6 +1,4 @@
-"""Baselines as modules of tensor operators."""
-
-from __future__ import annotations
+"""Tests baselines as modules of tensor operators."""
 
 import numpy as np
 import pytest

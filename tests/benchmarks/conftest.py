@@ -1,10 +1,5 @@
 """Fixtures that tests of the benchmarks share."""
 
-from __future__ import annotations
-
-import os
-from pathlib import Path
-
 import pytest
 
 from benchmarks import files
@@ -13,7 +8,7 @@ from tests.quick import read_few_molecules
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory):
-    """Returns the folder of all data sets, some of which other tests may have made."""
+    """Returns the folder of data sets that all tests of a run share."""
     return tmp_path_factory.getbasetemp()
 
 
@@ -27,7 +22,7 @@ def results(monkeypatch, tmp_path):
 
 @pytest.fixture
 def own_runs(results, monkeypatch, tmp_path):
-    """Replaces the folder of untracked results by a new folder, beside :func:`results`."""
+    """Replaces both folders of results by new ones. Returns the folder of untracked results."""
     monkeypatch.setattr(files, "RUNS", tmp_path / "runs")
     return files.RUNS
 
@@ -40,7 +35,6 @@ def few_molecules(monkeypatch):
 
 
 @pytest.fixture
-def needs_emotions():
-    """Skips the test without the data set, which is the smallest."""
-    if not (Path(os.environ.get("TG_MLC_DATA", "")) / "emotions" / "raw").is_dir():
-        pytest.skip("TG_MLC_DATA does not name a folder with emotions/raw")
+def needs_emotions(real_file):
+    """Skips the test if the files of Emotions, the smallest data set, are missing."""
+    real_file("emotions/raw")

@@ -1,17 +1,9 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks import files, gpu
-
-
-@pytest.fixture
-def own_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "RUNS", tmp_path)
-    return tmp_path
+from benchmarks import gpu
 
 
 def test_every_part_has_a_time_limit_and_a_stored_result(own_runs, monkeypatch):

@@ -37,7 +37,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Returns URLs of reports: all kinds of samples, a model without messages, given labels."""
+    """Returns the URLs of three reports: "all" (kinds of samples), "no-messages" and "given"."""
     folder = tmp_path_factory.mktemp("reports")
     make_explanation().to_html(folder / "all.html")
     make_explanation("row", messages=False).to_html(folder / "no-messages.html")
@@ -49,7 +49,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
-    """Opens reports. Fails if one logs a message, raises an error or loads another file."""
+    """Returns a function that opens a report, which must not log, fail or load another file."""
     pages, problems = [], []
 
     def check_url(request: Any) -> None:

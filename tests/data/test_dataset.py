@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -13,9 +11,8 @@ from tg_mlc.inputs.arrays import from_arrays
 @pytest.fixture
 def whole():
     y = np.random.default_rng(0).integers(0, 2, (20, 3))
-    return from_arrays(
-        np.arange(20.0)[:, None], y, kind="vector", train=range(15), test=range(15, 20)
-    )
+    options = {"kind": "vector", "train": range(15), "test": range(15, 20)}
+    return from_arrays(np.arange(20.0)[:, None], y, **options)
 
 
 PARTS = {
@@ -44,11 +41,9 @@ def test_a_part_returns_only_its_samples_and_no_split(whole, take):
     assert (samples.train, samples.test, samples.label_names) == (None, None, whole.label_names)
     if part._indices is None:
         extended = with_attribute(part, "copied_x", part.rows("x"))
-        assert (
-            [data.copied_x.item() for data in extended]
-            == [data.x.item() for data in extended]
-            == [data.x.item() for data in part]
-        )
+        expected = [data.x.item() for data in part]
+        assert [data.copied_x.item() for data in extended] == expected
+        assert [data.x.item() for data in extended] == expected
 
 
 def test_a_copy_of_the_whole_keeps_the_split_and_copies_the_samples(whole):

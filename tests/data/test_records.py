@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -23,9 +21,8 @@ def test_bags_hold_the_indices_of_words():
 
 
 def test_values_other_than_one_become_weights():
-    dataset = ArrayDataset(
-        Records(sp.csr_array(np.array([[0, 2.5], [1, 0], [0, 0]])), Y, ["a", "b"]).to_samples()
-    )
+    x = sp.csr_array(np.array([[0, 2.5], [1, 0], [0, 0]]))
+    dataset = ArrayDataset(Records(x, Y, ["a", "b"]).to_samples())
     assert dataset[0].weight.tolist() == [2.5]
     assert dataset[2].weight.tolist() == []
 
@@ -39,10 +36,8 @@ def test_vectors_and_sequences_keep_their_values():
 
 
 def test_samples_survive_saving_and_loading(tmp_path):
-    x = sp.csr_array(np.eye(3))
-    samples = Records(
-        x, Y, ["a", "b"], ["u", "v", "w"], np.array([0, 2]), np.array([1])
-    ).to_samples()
+    x, parts = sp.csr_array(np.eye(3)), (np.array([0, 2]), np.array([1]))
+    samples = Records(x, Y, ["a", "b"], ["u", "v", "w"], *parts).to_samples()
     samples.save(tmp_path / "data.pt")
     loaded = Samples.load(tmp_path / "data.pt")
     assert (loaded.kind, loaded.feature_names, loaded.num_features) == ("bag", ["u", "v", "w"], 3)

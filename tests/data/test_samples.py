@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import logging
 import pickle
 import re
@@ -16,9 +14,8 @@ from tg_mlc.data.samples import Samples, settings_key
 
 
 def make_samples(num=3):
-    data = [
-        Data(x=torch.full((i + 1, 2), i), y=torch.ones(1, 2), smiles="C" * i) for i in range(num)
-    ]
+    y, x = torch.ones(1, 2), [torch.full((i + 1, 2), i) for i in range(num)]
+    data = [Data(x=rows, y=y, smiles="C" * i) for i, rows in enumerate(x)]
     return Samples.collate(data, ["a", "b"], {"num_rows": num})
 
 
@@ -35,7 +32,7 @@ def test_samples_survive_saving_and_loading(tmp_path, num):
     assert [path.name for path in path.parent.iterdir()] == ["data.pt"]
 
 
-def test_no_samples_are_refused():
+def test_an_empty_list_of_samples_is_refused():
     with pytest.raises(ValueError, match="at least one sample"):
         Samples.collate([], ["a"], None)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -86,8 +84,8 @@ RINGS += ["c1ccncc1", "C1CCNCC1", "C1CCOCC1", "c1ccoc1", "c1ccsc1"]
 @pytest.mark.parametrize("seed", [None, 0, 1, 2])
 def test_both_classes_reach_every_part_where_possible(seed):
     y = torch.zeros(10, 2)
-    y[:3, 0] = 1  # One positive for each part.
-    y[:2, 1] = 1  # Positives for two parts only.
+    y[:3, 0] = 1  # Every part can have a positive.
+    y[:2, 1] = 1  # Only two parts can have a positive.
     split = scaffold_split(RINGS, y, (0.6, 0.2, 0.2), seed=seed, label_names=["enough", "rare"])
     assert split.sizes == (6, 2, 2)
     assert count_missing_classes(split, y) == 1
@@ -110,6 +108,7 @@ def test_unknown_labels_are_of_neither_class():
         ({"smiles": RINGS, "y": torch.ones(3, 1)}, "each of 10 molecules .got 3"),
         ({"smiles": RINGS, "y": torch.ones(10, 1), "label_names": []}, "'label_names'"),
         ({"smiles": RINGS, "fractions": (1, 1, 1)}, "'fractions'"),
+        ({"smiles": [object()] * 10}, r"strings \(got object for sample 0\).*'dataset.smiles'"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
@@ -127,8 +126,3 @@ def test_repair_swaps_a_large_group_with_several_small_ones():
     counts_before, counts_after = (groups.part_counts(parts)[mask] for parts in (part_of, repaired))
     assert ((counts_before == 0).sum(), (counts_after == 0).sum()) == (2, 0)
     assert [sizes[repaired == part].sum() for part in (0, 1)] == [8, 6]
-
-
-def test_data_sets_are_refused_instead_of_smiles():
-    with pytest.raises(ValueError, match=r"strings \(got object for sample 0\).*'dataset.smiles'"):
-        scaffold_split([object()] * 10)

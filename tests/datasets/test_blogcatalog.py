@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.io
@@ -28,5 +26,6 @@ def test_the_data_set_is_one_graph_with_labels(small):
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert data.y.tolist() == dataset.y.tolist() == [[1, 0], [1, 1], [0, 0]]
     assert (data.num_nodes, dataset.label_names) == (3, ["group 1", "group 2"])
-    assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()  # reads the stored file
+    # A second call reads the stored file.
+    assert BlogCatalog(small)[0].to_dict().keys() == data.to_dict().keys()
     assert BlogCatalog(small, pre_transform=Constant())[0].x.shape == (3, 1)

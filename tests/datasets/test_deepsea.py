@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
@@ -37,6 +35,8 @@ def one_hot(letters):
 
 
 class Truth:
+    """Random letters and labels, which can be written as published files."""
+
     def __init__(self):
         rng = np.random.default_rng(0)
         self.letters = {part: rng.integers(0, 5, (size, LENGTH)) for part, size in SIZES.items()}
@@ -249,7 +249,7 @@ def test_the_outputs_of_the_real_file_are_counted(real_file):
 
 @pytest.fixture(scope="module")
 def small_hdf5(tmp_path_factory):
-    """Returns the path of an HDF5 file that tests change, and the original content."""
+    """Returns the path of an HDF5 file that tests change, and the original bytes of the file."""
     path = tmp_path_factory.mktemp("hdf5") / "train.h5"
     with h5py.File(path, "w") as file:
         file["trainxdata"] = one_hot(np.arange(24).reshape(6, 4) % 5).transpose(2, 1, 0)
@@ -286,7 +286,7 @@ CONVERT = """
 import re, sys
 from tg_mlc.datasets.deepsea import DeepSEA
 import h5py, torch
-def peak():  # in MB; that of resource.getrusage is at least the peak of the parent process
+def peak():  # Returns MB. The peak from resource.getrusage is at least that of the parent process.
     return int(re.search(r"VmHWM:\\s+([0-9]+)", open("/proc/self/status").read())[1]) / 1024
 before = peak()
 dataset = DeepSEA(sys.argv[1])

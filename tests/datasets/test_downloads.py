@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib
@@ -57,7 +55,7 @@ WHOLE = pack(*((f"./folder/{name}", content, tarfile.REGTYPE) for name, content 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A server that drops its first :obj:`drops` connections."""
+    """Serves three files. The first `drops` connections of the server are dropped halfway."""
 
     def do_GET(self):
         files = {"/plain": CONTENT, "/whole.gz": gzip.compress(CONTENT), "/all.tar.gz": WHOLE}
@@ -175,7 +173,7 @@ def test_damaged_files_and_bombs_are_refused():
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of wheels that pip uses instead of the network."""
+    """Returns a folder of wheels that pip uses instead of the network."""
     info, path = "tinydata-1.0.dist-info", tmp_path / "tinydata-1.0-py3-none-any.whl"
     files = {
         "tinydata/file.csv": CONTENT,

@@ -1,7 +1,5 @@
 """Limits on loading times, in seconds of CPU time, on a machine of 2020 or later."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

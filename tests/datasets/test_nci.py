@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -37,7 +35,7 @@ def test_groups_of_known_molecules_are_found():
 
 
 def test_labels_belong_to_their_molecules_and_are_stored(nci, monkeypatch):
-    indices = [0, 2500, 4990]  # These lie before and after invalid lines.
+    indices = [0, 2500, 4990]  # The file has invalid lines between the three molecules.
     y, _ = module.functional_groups([nci[i].smiles for i in indices])
     assert torch.equal(y, nci.y[indices])
     monkeypatch.setattr(module, "functional_groups", lambda smiles: pytest.fail("processed again"))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -47,7 +45,7 @@ def offline(monkeypatch):
 
 @pytest.fixture
 def lyrl(tmp_path, offline):
-    """A folder with small token files."""
+    """Returns a folder with small token files."""
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "lyrl2004_tokens_train.dat").write_text(TRAIN)
@@ -59,7 +57,7 @@ def lyrl(tmp_path, offline):
 
 @pytest.fixture
 def jsonl(real_file, tmp_path):
-    """A folder with small JSON files of all parts."""
+    """Returns a folder with small JSON files of all parts."""
     real_file("rcv1v2/raw/rcv1.taxonomy")
     raw = tmp_path / "raw"
     raw.mkdir()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -16,7 +14,8 @@ from tg_mlc.datasets.card import DatasetCard
 from tg_mlc.datasets.downloads import Network, SourceError
 
 DRUGS = "side_effect_frequencies/derived/drugs.csv"
-# By name: (a raw file; (samples, labels, inputs); cardinality in papers; first label)
+# By name of the data set: a raw file, (samples, labels, inputs), the cardinality in papers, and the
+# first label.
 SOURCES = {
     "sider": ("sider/raw/sider.csv", (1427, 27, 9), 15.324, "Hepatobiliary disorders"),
     "nci": (None, (4991, 52, 9), None, "AcidChloride"),

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tg_mlc._files import sha256
@@ -50,12 +48,11 @@ def small(tmp_path, monkeypatch):
     text = HEAD + "".join(texts)
     files = (RawFile("reut2-000.sgm", (sha256(text.encode()),)), reuters._DESCRIPTIONS)
     monkeypatch.setattr(Reuters21578, "files", files)
-    contents = {"reut2-000.sgm": text, reuters._DESCRIPTIONS.name: ""}
+    contents = {"reut2-000.sgm": text.encode(), reuters._DESCRIPTIONS.name: b""}
     (tmp_path / "raw").mkdir()
     for name, content in contents.items():
-        (tmp_path / "raw" / name).write_text(content)
-    encoded = {name: content.encode() for name, content in contents.items()}
-    monkeypatch.setattr(Reuters21578, "read_raw", lambda self: dict(encoded))
+        (tmp_path / "raw" / name).write_bytes(content)
+    monkeypatch.setattr(Reuters21578, "read_raw", lambda self: dict(contents))
     return tmp_path
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tg_mlc.datasets import SideEffectFrequencies
@@ -28,8 +26,8 @@ def small(monkeypatch, tmp_path):
 
 
 def test_levels_folds_and_names_belong_to_their_drugs(small):
-    for _ in ("made", "as stored"):
-        dataset = SideEffectFrequencies(small)
+    for _ in range(2):
+        dataset = SideEffectFrequencies(small)  # The second call reads the stored file.
         assert dataset.label_names == ["nausea", "vomiting", "rash", "fever"]
         assert dataset.y.tolist() == [[1, 0, 1, 0], [0, 0, 1, 0]]
         assert dataset.level.tolist() == [[5, 0, 1, 0], [0, 0, 2, 0]]

@@ -1,9 +1,8 @@
 """Runs every short example as a reader would, with less training."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -23,11 +22,8 @@ EXAMPLES = {
 
 
 def test_no_example_is_left_out():
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == {
-        *EXAMPLES,
-        "sider_graph",
-        "score_with_ray",
-    }
+    names = {path.stem for path in (ROOT / "examples").glob("*.py")}
+    assert names == {*EXAMPLES, "sider_graph", "score_with_ray"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -46,9 +42,8 @@ def test_ray_scores_in_order_and_keeps_bad_rows(tmp_path):
     parquet, _ = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("ray")
     pytest.importorskip("rdkit")
     smiles = [f"{'C' * (1 + row % 9)}{'ON'[row % 2]}" for row in range(60)]
-    y = pd.DataFrame(
-        [(row % 2 == 0, row % 9 < 4) for row in range(60)], columns=["alcohol", "short"]
-    )
+    index = np.arange(60)
+    y = pd.DataFrame({"alcohol": index % 2 == 0, "short": index % 9 < 4})
     options = {"num_steps": 1, "model_options": {"channels": 16}, "max_epochs": 1}
     classifier = LaMPClassifier(base_scores=None, **options, random_state=0)
     classifier.fit(smiles, y).save(tmp_path / "model")

@@ -1,13 +1,9 @@
-from __future__ import annotations
-
 import csv
 import inspect
 import json
-import os
 import re
 import runpy
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -28,11 +24,8 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture
-def sider_file():
-    path = Path(os.environ.get("TG_MLC_DATA", "")) / "sider" / "raw" / "sider.csv"
-    if not path.is_file():
-        pytest.skip("TG_MLC_DATA does not name a folder with sider/raw/sider.csv")
-    return path
+def sider_file(real_file):
+    return real_file("sider/raw/sider.csv")
 
 
 @pytest.mark.slow

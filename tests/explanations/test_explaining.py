@@ -92,9 +92,8 @@ def test_effects_of_labels_are_changes_of_logits_when_edges_are_cut(network, sam
     batch = Batch.from_data_list(samples[:1])
     with torch.no_grad():
         whole = network.eval()(batch)
-        network.labels.label_graph = LabelGraph(
-            graph.edge_index[:, (source != 1) | (target == 1)], label_names=NAMES
-        )
+        other_edges = graph.edge_index[:, (source != 1) | (target == 1)]
+        network.labels.label_graph = LabelGraph(other_edges, label_names=NAMES)
         cut = network(batch)
         network.labels.label_graph = graph
     np.testing.assert_allclose(sample.label_effects[1], (whole - cut)[0], atol=1e-5)
@@ -117,9 +116,8 @@ class Pooled(torch.nn.Module):
         self.layer, self.readout = torch.nn.Linear(9, 4), torch.nn.Linear(4, 3)
 
     def forward(self, data):
-        return self.readout(
-            global_mean_pool(self.layer(data.x / 10).relu(), data.batch, data.num_graphs)
-        )
+        x = self.layer(data.x / 10).relu()
+        return self.readout(global_mean_pool(x, data.batch, data.num_graphs))
 
 
 def test_gradients_of_a_pooled_layer_are_class_activation(samples):
@@ -139,7 +137,7 @@ def test_a_network_without_messages_is_explained_by_occlusion(samples):
 
 
 def test_a_given_label_changes_the_logits_of_other_labels(saved):
-    """The effect of a given label is the difference of predictions with and without it."""
+    """The effect of a given label is the difference of logits with and without this label."""
     model, raw = tg_mlc.load(saved("given")), np.random.default_rng(1).normal(size=(1, 4))
     [sample] = tg_mlc.explain(model, raw, method="occlusion")
     name = model.label_names[1]
@@ -209,7 +207,7 @@ def test_atoms_of_a_group_are_masked_together_and_atoms_that_are_alike_score_ali
 
 
 def test_a_bond_scores_by_how_much_its_messages_raise_the_logit(network):
-    """Messages are cut by a mask of edges, as PyG's explainers do it."""
+    """Messages are cut by a mask of edges, as in PyG's explainers."""
     pytest.importorskip("rdkit")
     # For a custom network, a sample that has a SMILES is a molecule.
     toluene = [molecule_from_smiles("Cc1ccccc1")]
@@ -273,7 +271,7 @@ def test_methods_are_judged_by_ten_curves_if_there_are_as_many(network, monkeypa
 
 
 def explain_given(model, raw, given):
-    """Explains predictions with given labels, whose parts sum to the logit of the others."""
+    """Explains predictions with given labels. Checks that parts sum to logits of other labels."""
     explanation = model.explain(raw, method="occlusion", given=given)
     probabilities = model.probabilities(raw, given=given)
     for sample, expected in zip(explanation, probabilities, strict=True):
@@ -325,9 +323,8 @@ def test_labels_that_samples_carry_are_given_labels(bags):
         for weight in network.parameters():
             weight.add_(0.5 * torch.randn_like(weight))
     given = torch.tensor([[1.0, nan, nan], [nan, 0.0, nan], [0.0, nan, 1.0]])
-    given_bags = [
-        Data(**bag.to_dict(), given=row[None]) for bag, row in zip(bags, given, strict=True)
-    ]
+    pairs = zip(bags, given, strict=True)
+    given_bags = [Data(**bag.to_dict(), given=row[None]) for bag, row in pairs]
 
     def explain(samples, **options):
         return tg_mlc.explain(network, samples, method="occlusion", label_names=NAMES, **options)
@@ -373,15 +370,15 @@ def test_probabilities_of_a_hierarchy_are_those_of_predictions(saved):
 
 
 def test_integrated_gradients_are_those_of_captum(network, samples, explained):
-    attr = pytest.importorskip("captum.attr")
+    captum = pytest.importorskip("captum.attr")
     batch, net = Batch.from_data_list(samples[:1]), network.eval()
     bonds = net.bonds(batch.edge_attr.float())
     states = net.conv(net.atoms(batch.x / 10), batch.edge_index, bonds).detach()
     # Captum sees all states as one sample.
-    path = attr.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
+    explainer = captum.IntegratedGradients(lambda x: net.readout(net.labels(x[0])))
     options = {"n_steps": 256, "internal_batch_size": 1}
     for label, scores in enumerate(explained[0].scores["integrated gradients"].T):
-        expected = path.attribute(states[None], target=label, **options)[0].sum(dim=1).detach()
+        expected = explainer.attribute(states[None], target=label, **options)[0].sum(dim=1).detach()
         np.testing.assert_allclose(scores, expected, atol=0.01)
         assert expected.abs().max() > 0.02
 

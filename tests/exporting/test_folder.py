@@ -1,7 +1,5 @@
 """Tests folders of exported models, which can be used and checked without this package."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -17,7 +15,7 @@ from tests.requirements import needs_export
 from tg_mlc.exporting import folder as module
 from tg_mlc.inference import Model
 
-#: Code after which none of these packages can be imported.
+#: Makes imports of these packages fail in the code that follows.
 ALONE = """import sys
 for name in ("tg_mlc", "torch_geometric", "lightning", "sklearn"):
     sys.modules[name] = None
@@ -87,9 +85,10 @@ def test_an_export_replaces_the_exported_model(exported, tmp_path, saved):
     assert description["inputs"].keys() == {"x", "base_scores"}
     expected = model.probabilities(inputs.toarray())
     np.testing.assert_allclose(golden["probability"], expected, atol=1e-4)
-    assert {path.name for path in out.iterdir()} == {
-        path.name for path in exported("given").iterdir()
-    }
+    names, expected = (
+        {path.name for path in files.iterdir()} for files in (out, exported("given"))
+    )
+    assert names == expected
     assert [*tmp_path.iterdir()] == [out]
 
 

@@ -1,7 +1,5 @@
 """Tests programs of all kinds of input with any number of samples, components and edges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

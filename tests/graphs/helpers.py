@@ -1,8 +1,5 @@
-from __future__ import annotations
-
-
 def error_of(action):
-    """Returns the message of the ValueError that an action raises, or None. Others propagate."""
+    """Returns the message of the ValueError that an action raises, or None without an error."""
     try:
         action()
     except ValueError as error:
@@ -11,7 +8,7 @@ def error_of(action):
 
 
 def weights_of(graph):
-    """Returns the weight (or None) of each edge by its pair of label names (else indices)."""
+    """Returns weights, or None, by edge. An edge is a pair of label names, or else of indices."""
     names = graph.label_names or range(graph.num_labels)
     weight = [None] * graph.num_edges if graph.edge_weight is None else graph.edge_weight.tolist()
     return {

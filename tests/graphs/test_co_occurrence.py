@@ -12,11 +12,7 @@ from tg_mlc.data import Split, from_arrays, random_split
 from tg_mlc.graphs import co_occurrence
 
 NAN = float("nan")
-Y = torch.tensor(
-    [[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=torch.float
-)
-
-
+Y = torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
 CERTAIN = {"weight": "conditional", "threshold": 1.0}
 
 
@@ -30,7 +26,7 @@ def split_of(train, num_samples=5, name="by hand"):
 
 
 def expected_weight(y, source, target, weight):
-    """Returns the weight by its definition, on samples in which both labels are known."""
+    """Computes a weight by definition, from the samples in which both labels are known."""
     pair = y[:, [source, target]]
     pair = pair[~np.isnan(pair).any(axis=1)]
     a, b = pair.T
@@ -103,9 +99,8 @@ def test_top_k_keeps_the_strongest_sources_and_the_first_of_ties():
     graph = co_occurrence(torch.ones(2, 5), top_k=2)
     assert graph.edge_index[:, graph.edge_index[1] == 3].tolist() == [[0, 1, 3], [3, 3, 3]]
     assert graph.num_edges == 15
-    conditional, pmi = (
-        co_occurrence(draw(3, 300, 9), weight=weight, top_k=2) for weight in ("conditional", "pmi")
-    )
+    y, weights = draw(3, 300, 9), ("conditional", "pmi")
+    conditional, pmi = (co_occurrence(y, weight=weight, top_k=2) for weight in weights)
     assert torch.equal(conditional.edge_index, pmi.edge_index)
 
 

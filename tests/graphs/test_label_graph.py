@@ -18,7 +18,7 @@ from tg_mlc.graphs import LabelGraph, fully_connected, tree
 
 @pytest.fixture
 def graph():
-    """Returns the cycle a -> b -> c -> a, whose edges are given in another order."""
+    """Returns the cycle a -> b -> c -> a. Its edges are passed in another order."""
     return LabelGraph(
         torch.tensor([[2, 0, 1], [0, 1, 2]]),
         edge_weight=torch.tensor([0.3, 0.1, 0.2]),

@@ -96,9 +96,9 @@ def test_modules_keep_their_training_modes():
     model.train()
     model.labels.eval()
     modes = [module.training for module in model.modules()]
-    first = learned(model, make_loader())
+    first = learned(model, make_loader())  # Dropout is switched off.
     assert [module.training for module in model.modules()] == modes
-    assert torch.equal(first.edge_weight, learned(model, make_loader()).edge_weight)  # no dropout
+    assert torch.equal(first.edge_weight, learned(model, make_loader()).edge_weight)
     assert not first.edge_weight.requires_grad
     with pytest.raises(RuntimeError, match="broken"):
         learned(model, broken_loader())
@@ -111,7 +111,7 @@ def broken_loader():
 
 
 class Explicit(nn.Module):
-    """Returns another model's attention along an edge list, in another type of output."""
+    """Returns the attention of a model along an edge list, in a custom type of output."""
 
     def __init__(self, model):
         super().__init__()

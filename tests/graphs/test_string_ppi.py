@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphs.helpers import both, edges_of, error_of, weights_of
+from tests.mutations import mutated
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.string_ppi import string_ppi
 
@@ -66,11 +67,11 @@ def test_the_info_file_maps_names_to_proteins(links, write):
 
 
 def test_aliases_map_names_to_proteins(links, write):
-    aliases = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
+    files = [write("aliases.txt.gz", ALIASES), write("info.txt", INFO)]
     names = ["CTCF", "HR21", "P300"]
-    graph = string_ppi(links, names, names, aliases, min_score=0, self_loops=False)
+    graph = string_ppi(links, names, names, files, min_score=0, self_loops=False)
     assert edges_of(graph) == both(("CTCF", "HR21"), ("CTCF", "P300"))
-    only_aliases = string_ppi(links, names, names, aliases[:1], min_score=0)
+    only_aliases = string_ppi(links, names, names, files[:1], min_score=0)
     assert only_aliases.unmatched == ["CTCF"]  # Five sources map CTCF to a protein without links.
     aliases = {"a": "9606.ENSP1", "B": "ENSP2"}
     graph = string_ppi(links, ["A", "B"], aliases=aliases, self_loops=False)
@@ -214,11 +215,8 @@ def test_a_wrong_line_of_the_aliases_is_named(links, write):
 
 @given(data=st.data())
 def test_mutated_files_give_a_graph_or_a_clear_error(data, tmp_path_factory):
-    content = bytearray(LINKS.encode())
-    for _ in range(data.draw(st.integers(1, 8))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.mktemp("mutated") / "links.txt"
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    path.write_bytes(mutated(data, LINKS.encode(), 8))
     message = error_of(lambda: string_ppi(path, ["ENSP1", "ENSP2", "ENSP3", "ENSP3"]))
     assert message is None or "Expected" in message
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphs.helpers import both, error_of, weights_of
+from tests.mutations import mutated
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.graphs.wordnet import find_folder, read_nouns, wordnet, wu_palmer
 
@@ -28,7 +29,7 @@ SYNSETS = {
     6: (["data_mining"], [3]),
     7: (["box"], [1]),
     8: (["man"], [1]),
-    9: (["dog"], [3]),  # a second sense
+    9: (["dog"], [3]),  # "dog" has a second sense.
     10: (["e-mail"], [6]),
 }
 LICENCE = "  1 This software and database is being provided to you, the LICENSEE\n"
@@ -74,7 +75,7 @@ def test_weights_are_those_of_wu_and_palmer(folder):
     weights = weights_without_loops(graph)
     assert weights["animal", "cat"] == pytest.approx(2 * 2 / (2 * 2 + 1))
     assert weights["cat", "dog"] == pytest.approx(2 * 2 / (2 * 2 + 1 + 1))
-    assert weights["process", "dog"] == pytest.approx(4 / 5)  # by the other sense of dog
+    assert weights["process", "dog"] == pytest.approx(4 / 5)  # The second sense of "dog" counts.
     assert weights["animal", "process"] == pytest.approx(2 / (2 + 1 + 1))
     assert (graph.kind, graph.is_undirected()) == ("wordnet", True)
     assert graph.validate()
@@ -196,16 +197,13 @@ def test_wrong_arguments_are_named(arguments, message, folder):
 def test_mutated_files_give_a_graph_or_our_error(data, tmp_path_factory):
     folder = write_dict(tmp_path_factory.mktemp("mutated"))
     path = folder / data.draw(st.sampled_from(["index.noun", "data.noun", "noun.exc"]))
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 6))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    path.write_bytes(mutated(data, path.read_bytes(), 6))
     message = error_of(lambda: wordnet(["dog", "cat", "men"], folder=folder))
     assert message is None or "Expected" in message
 
 
 def by_definition(hypernyms, a, b):
-    """Returns NLTK's similarity; of equally deep common synsets, the most similar one counts."""
+    """Returns NLTK's similarity. Among equally deep common synsets, the most similar one counts."""
 
     def distances(synset):
         best, waiting = {}, [(synset, 0)]
@@ -268,7 +266,7 @@ def test_the_graph_of_delicious_is_built_in_seconds(real_folder, real_file):
     names = re.findall(r'name="TAG_([^"]*)"', real_file("delicious/raw/delicious.xml").read_text())
     start = time.process_time()
     graph = wordnet(names, folder=real_folder)
-    assert time.process_time() - start < 20.0  # about 2 s on a quiet core
+    assert time.process_time() - start < 20.0  # A quiet core takes about 2 s.
     assert graph.num_labels == 983
     assert 200 < len(graph.unmatched) < 300
     assert 0.005 < graph.density < 0.05

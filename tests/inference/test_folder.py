@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import errno
 import json
@@ -154,7 +152,7 @@ def items_of(value):
 
 
 def entry_paths(value, path=()):
-    """Yields the path of each entry, but of a list of plain values only that of the first."""
+    """Yields the path of each entry. In a list of plain values, only the first entry counts."""
     yield path
     for key, item in items_of(value):
         if key and isinstance(value, list) and not isinstance(item, dict):
@@ -212,16 +210,15 @@ def test_inconsistent_folders_with_valid_hashes_are_refused(name, saved, tmp_pat
 
 def change(entries, part):
     content = entries["content"]
-    if part == "label_names":
-        content["label_names"] = content["label_names"][:1] * 3
-    elif part == "facts":
-        content["facts"] = [1]
-    elif part == "weights":
-        entries["weights"] = "weights.safetensors"
-    elif part == "thresholds":
-        content["stages"][-1]["state"]["tuners"]["f1_micro"]["thresholds"] = [0.5] * 7
-    else:
-        entries["content"] = [content]
+    decisions = content["stages"][-1]["state"]["tuners"]["f1_micro"]
+    holder, value = {
+        "label_names": (content, content["label_names"][:1] * 3),
+        "facts": (content, [1]),
+        "weights": (entries, "weights.safetensors"),
+        "thresholds": (decisions, [0.5] * 7),
+        "content": (entries, [content]),
+    }[part]
+    holder[part] = value
 
 
 @pytest.mark.parametrize("part", ["label_names", "facts", "weights", "thresholds", "content"])

@@ -1,7 +1,5 @@
 """Tests labels that are given by the caller or carried by the samples."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np

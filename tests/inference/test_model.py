@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -209,12 +207,12 @@ def damage(folder, number):
     path = rng.choice(sorted(folder.iterdir()))
     content = bytearray(path.read_bytes())
     position = rng.randrange(len(content))
-    method = number % 5
-    if method == 0:
+    kind = number % 5
+    if kind == 0:
         path.unlink()
-    elif method == 1:
+    elif kind == 1:
         path.write_bytes(content[:position])
-    elif method == 2:
+    elif kind == 2:
         path.write_bytes(content[:position] + rng.randbytes(8) + content[position:])
     else:
         content[position] ^= 1 << rng.randrange(8)
@@ -334,7 +332,7 @@ def loaded(request, saved):
     return tg_mlc.load(saved(request.param)), inputs[request.param]
 
 
-PLAIN = [None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0)]
+VALUES = [None, 3, 1.5, True, object(), int, {"a": 1}, {"a"}, iter("ab"), np.array(3.0)]
 TENSORS = [torch.tensor(1.0), torch.ones(2, 5, device="meta"), torch.ones(2, 3, 1)]
 SPARSE = [torch.eye(3).to_sparse(), sp.coo_matrix(np.eye(3)), sp.csr_array(np.eye(3))]
 ARRAYS = [np.ones((2, 5), complex), np.array(["2020-01-01"], "M8[D]")]
@@ -344,7 +342,7 @@ def name_of_type(value):
     return type(value).__name__
 
 
-@pytest.mark.parametrize("invalid", [*PLAIN, *TENSORS, *SPARSE, *ARRAYS], ids=name_of_type)
+@pytest.mark.parametrize("invalid", [*VALUES, *TENSORS, *SPARSE, *ARRAYS], ids=name_of_type)
 def test_invalid_containers_of_inputs_are_refused(loaded, invalid):
     with pytest.raises(ValueError, match="Expected"):
         loaded[0].predict(invalid)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 
 import numpy as np
@@ -70,7 +68,7 @@ def test_settings_without_effect_on_outputs_may_differ(trained, batch):
 
 
 class OwnEncoder(nn.Module):
-    """A user's encoder: settings, other attributes, and a counter that training changes."""
+    """A custom encoder with settings, other attributes, and a counter that training changes."""
 
     edge_dim = None
 

@@ -1,7 +1,5 @@
 """Tests a custom stage in predictions, saved models, explanations and exported programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import logit
@@ -56,10 +54,8 @@ def plain(saved):
 @pytest.fixture
 def shifted(plain):
     model = Model(plain.stages, plain.label_names)
-    index = next(
-        index for index, stage in enumerate(model.stages) if type(stage).__name__ == "Combination"
-    )
-    model.stages.insert(index + 1, Shift(0.5))
+    names = [type(stage).__name__ for stage in model.stages]
+    model.stages.insert(names.index("Combination") + 1, Shift(0.5))
     return model
 
 

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import pytest
 
 
 @pytest.fixture
 def save(tmp_path):
-    """Writes the text or the bytes of a table to a file, and returns its path."""
+    """Returns a function that writes a text or bytes to a file, and returns the path."""
 
     def save(content, name="table.csv"):
         path = tmp_path / name

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import time
 
@@ -133,7 +131,7 @@ def test_unknown_entries_are_nan(write):
     assert dataset[len(dataset) - 1].x.isnan().tolist() == [[False, True]]
     dataset = from_arff(write("a.arff", SPARSE + "{2 ?}\n"), labels=-2)
     assert dataset.y.isnan().nonzero().tolist() == [[3, 0]]
-    # Sparse rows leave out the first value.
+    # Sparse rows omit cells with the first value of their attribute.
     text = arff(["calm {1,0}", "n numeric"], ["{0 0,1 1.5}", "{1 2}", "{0 0}", "{}"])
     assert from_arff(write("a.arff", text), labels=1).y.tolist() == [[0], [1], [0], [1]]
 
@@ -246,6 +244,7 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, start, length, ins
 
 
 GO = "GO0003674"  # The root of molecular functions.
+GO_PATHS = f"root/{GO},root/GO0005575,{GO}/a,GO0005575/b,a/c"
 HUE, ROUND, HUES = "hue {red,green,blue}", "round {0,1}", ["hue=red", "hue=green", "hue=blue"]
 
 
@@ -291,12 +290,7 @@ def test_arff_tables_are_checked_like_other_tables(write, caplog):
     [
         ("x/y/z,u,u/v", "x/y@u:11010 u/v:00011 n:00000", "x x/y x/y/z u u/v", "01 12 34"),
         ("root/p,root/q,p/c,q/c,c/d", "d:1111 p@q:1100 root:0000", "p q c d", "02 12 23"),
-        (
-            f"root/{GO},root/GO0005575,{GO}/a,GO0005575/b,a/c",
-            f"c@{GO}:101 b:010 a:100",
-            "a b c",
-            "02",
-        ),
+        (GO_PATHS, f"c@{GO}:101 b:010 a:100", "a b c", "02"),
     ],
 )
 def test_clus_paths_add_all_ancestors_but_roots(write, declared, rows, names, parents):
@@ -369,8 +363,8 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
 
     schema, folder = tmp_path / "schema.yaml", str(tmp_path / "model")
     assert cli.main(["data", "check", "--csv", str(path), "--write", str(schema)]) == 0
-    expected = dataset.schema
-    assert Schema.from_dict(pytest.importorskip("yaml").safe_load(schema.read_text())) == expected
+    restored = Schema.from_dict(pytest.importorskip("yaml").safe_load(schema.read_text()))
+    assert restored == dataset.schema
     assert cli.main(["train", "--arff", str(path), "--out", folder, "--seconds", "0"]) == 0
     preprocessor = tg_mlc.load(folder).stage(Features).kind
     assert Schema.from_dict(preprocessor.schema) == dataset.schema
@@ -385,8 +379,8 @@ def test_python_and_the_command_line_read_the_same_columns(write, tmp_path, caps
     assert np.allclose(inputs, dataset.x)
     expected = tg_mlc.load(folder).probabilities(frame.rename(columns=str))
     assert np.allclose(frame[dataset.label_names], expected, atol=1e-5)
-    new = {"fold": [1], "size": ["M"], "wet": ["yes"], "loud": ["high"], "sign": ["-1"], "n": [4]}
-    new = from_arrays(pd.DataFrame({**new, "day": ["1970-01-03"]}), like=dataset)
+    row = {"fold": [1], "size": ["M"], "wet": ["yes"], "loud": ["high"], "sign": ["-1"], "n": [4]}
+    new = from_arrays(pd.DataFrame({**row, "day": ["1970-01-03"]}), like=dataset)
     assert new.rows("x").tolist() == [[1, 0, 1, 0, 1, 1, 0, 4, 2]]
 
 

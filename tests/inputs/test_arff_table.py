@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma
@@ -237,7 +235,7 @@ def test_malformed_rows_are_refused_with_their_line(rows, message):
         read(HEADER + rows)
 
 
-def test_other_encodings_are_refused():
+def test_encodings_other_than_utf8_are_refused():
     for content in ("é".encode("latin1"), "@relation".encode("utf-16"), b"\x80\x02}q\x00."):
         with pytest.raises(ValueError, match=r"ARFF content, line 1: Expected text"):
             read_arff(content)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -23,12 +21,13 @@ def test_letters_get_their_codes():
 
 def test_kmers_of_both_strands_are_counted():
     letters = np.array([0, 0, 0, 0, 0, 1])  # The other strand of AAAAAC is GTTTTT.
-    forward = {0, 4**4 * 1, 4**5 + 4**5}
+    # The last letter, C, counts 4**4 in AAAAC and 4**5 in AAAAAC. Indices of 6-mers begin at 4**5.
+    forward = {0, 4**4, 4**5 + 4**5}
     numbers = kmer_numbers(letters)
     assert len(numbers) == 2 * 2 + 2 * 1
     assert forward <= set(numbers.tolist())
     assert sorted(kmer_numbers(3 - letters[::-1])) == sorted(numbers)
-    assert len(kmer_numbers(np.array([0, 0, 4, 0, 0, 0]))) == 0  # Each k-mer has an unknown letter.
+    assert len(kmer_numbers(np.array([0, 0, 4, 0, 0, 0]))) == 0  # All k-mers hold N.
 
 
 def test_the_view_weighs_kmers_and_is_restored():

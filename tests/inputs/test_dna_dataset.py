@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import bz2
 import gzip
 import logging
@@ -101,9 +99,8 @@ def test_a_missing_file_is_reported(tmp_path):
 
 def test_each_label_may_have_a_file(real_file, caplog):
     folder = real_file("tfbs_binary_dna/raw")
-    train, test = (
-        {name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in ("train", "test")
-    )
+    parts = "train", "test"
+    train, test = ({name: folder / f"{name}.{part}.fasta.xz" for name in FACTORS} for part in parts)
     dataset = DNADataset.from_files(train, test=test)
     assert (len(dataset), dataset.num_labels, dataset.label_names) == (20_000, 5, FACTORS)
     assert dataset.y.isfinite().sum(dim=0).tolist() == [4_000] * 5
@@ -230,12 +227,11 @@ def test_labels_can_be_a_sparse_matrix(write):
     assert dataset.y.nan_to_num(2).tolist() == expected
     assert np.nan_to_num(dataset.sparse_y().toarray(), nan=2).tolist() == expected
     assert np.nan_to_num(dataset[7:9].sparse_y().toarray(), nan=2).tolist() == expected[7:9]
-    split = dataset.official_split(seed=3)
-    expected = stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3)
-    assert split.val.tolist() == expected.val.tolist()
-    statistics = DatasetCard.of(dataset)
-    assert statistics.missing == pytest.approx((cells == "").mean())
-    assert statistics.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
+    split = stratified_split(dataset.y[:50], (0.9, 0.1, 0), seed=3)
+    assert dataset.official_split(seed=3).val.tolist() == split.val.tolist()
+    card = DatasetCard.of(dataset)
+    assert card.missing == pytest.approx((cells == "").mean())
+    assert card.density == pytest.approx((cells == "1").sum() / (cells != "").sum())
 
 
 MEASURE = """
@@ -270,7 +266,7 @@ def test_a_sequence_takes_little_memory(tmp_path):
         (tmp_path / f"{size}.fa").write_bytes(b"".join(fasta))
         (tmp_path / f"{size}.csv").write_bytes(b"\n".join([header.encode(), b"".join(rows)]))
     printed = run_alone(MEASURE, [str(tmp_path)])
-    # Letters and labels are 379 bytes of files; labels in four bytes each would be 716.
+    # A sequence has 200 letters and 179 labels. Labels of four bytes would take 716 bytes.
     assert float(printed) < 1_000
 
 

@@ -16,11 +16,11 @@ SIZE, NAMES = 4, ["red", "round"]
 
 
 def planted(num_samples: int = 80) -> tuple[list[np.ndarray], np.ndarray]:
-    """Returns samples of 2 to 5 vectors, and labels that each add 3 to an entry of one vector."""
+    """Returns samples of 2 to 5 vectors, and labels. Label i adds 3 to entry i of one vector."""
     rng = np.random.default_rng(0)
     y = (rng.random((num_samples, 2)) < 0.5).astype(np.float32)
-    sizes = [(rng.integers(2, 6), SIZE) for _ in range(num_samples)]
-    X = [rng.normal(size=size).astype(np.float32) for size in sizes]
+    shapes = [(rng.integers(2, 6), SIZE) for _ in range(num_samples)]
+    X = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
     for rows, labels in zip(X, y, strict=True):
         rows[rng.integers(len(rows)), :2] += 3 * labels
     return X, y

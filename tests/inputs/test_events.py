@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 from datetime import date
 from unittest import mock
@@ -11,10 +9,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.mutations import mutated
 from tg_mlc._optional import is_installed
 from tg_mlc.data import from_events
 
 ROLES = {"entity": "who", "time": "day", "label": "item"}
+NOT_ISO = "as in ISO 8601 in row 1, column 'day'"
 BASKETS = (
     "who,day,item,cost\n"
     "eve,2024-01-03,tea,2\n"
@@ -68,10 +68,8 @@ def test_dates_of_polars_are_read(save, time_zone):
     polars = pytest.importorskip("polars")
     table = polars.read_csv(save(BASKETS), try_parse_dates=True)
     check_baskets(from_events(table, **ROLES, amount="cost"))
-    timestamps = table.with_columns(
-        polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone)
-    )
-    check_baskets(from_events(timestamps, **ROLES, amount="cost"))
+    timestamps = polars.col("day").cast(polars.Datetime).dt.replace_time_zone(time_zone)
+    check_baskets(from_events(table.with_columns(timestamps), **ROLES, amount="cost"))
     message = r"a name in row 1, column 'who' of the table \(got (None|nan)\)"
     with pytest.raises(ValueError, match=message):
         from_events(polars.DataFrame({"who": [1, None], "day": [1, 2], "item": [*"xy"]}), **ROLES)
@@ -103,7 +101,7 @@ def test_dates_and_seconds_are_not_mistaken_for_days(days):
 
 def test_names_of_any_type_become_texts():
     events = from_events(frame(who=[10, 9], day=[2.5, -1], item=[3, 3]), **ROLES)
-    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Sorted by name.
+    assert (events.entities, events.label_names) == (["10", "9"], ["3"])  # Texts are sorted.
     assert events.time.tolist() == [2.5, -1]
     mixed = frame(item=pd.Series([1, True], dtype=object))
     assert from_events(mixed, **ROLES).label_names == ["1", "True"]
@@ -116,6 +114,9 @@ def test_a_table_without_an_entity_column_is_one_sequence(save):
     assert events.amount.toarray().tolist() == [[0, 1, 1], [1, 1, 0], [1, 0, 2]]
 
 
+BERLIN = pd.to_datetime(["1970-01-02 01:00", "1970-01-05 01:00"]).tz_localize("Europe/Berlin")
+
+
 @pytest.mark.parametrize(
     ("days", "time_format", "expected"),
     [
@@ -125,11 +126,7 @@ def test_a_table_without_an_entity_column_is_one_sequence(save):
         (["2015-07-21 12:00", "1969-12-31"], None, [16637.5, -1]),
         (["1970-01-02T01:00+01:00", "1970-01-02"], None, [1, 1]),
         (["16637", " 4.5 "], None, [16637, 4.5]),
-        (
-            pd.to_datetime(["1970-01-02 01:00", "1970-01-05 01:00"]).tz_localize("Europe/Berlin"),
-            None,
-            [1, 4],
-        ),
+        (BERLIN, None, [1, 4]),
     ],
 )
 def test_dates_of_any_format_become_days(days, time_format, expected):
@@ -171,7 +168,7 @@ def test_the_next_event_of_each_entity_has_no_labels(save):
     earlier = [0, 1, 3, 4, 5]
     assert longer.y[earlier].toarray().tolist() == events.y.toarray().tolist()
     assert longer.amount[earlier].toarray().tolist() == events.amount.toarray().tolist()
-    assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # A label of amount 0 is among them.
+    assert (longer.y.nnz, longer.amount.nnz) == (6, 6)  # One label has amount 0.
     check_baskets(events)
 
 
@@ -211,12 +208,9 @@ def test_missing_amounts_of_files_are_left_out_of_sums(save):
         ({"item": ["x", "  "]}, r"a name in row 1, column 'item' of the table \(got '  '\)"),
         ({"item": [["x", "y"], ["x"]]}, r"per cell in row 0, column 'item' .*; give each its row"),
         ({"day": [1, np.nan]}, r"number of days.* in row 1, column 'day'.*got nan"),
-        (
-            {"day": ["2024-01-01", "21-07-2015"]},
-            r"as in ISO 8601 in row 1, column 'day'.*'21-07-2015'\); .*time_format",
-        ),
+        ({"day": ["2024-01-01", "21-07-2015"]}, rf"{NOT_ISO}.*'21-07-2015'\); .*time_format"),
         ({"day": ["", "2024-01-01"]}, r"ISO 8601 in row 0, column 'day' of the table \(got ''\)"),
-        ({"day": ["2024-01-01", "7"]}, r"as in ISO 8601 in row 1, column 'day'"),
+        ({"day": ["2024-01-01", "7"]}, NOT_ISO),
         ({"day": [pd.Timestamp("2024"), pd.NaT]}, r"row 1, column 'day' of the table \(got NaT\)"),
         ({"cost": [1, -np.inf]}, r"a blank cell in row 1, column 'cost' of the table \(got -inf\)"),
         ({"cost": ["inf", 1]}, r"a blank cell in row 0, column 'cost' of the table \(got 'inf'\)"),
@@ -300,11 +294,8 @@ def test_parquet_files_are_read(save, tmp_path):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_give_one_clear_error(tmp_path, data, time_format):
     # Damaged compressed files are tested in test_tables.py.
-    mutated = bytearray(BASKETS.encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        mutated[data.draw(st.integers(0, len(mutated) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path / "baskets.csv"
-    path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
+    path.write_bytes(mutated(data, BASKETS.encode(), 4))
     try:
         events = from_events(path, **ROLES, amount="cost", time_format=time_format)
     except ValueError:  # Any other error fails the test.

@@ -26,7 +26,7 @@ LETTERS = DNA.samples(["A", "C", "G", "T"], Y, ["a", "b"])
 
 
 def fitted(kind: InputKind, dataset: MultiLabelDataset) -> InputKind:
-    """Fits a kind of input, and returns the kind restored from its state."""
+    """Fits a kind of input, and returns a copy that is restored from the fitted state."""
     split = random_split(len(dataset), (0.5, 0.25, 0.25), seed=0)
     return from_state(to_state(kind.fit(dataset, split)))
 
@@ -78,17 +78,17 @@ def test_empty_or_unlisted_raw_inputs_are_refused(kind, raw, message):
 
 
 @pytest.mark.parametrize(
-    "column",
+    "make_column",
     [
         *(list, tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)),
         lambda x: pd.DataFrame({"x": x}),
     ],
 )
-def test_raw_inputs_may_be_a_column(column):
-    words, _, dna = FITTED
-    expected = [[2, 1], [1]]
-    assert [data.x.tolist() for data in words.transform(column(["Red pear", "pear"]))] == expected
-    assert [data.x.tolist() for data in dna.transform(column(["AC", "T"]))] == [[0, 1], [3]]
+def test_raw_inputs_may_be_a_column(make_column):
+    (words, _, dna), expected = FITTED, [[2, 1], [1]]
+    samples = words.transform(make_column(["Red pear", "pear"]))
+    assert [data.x.tolist() for data in samples] == expected
+    assert [data.x.tolist() for data in dna.transform(make_column(["AC", "T"]))] == [[0, 1], [3]]
     with pytest.raises(ValueError, match=r"choose one, as in frame\['id'\]"):
         dna.transform(pd.DataFrame({"id": [1], "site": ["AC"]}))
 
@@ -154,7 +154,7 @@ class Digits(InputKind):
 
 @pytest.fixture
 def digits():
-    """Registers the class above as a fifth kind of input, and yields inputs."""
+    """Registers :class:`Digits` as another kind of input, and yields strings of digits."""
     KINDS.append(Digits)
     yield [f"{number:06d}" for number in range(0, 40_000, 997)]
     KINDS.remove(Digits)
@@ -184,9 +184,9 @@ def test_a_new_kind_works_in_every_interface(digits, tmp_path):
     assert torch.equal(table.rows("x"), dataset.rows("x"))
     auto = tg_mlc.auto(table, seconds=0)
     auto.save(tmp_path / "auto")
-    both = [trained.probabilities(digits[:3]) for trained in (tg_mlc.load(tmp_path / "auto"), auto)]
-    np.testing.assert_allclose(*both)
-    # Its components are explained.
+    models = tg_mlc.load(tmp_path / "auto"), auto
+    np.testing.assert_allclose(*(trained.probabilities(digits[:3]) for trained in models))
+    # Components of the new kind are explained.
     explanation = auto.explain(digits[:2], method="occlusion")
     assert [len(sample.components) for sample in explanation.samples] == [10, 10]
     # The estimator takes the new kind.

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tg_mlc.inputs.label_columns import find_labels

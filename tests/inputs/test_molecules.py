@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from torch_geometric.data import Batch, Data
@@ -25,7 +23,7 @@ def test_new_molecules_get_the_vectors_of_training():
     assert sample.morgan.equal(dataset[2].morgan)
     assert sample.edge_index.equal(dataset[2].edge_index)
     assert "maccs" not in sample
-    # Vectors are added to samples that have none.
+    # Vectors are added to samples without vectors.
     assert kind.transform(molecules()).rows("morgan").equal(dataset.rows("morgan"))
     with pytest.raises(ValueError, match=r"valid molecule in row 1 \(got 'C\(':"):
         kind.transform(["C", "C("])

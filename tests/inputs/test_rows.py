@@ -1,7 +1,5 @@
 """Tests rows that are dicts by column name, and other inputs that are read one by one."""
 
-from __future__ import annotations
-
 import warnings
 from datetime import date, datetime, timezone
 

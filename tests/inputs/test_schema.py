@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -11,9 +9,8 @@ from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
 
 
 def infer(hints=None, **columns):
-    return Schema.infer(
-        {name: np.array(cells, dtype=object) for name, cells in columns.items()}, {}, hints
-    )
+    arrays = {name: np.array(cells, dtype=object) for name, cells in columns.items()}
+    return Schema.infer(arrays, {}, hints)
 
 
 def infer_column(cells, hints=None):
@@ -149,7 +146,7 @@ def test_usual_columns_raise_no_warning():
             assert infer_column(cells).features
 
 
-def test_values_too_close_for_single_precision_are_found():
+def test_values_too_close_for_single_precision_are_shifted_or_warned_of():
     seconds = [f"2024-01-31 12:00:{second:02d}" for second in range(3)]
     for cells in (np.array(seconds, dtype=object), np.array(seconds, dtype="datetime64[s]")):
         schema = Schema.infer({"seen": cells}, {})
@@ -178,8 +175,8 @@ def test_few_whole_numbers_may_be_codes():
 @pytest.mark.filterwarnings("ignore:Column 'size' has values")
 def test_columns_of_new_tables_are_matched():
     schema = infer(size=["1", "2"], colour=["red", "blue"])
-    new = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
-    new = {name: np.array(cells, dtype=object) for name, cells in new.items()}
+    texts = {" Colour": ["RED", "green"], "other": ["x", "y"], "SIZE": ["7", ""]}
+    new = {name: np.array(cells, dtype=object) for name, cells in texts.items()}
     with pytest.warns(UserWarning, match="values that did not occur in training.*'green'"):
         matrix = schema.matrix(new)
     np.testing.assert_array_equal(matrix, [[7, 0, 1], [np.nan, 0, 0]])

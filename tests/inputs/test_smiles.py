@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import time
 
@@ -29,14 +27,8 @@ PYG_SMILES = (
     "CC(=O)Oc1ccccc1C(=O)O F[C@H](Cl)Br C/C=C/C [Na+].[Cl-] O=C([O-])C.[K+] "
     "N->[Pt](Cl)(Cl)<-N [235U] *CC*"
 )
-SDF_SMILES = [
-    "CCO",
-    "F[C@H](Cl)Br",
-    "C/C=C/C",
-    "[Na+].[Cl-]",
-    "c1cc[nH]c1",
-    "C[N+](C)(C)CC(=O)[O-]",
-]
+SDF_SMILES = ["CCO", "F[C@H](Cl)Br", "C/C=C/C", "[Na+].[Cl-]", "c1cc[nH]c1"]
+SDF_SMILES += ["C[N+](C)(C)CC(=O)[O-]"]
 GENERATORS = {
     "morgan": rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=512),
     "atom_pair": rdFingerprintGenerator.GetAtomPairGenerator(fpSize=512),
@@ -192,8 +184,8 @@ def test_no_message_quotes_a_long_smiles_whole(long_smiles):
     ("smiles", "expected"),
     [
         ("CC=O", {"*C.*C=O", "*=CC.*=O"}),
-        ("c1ccccc1", {"*C=CC=CC=C*"}),  # All bonds are alike.
-        # Two bonds are double.
+        ("c1ccccc1", {"*C=CC=CC=C*"}),  # All bonds of benzene are alike.
+        # Two of the five bonds of imidazole are double.
         ("c1c[nH]cn1", {"*=CN=CNC=*", "*C=CN=CN*", "*C=NC=CN*", "*=CNC=CN=*", "*C=CNC=N*"}),
         ("C[N+](C)(C)C", {"*C.*[N+](C)(C)C"}),
         ("[Na+].[Cl-]", set()),
@@ -213,7 +205,7 @@ def test_rings_that_are_not_cut_stay_aromatic():
 
 
 def write_sdf(path, names=("toxic", "bitter")):
-    """Writes molecules, in turn with 2D coordinates and with hydrogens in 3D."""
+    """Writes molecules to a file, in turn with 2D coordinates and with hydrogens in 3D."""
     with Chem.SDWriter(str(path)) as writer:
         for number, smiles in enumerate(SDF_SMILES * 2):
             mol = Chem.MolFromSmiles(smiles)

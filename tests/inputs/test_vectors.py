@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,7 +41,9 @@ def test_views_scale_vectors_and_are_restored(scaling):
     restored = Vectors.views[scaling]().load_state_dict(view.state_dict())
     np.testing.assert_array_equal(restored.matrix(dataset), matrix)
     assert np.isfinite(matrix).all()
-    assert (matrix[:, 2] == 0).all()  # Column 2 is constant, and its missing entry is the mean.
+    assert (
+        matrix[:, 2] == 0
+    ).all()  # Column 2 is constant, and a missing entry counts as the mean.
     if scaling != "quantile":
         length = 2 / 3 if scaling == "standard" else 1
         assert np.square(matrix).sum(axis=1).mean() == pytest.approx(length, rel=1e-4)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from unicodedata import normalize
 
 import numpy as np
@@ -21,9 +19,8 @@ DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
 
 @pytest.mark.parametrize("kind", ["sequence", "bag"])
 def test_texts_get_the_indices_of_known_words(kind):
-    dataset = from_arrays(
-        [["red", "pear"], ["pear"], ["plum", "red"], ["pear"]], Y, ["a", "b"], kind=kind
-    )
+    documents = [["red", "pear"], ["pear"], ["plum", "red"], ["pear"]]
+    dataset = from_arrays(documents, Y, ["a", "b"], kind=kind)
     words = fitted(Words(), dataset)
     samples = words.transform(["A pear, and a PLUM!", ["red", "red"]])
     expected = from_arrays([["a", "pear", "and", "a", "plum"], ["red", "red"]], like=dataset)
@@ -98,9 +95,8 @@ def test_steps_weigh_words_but_views_count():
 
 @pytest.mark.parametrize("min_df", [1, 2])
 def test_the_encoder_keeps_words_of_enough_documents(min_df):
-    dataset = from_arrays(
-        sp.csr_array([[1, 0.5, 0], [0, 2, 0], [0, 1, 3], [0, 0, 0]]), Y, kind="bag"
-    )
+    x = sp.csr_array([[1, 0.5, 0], [0, 2, 0], [0, 1, 3], [0, 0, 0]])
+    dataset = from_arrays(x, Y, kind="bag")
     encoder = Words.encoder(dataset, 8, min_df=min_df)
     assert (encoder.kept is None) if min_df == 1 else encoder.kept.tolist() == [False, True, False]
     assert torch.equal(encoder(dataset[1]).ptr, torch.tensor([0, 1]))
@@ -121,9 +117,8 @@ def test_the_encoder_keeps_words_of_enough_documents(min_df):
     ],
 )
 def test_texts_are_split_into_words(text, words):
-    assert [normalize("NFC", word) for word in tokenize(text)] == [
-        normalize("NFC", word) for word in words.split(" ")
-    ]
+    expected = [normalize("NFC", word) for word in words.split(" ")]
+    assert [normalize("NFC", word) for word in tokenize(text)] == expected
 
 
 def test_the_old_tokenizer_keeps_letters_alone():
@@ -186,15 +181,17 @@ def test_training_documents_can_be_decoded(documents):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("call", "arguments", "message"),
     [
-        ([UNKNOWN, "a", "b", "a"], r"unique \(got \['a'\] more than once\)"),
-        ([UNKNOWN, "a\nb"], r"without line breaks \(got 'a\\nb'\)"),
+        (check_words, [[UNKNOWN, "a", "b", "a"]], r"unique \(got \['a'\] more than once\)"),
+        (check_words, [[UNKNOWN, "a\nb"]], r"without line breaks \(got 'a\\nb'\)"),
+        (build_vocabulary, [["a b"]], r"\(got the text 'a b'\); split it with 'tokenize'"),
+        (encode, [["some text"], {}, 0], "lists of words"),
     ],
 )
-def test_wrong_vocabularies_are_refused(words, message):
+def test_wrong_arguments_are_named(call, arguments, message):
     with pytest.raises(ValueError, match=message):
-        check_words(words)
+        call(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +200,3 @@ def test_wrong_vocabularies_are_refused(words, message):
 def test_options_out_of_range_are_refused(name, value):
     with pytest.raises(ValueError, match=f"'{name}' to be a whole number of at least 1"):
         build_vocabulary(DOCUMENTS, **{name: value})
-
-
-def test_texts_instead_of_lists_are_refused():
-    with pytest.raises(ValueError, match=r"\(got the text 'some text'\); split it with 'tokenize'"):
-        build_vocabulary(["some text"])
-    with pytest.raises(ValueError, match="lists of words"):
-        encode(["some text"], {}, 0)

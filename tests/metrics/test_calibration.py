@@ -67,7 +67,9 @@ def test_the_picture_has_a_dot_for_each_bin(data):
 
 
 def distorted(num_samples, seed=0):
-    """Returns targets and scores: calibrated, too extreme, too low, curved, two of rare labels."""
+    """Returns targets and scores of six labels, two of them rare. Scores of the first four labels
+    are calibrated, too extreme, too low, and a curved function of the probability.
+    """
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(num_samples, 6))
     true_logits = z * [1, 0.3, 1, 1, 1, 1] + [0, 0, 2, 0, -3, -3]

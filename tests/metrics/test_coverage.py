@@ -17,7 +17,7 @@ def draw(num_samples, seed=0):
 
 
 def covered(y, decisions, per):
-    """Returns the fraction of positive labels that the sets hold, per label or per sample."""
+    """Returns the fraction of positive labels in the label sets, per label or per sample."""
     positive, hits = y == 1, (y == 1) & (decisions == 1)
     if per == "label":
         return hits.sum(axis=0) / positive.sum(axis=0)

@@ -67,7 +67,7 @@ def test_fit_equals_an_exhaustive_search(data):
     [
         *(([0, 1], [0.25, score], 0.4) for score in (0.65, 0.6, 0.55)),
         ([0, 1], [0.25, 0.3], 0.3),
-        ([1, 0, 1], [0.15, 0.25, 0.55], 0.4),  # 0.1 is as good as 0.3 to 0.5
+        ([1, 0, 1], [0.15, 0.25, 0.55], 0.4),  # The threshold 0.1 is as good as 0.3 to 0.5.
     ],
 )
 def test_the_lower_middle_of_the_longest_plateau_is_taken(y, scores, expected):
@@ -100,9 +100,8 @@ def test_all_metrics_at_once_equal_one_by_one(method):
 @pytest.mark.parametrize("per_label", [False, True])
 def test_tuners_survive_a_weights_only_checkpoint(per_label):
     options = {"grid": [0.2, 0.4, 0.6], "zero_division": "drop"}
-    unfitted, tuner = (
-        ThresholdTuner("f1_samples", per_label=per_label, **options) for _ in range(2)
-    )
+    options |= {"per_label": per_label}
+    unfitted, tuner = (ThresholdTuner("f1_samples", **options) for _ in range(2))
     tuner.fit(TARGETS, SCORES)
     for saved in (unfitted, tuner):
         loaded = ThresholdTuner().load_state_dict(through_a_file(saved.state_dict()))

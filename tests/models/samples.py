@@ -1,4 +1,4 @@
-"""Random molecules, in the categories of PyG's from_smiles, without RDKit."""
+"""Draws random molecules with the features of PyG's from_smiles, but without RDKit."""
 
 from __future__ import annotations
 

@@ -51,10 +51,10 @@ def test_table_lamp_fits_its_score_skip_to_its_samples(dataset, prepared):
     train = prepared[dataset.official_split().train]
     options = {"channels": 8, "score_skip": True}
     model = table_lamp(train, fully_connected(4), **options)
-    expected = SharedLogits(2)
-    initial_state = {name: value.clone() for name, value in expected.state_dict().items()}
-    expected.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
-    assert_close(model.score_skip.state_dict(), expected.state_dict())
+    skip = SharedLogits(2)
+    initial_state = {name: value.clone() for name, value in skip.state_dict().items()}
+    skip.start_from_scores(train.rows("base_scores"), train.y, model.readout.bias)
+    assert_close(model.score_skip.state_dict(), skip.state_dict())
     second = table_lamp(train, fully_connected(4), **options).eval()
     batch = Batch.from_data_list(train[:5])
     expected = second.score_skip(batch.base_scores) + second.readout.bias
@@ -63,9 +63,9 @@ def test_table_lamp_fits_its_score_skip_to_its_samples(dataset, prepared):
     unknown = copy(train)
     unknown._data = copy(train._data)
     unknown._data.y = torch.full_like(train._data.y, torch.nan)
-    of_unknown = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
-    assert_close(of_unknown.score_skip.state_dict(), initial_state)
-    of_unknown.load_state_dict(model.state_dict())
+    rebuilt = table_lamp(unknown[:1], fully_connected(4), latent=True, **options)
+    assert_close(rebuilt.score_skip.state_dict(), initial_state)
+    rebuilt.load_state_dict(model.state_dict())
 
 
 @pytest.mark.parametrize("kind", ["bibtex", "yeast"])
@@ -115,6 +115,7 @@ def topics():
 
 
 def started(y, x, **kwargs):
+    """Returns a model that starts from documents, and the label embedding before that start."""
     torch.manual_seed(0)
     options = {"num_steps": 2, "num_feature_layers": 0, **kwargs}
     model = LaMP(BagEncoder(15, 16), fully_connected(4), **options)
@@ -137,10 +138,9 @@ def test_labels_start_near_the_words_of_their_documents(topics):
     tied, initial = started(y, x, tied=True)
     assert tied.labels.embedding.weight.equal(initial)
     unknown = torch.where(torch.arange(60).view(-1, 1) % 2 == 0, torch.nan, y)
-    starts = [
-        started(labels, x)[0].labels.embedding.weight for labels in (unknown, unknown.nan_to_num())
-    ]
-    assert starts[0].equal(starts[1])
+    models = (started(labels, x)[0] for labels in (unknown, unknown.nan_to_num()))
+    first, second = (model.labels.embedding.weight for model in models)
+    assert first.equal(second)
 
 
 SMILES = ["CCO", "c1ccccc1O", "CC(=O)Nc1ccc(O)cc1", "C", "[Na+].[Cl-]", "CCN"]
@@ -200,9 +200,9 @@ def test_molecule_lamp_starts_from_base_scores():
     expected = model.score_skip(data.rows("base_scores")) + model.readout.bias
     assert_close(model(batch(data)), expected)
     assert not any(parameter.requires_grad for parameter in model.score_skip.parameters())
-    expected = SharedLogits(2)
-    expected.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
-    assert_close(model.score_skip.state_dict(), expected.state_dict())
+    skip = SharedLogits(2)
+    skip.start_from_scores(data.rows("base_scores"), data.y, model.readout.bias)
+    assert_close(model.score_skip.state_dict(), skip.state_dict())
     with pytest.raises(ValueError, match="Expected samples with the attribute 'base_scores'"):
         model(batch(plain))
 

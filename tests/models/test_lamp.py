@@ -108,7 +108,7 @@ class Constant(torch.nn.Module):
         return torch.arange(5.0)
 
 
-class OfTensors(torch.nn.Module):
+class TensorInputs(torch.nn.Module):
     """A model that takes tensors, as explainers pass them."""
 
     def __init__(self, model, data):
@@ -137,7 +137,7 @@ def test_bonds_can_be_explained():
     model = LaMP(States(x, data.ptr, data.edge_index), GRAPH, heads=2)
     config = {"mode": "regression", "task_level": "graph", "return_type": "raw"}
     options = {"explanation_type": "model", "edge_mask_type": "object", "model_config": config}
-    explainer = Explainer(OfTensors(model, data).eval(), AttentionExplainer(), **options)
+    explainer = Explainer(TensorInputs(model, data).eval(), AttentionExplainer(), **options)
     explanation = explainer(x, data.edge_index)
     assert explanation.edge_mask.size() == (data.num_edges,)
     assert (explanation.edge_mask > 0).all()

@@ -1,7 +1,5 @@
 """Tests short runs of the search for failures."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from types import SimpleNamespace
@@ -48,7 +46,7 @@ def test_heads_and_channels_are_independent(place, monkeypatch):
     assert len(shapes) == 12
 
 
-def test_an_error_of_another_kind_and_one_without_a_message_are_found(tmp_path):
+def test_errors_of_another_kind_or_without_a_message_are_found(tmp_path):
     def without_a_message(path):
         raise ValueError
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -43,4 +41,4 @@ def test_statistics_of_unavailable_data_sets_are_kept(tmp_path, monkeypatch):
 def test_available_data_sets_are_counted(tmp_path):
     statistics = make_cards.statistics("planted", tmp_path, {})
     assert (statistics["samples"], statistics["origin"]) == (5000, "computed")
-    assert "raw_sha256" not in statistics  # The catalogue has it with the files.
+    assert "raw_sha256" not in statistics  # The catalogue lists checksums with the files.

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tg_mlc.datasets.card import DatasetCard
@@ -22,18 +20,8 @@ def test_text_outside_of_the_marks_is_kept():
 
 
 def test_a_row_has_the_fields_of_its_card():
-    card = DatasetCard(
-        name="toy",
-        title="two samples, as words (of mine)",
-        kind="bag",
-        samples=2000,
-        labels=3,
-        num_inputs=40,
-        never_positive=1,
-        missing=0.25,
-        licence="MIT",
-    )
-    assert (
-        render_cards.row(card)
-        == "| toy * | two samples | bag, 40 | 2,000 | 3 (1 never) | 25.0% | MIT |"
-    )
+    facts = {"name": "toy", "title": "two samples, as words (of mine)", "licence": "MIT"}
+    counts = {"samples": 2000, "labels": 3, "num_inputs": 40, "never_positive": 1, "missing": 0.25}
+    card = DatasetCard(**facts, **counts, kind="bag")
+    expected = "| toy * | two samples | bag, 40 | 2,000 | 3 (1 never) | 25.0% | MIT |"
+    assert render_cards.row(card) == expected

@@ -1,18 +1,15 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
 
-from benchmarks import files
 from benchmarks.accuracy import auto as benchmark
 from benchmarks.accuracy.auto import OURS, by_positives, main, part_of
 from tg_mlc.data import from_arrays
 
 
 @pytest.fixture
-def loaded_names(tmp_path, monkeypatch):
+def loaded_names(own_runs, monkeypatch):
     """Replaces every data set by random vectors. Returns the list of loaded names."""
     names = []
 
@@ -22,25 +19,23 @@ def loaded_names(tmp_path, monkeypatch):
         return from_arrays(x, (x[:, :2] > 0).astype(np.float32), kind="vector")
 
     monkeypatch.setattr(benchmark, "load", load)
-    monkeypatch.setattr(files, "RUNS", tmp_path)
-    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
     return names
 
 
-def test_a_second_call_runs_only_missing_data_sets(loaded_names, tmp_path):
+def test_a_second_call_runs_only_missing_data_sets(loaded_names, own_runs):
     main("emotions", seeds=1, seconds=0)
     main("emotions,scene", seeds=1, seconds=0)
     assert loaded_names == ["emotions", "scene"]
-    points = json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["runs"]
+    points = json.loads((own_runs / f"{benchmark.NAME}.json").read_text())["runs"]
     models = [point["model"] for point in points if point["dataset"] == "scene"]
     assert (models[0], models[6:]) == ("label frequency", [OURS])
     assert len(points) == 14
 
 
-def test_another_time_limit_repeats_all_runs(loaded_names, tmp_path):
+def test_another_time_limit_repeats_all_runs(loaded_names, own_runs):
     for seconds in (0, 0.5):
         main("emotions", seeds=1, seconds=seconds)
-        assert json.loads((tmp_path / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds
+        assert json.loads((own_runs / f"{benchmark.NAME}.json").read_text())["seconds"] == seconds
     assert loaded_names == ["emotions", "emotions"]
 
 

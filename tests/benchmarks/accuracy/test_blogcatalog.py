@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -9,7 +7,6 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
-from benchmarks import files
 from benchmarks.accuracy import blogcatalog as benchmark
 from benchmarks.accuracy.blogcatalog import (
     NETMF,
@@ -90,16 +87,14 @@ def test_thresholds_of_a_node_come_from_other_nodes():
     logits = torch.tensor([[3.0, 1.0], [-1.0, -3.0]]).repeat(8, 1)
     metrics = benchmark.measured(y, logits)
     assert metrics["known"]["f1_micro"] == 1.0
-    # Thresholds predict 16 labels, of which 8 are correct.
+    # Thresholds predict 16 labels. Only 8 of the predictions are correct.
     assert metrics["thresholds"]["f1_micro"] == pytest.approx(2 * 8 / (16 + 16))
 
 
 @needs_loader
-def test_an_extended_run_computes_only_missing_seeds(network, tmp_path, monkeypatch):
+def test_an_extended_run_computes_only_missing_seeds(network, own_runs, tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     monkeypatch.setattr(BlogCatalog, "files", (RawFile("blogcatalog.mat"),))
-    monkeypatch.setattr(files, "RUNS", tmp_path)
-    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
     sizes = {"SIZES": dict.fromkeys(SIZES, 8)}
     sizes |= {"FROM_EMBEDDINGS": (2, 1e-2), "FROM_SCORES": (2, 1e-3)}
     for name, value in {**sizes, "CHANNELS": 8, "is_installed": lambda package: False}.items():
@@ -117,7 +112,7 @@ def test_an_extended_run_computes_only_missing_seeds(network, tmp_path, monkeypa
     monkeypatch.setattr(benchmark, "run_share", run_share)
     main(seeds=2, root=tmp_path)
     assert calls == [(1, share) for share in SHARES]
-    runs = json.loads((tmp_path / "blogcatalog.json").read_text())["runs"]
+    runs = json.loads((own_runs / "blogcatalog.json").read_text())["runs"]
     assert [run["model"] for run in runs] == [row for row in ROWS if row != NODE2VEC] * len(SHARES)
 
 

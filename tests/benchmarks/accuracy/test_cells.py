@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import inspect
 import json
 from dataclasses import replace
@@ -37,7 +35,7 @@ TEST = SPLIT.test.numpy()
 
 
 def samples(*, other_test=False):
-    """Bags of 12 words with 5 labels. `other_test` changes words and labels of the test part."""
+    """Returns bags of 12 words with 5 labels. `other_test` changes the samples of the test part."""
     rng = np.random.default_rng(0)
     words = (rng.random((60, 12)) < 0.4).astype(np.float32)
     y = (words @ rng.standard_normal((12, 5)) > 0.3).astype(np.float32)
@@ -49,7 +47,7 @@ def samples(*, other_test=False):
 
 
 def drugs(*, other_test):
-    """Carbon chains. `other_test` changes molecules and labels of the test part."""
+    """Returns carbon chains with 2 labels. `other_test` changes the samples of the test part."""
     ends = [(acid, amine) for acid in (0, 1) for amine in (0, 1)] * 15
     smiles = [
         f"{'N' * amine}CC{'C' * (i // 4)}{'C(=O)O' * acid}" for i, (acid, amine) in enumerate(ends)
@@ -68,7 +66,7 @@ def task_of(row, dataset="bibtex", *, other_test=False, **smaller):
     return Task(dataset, recipe.prepare(raw, SPLIT), recipe)
 
 
-def made(row, dataset="bibtex", learned=None, **options):
+def make_cell(row, dataset="bibtex", learned=None, **options):
     """Trains a small model and returns its cell."""
     task = task_of(row, dataset, channels=8, epochs=1, **options)
     return run_cell(Cell(dataset, row, 10), task, SPLIT, {}, learned)
@@ -84,13 +82,9 @@ ROWS = {
     if row.model in {"lamp", *FAMILY, *CLASSIFIERS}
     and row.graph in (None, "complete", "prior", "learned")
 }
-
-
 #: Models of molecules, and classifiers of their fingerprints.
 MOLECULE_ROWS = [Row("lamp", True, "prior"), Row("mped-ar", True)]
 MOLECULE_ROWS += [Row("linear SVM"), Row("random forest")]
-
-
 #: Models that other rows train too, with another label graph, decoder or input.
 REPEATED = {
     ("bibtex", Row("lamp", False, "learned")),
@@ -103,7 +97,7 @@ REPEATED = {
 
 
 def case(dataset, row):
-    """Returns parameters of a test, which is slow if other rows train the model too."""
+    """Returns the parameters of one test. The test is slow if other rows train the model too."""
     marks = [pytest.mark.slow] * ((dataset, row) in REPEATED)
     return pytest.param(dataset, row, marks=marks, id=f"{dataset}-{row.title}")
 
@@ -118,7 +112,9 @@ def test_training_and_tuning_see_no_test_sample(dataset, row, monkeypatch):
         return ForestBaseline(30, criterion="gini", random_state=seed)
 
     monkeypatch.setattr("benchmarks.accuracy.baselines.forest", forest)
-    cell, other_cell = (made(row, dataset, other_test=other_test) for other_test in (False, True))
+    cell, other_cell = (
+        make_cell(row, dataset, other_test=other_test) for other_test in (False, True)
+    )
     assert cell["run"]["metrics"] != other_cell["run"]["metrics"]  # The test samples differ.
     # Fingerprints cover the inputs, label graph, weights and validation scores.
     assert cell.get("fingerprints") == other_cell.get("fingerprints")
@@ -131,8 +127,8 @@ def test_the_model_behind_a_learned_graph_is_trained_once(model):
     node_messages = model != "lamp"
     rows = Row(model, node_messages, "learned"), Row(model, node_messages, "complete")
     learned = {}
-    alone = made(rows[0])
-    first, second = (made(row, learned=learned) for row in rows[::-1])
+    alone = make_cell(rows[0])
+    first, second = (make_cell(row, learned=learned) for row in rows[::-1])
     assert list(learned) == [Cell("bibtex", rows[1], 10)]
     assert alone["fingerprints"] == second["fingerprints"] != first["fingerprints"]
     assert second["run"]["metrics"] == alone["run"]["metrics"]
@@ -141,7 +137,7 @@ def test_the_model_behind_a_learned_graph_is_trained_once(model):
 
 
 def test_a_model_of_given_labels_is_validated_without_given_labels():
-    run = made(Row("lamp-given", False, "complete"))["run"]
+    run = make_cell(Row("lamp-given", False, "complete"))["run"]
     expected = run["on_validation"]["average_precision_macro"]
     assert run["validation"] == pytest.approx(expected, abs=1e-6)
 
@@ -189,12 +185,12 @@ TRACKED = stored(tracked=True)
 def test_tracked_cells_have_the_settings_of_the_current_recipes(name):
     for _, cell in TRACKED[TRACKED["dataset"] == name].iterrows():
         if cell["row"].node_messages is not None:
-            recipe, settings = recipe_of(name, cell["row"]), cell["content"]["settings"]
+            recipe, recorded = recipe_of(name, cell["row"]), cell["content"]["settings"]
             for part in ("model", "module", "fit", "objective"):
                 expected = json.loads(json.dumps(getattr(recipe, part)))
                 message = Cell(name, cell["row"], cell["seed"]).name, part
-                assert settings[part] == {**settings[part], **expected}, message
-            assert settings["batch_size"] == recipe.batch_size
+                assert recorded[part] == {**recorded[part], **expected}, message
+            assert recorded["batch_size"] == recipe.batch_size
 
 
 def test_label_dropout_applies_only_to_attention_among_labels():

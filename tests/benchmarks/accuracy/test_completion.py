@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ def rng():
 
 @pytest.fixture(scope="module")
 def y(rng):
-    """Returns noisy labels of two groups of samples with two groups of labels."""
+    """Returns noisy labels. Each of two groups of samples prefers one of two groups of labels."""
     group = np.arange(40) % 2
     probability = np.where(group[:, None] == np.arange(12) % 2, 0.7, 0.1)
     return (rng.random((40, 12)) < probability).astype(float)
@@ -73,7 +71,7 @@ def test_hidden_pairs_have_high_scores(y, method):
         "crossed": lambda: completion.crossed(samples, labels, known, 1.0),
         "factors": lambda: completion.factors(known, rank=2, penalty=1.0, weight=5.0),
     }[method]()
-    # Random scores have 0.5 to 0.6.
+    # Random scores have a goodness of 0.5 to 0.6.
     assert completion.goodness(np.where(known == 1, np.nan, y), scores) > 0.85
 
 

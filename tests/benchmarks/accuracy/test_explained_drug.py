@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -10,7 +8,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "explanations.md"
 
 
 def numbers_in(value):
-    """Returns all numbers of a result without signs, as the page rounds them."""
+    """Returns all numbers of a result without signs, with two decimals as on the page."""
     if isinstance(value, dict):
         return set().union(*map(numbers_in, value.values()))
     return {f"{abs(value):.2f}"} if isinstance(value, float) else set()

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 
@@ -37,11 +35,11 @@ def make_trial(dataset, seed=0):
 
 def test_larger_fractions_include_the_given_labels_of_smaller_fractions(twins):
     test = torch.arange(60)
-    fractions = [make_trial(twins).given(test, fraction) for fraction in SHARES]
-    assert fractions[0].isnan().all()
-    for fewer, more in pairwise(fractions):
+    matrices = [make_trial(twins).given(test, fraction) for fraction in SHARES]
+    assert matrices[0].isnan().all()
+    for fewer, more in pairwise(matrices):
         assert torch.equal(more[~fewer.isnan()], fewer[~fewer.isnan()])
-    half, known = fractions[5], ~fractions[5].isnan()
+    half, known = matrices[5], ~matrices[5].isnan()
     assert known.float().mean() == pytest.approx(0.5, abs=0.1)
     assert torch.equal(half[known], twins.y[test][known])
     assert not torch.equal(make_trial(twins, seed=1).given(test, 0.5).isnan(), ~known)

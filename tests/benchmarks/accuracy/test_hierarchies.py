@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import lzma
 from functools import partial
@@ -16,9 +14,8 @@ from tg_mlc.baselines import ForestBaseline, NetworkBaseline
 def root(tmp_path, monkeypatch):
     """Writes files of a small tree, and reduces forests and networks."""
     rng, kind = np.random.default_rng(0), "hierarchical x,x/y,x/z,u"
-    header = (
-        f"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute c {kind}\n@data\n"
-    )
+    attributes = "@attribute a numeric\n@attribute b numeric\n@attribute c"
+    header = f"@relation r\n{attributes} {kind}\n@data\n"
     for part, num_rows in (("train", 60), ("test", 30)):
         text = header
         for a, b in rng.normal(size=(num_rows, 2)):

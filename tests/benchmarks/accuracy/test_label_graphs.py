@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -26,7 +24,7 @@ def test_scores_recover_a_known_graph():
 def test_co_occurrence_scores_of_three_labels():
     y = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 1, 1.0]])
     assert co_occurrence_scores(y, "count").tolist() == [[2, 2, 0], [2, 3, 1], [0, 1, 1]]
-    # The row of the second label holds its probability given every label.
+    # The second row holds the probability of the second label, given each label.
     assert co_occurrence_scores(y, "conditional")[1].tolist() == [1, 1, 1]
     correlation = co_occurrence_scores(y, "correlation")
     assert correlation[0, 2].item() == pytest.approx(-1)

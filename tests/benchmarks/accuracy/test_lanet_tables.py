@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -103,12 +101,8 @@ SETTINGS = CELLS["table_3.lstm"].described
 def test_only_cells_of_the_same_options_and_targets_are_current(changes, expected, tmp_path):
     split, path = time_split(histories()), tmp_path / "table_3.lstm-0.json"
     assert not lanet_tables.is_current(path, split, {})
-    content = {
-        "cell": "table_3.lstm",
-        "split": split.hash,
-        "options": {"max_epochs": 1},
-        "settings": SETTINGS,
-    }
+    content = {"cell": "table_3.lstm", "split": split.hash, "settings": SETTINGS}
+    content["options"] = {"max_epochs": 1}
     path.write_text(json.dumps({**content, "metrics": dict.fromkeys(report.COLUMNS), **changes}))
     assert lanet_tables.is_current(path, split, {"max_epochs": 1}) is expected
 
@@ -122,11 +116,8 @@ def test_missing_columns_are_computed_from_checkpoints(own_runs, monkeypatch):
     lanet_tables.main(**options)
     (path,) = own_runs.rglob("table_3.lstm-0.json")
     cell = json.loads(path.read_text())
-    path.write_text(
-        json.dumps(
-            {**cell, "metrics": {key: cell["metrics"][key] for key in ("f1_micro", "f1_macro")}}
-        )
-    )
+    two_metrics = {key: cell["metrics"][key] for key in ("f1_micro", "f1_macro")}
+    path.write_text(json.dumps({**cell, "metrics": two_metrics}))
     steps = []
     monkeypatch.setattr(MultiLabelModule, "training_step", lambda *args: steps.append(args))
     lanet_tables.main(**options)
@@ -138,9 +129,8 @@ def test_missing_columns_are_computed_from_checkpoints(own_runs, monkeypatch):
 def test_metrics_without_a_frequent_label_are_undefined():
     y = {part: np.eye(6) for part in ("train", "val", "test")}
     y["test"] = np.zeros((6, 6))
-    values, thresholds = lanet_tables.metrics(
-        y, {part: np.full((6, 6), 0.3) for part in ("val", "test")}
-    )
+    scores = {part: np.full((6, 6), 0.3) for part in ("val", "test")}
+    values, thresholds = lanet_tables.metrics(y, scores)
     assert values["roc_auc_macro10"] is None
     assert values["roc_auc_micro"] is None
     assert thresholds.keys() == {"f1_micro", "f1_macro"}
@@ -159,11 +149,8 @@ def test_differences_are_means_over_seeds_and_no_ensemble(tmp_path):
         (tmp_path / f"last set-{seed}.json").write_text(json.dumps({"cell": "last set"}))
     np.save(tmp_path / "TIFU-KNN-0.npy", np.zeros(shape))
     (tmp_path / "TIFU-KNN-0.json").write_text(json.dumps({"cell": "TIFU-KNN"}))
-    values = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)["TIFU-KNN"][
-        "last set"
-    ]
+    differences = compare(tmp_path.glob("*.json"), events, split, ["TIFU-KNN"], draws=3)
+    difference = differences["TIFU-KNN"]["last set"]["roc_auc_micro"][0]
     expected = np.mean([micro_roc_auc(y, score) for score in scores]) - 0.5
-    assert values["roc_auc_micro"][0] == pytest.approx(expected)
-    assert values["roc_auc_micro"][0] != pytest.approx(
-        micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5
-    )
+    assert difference == pytest.approx(expected)
+    assert difference != pytest.approx(micro_roc_auc(y, np.mean(scores, axis=0)) - 0.5)

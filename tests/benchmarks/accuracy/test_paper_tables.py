@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -20,7 +18,7 @@ CELL = Cell("bibtex", FC, 10)
 
 
 class NoSamples:
-    """Replaces the data sets by empty ones."""
+    """Stands in for the data sets, and loads no samples."""
 
     def describe(self, name):
         return {"name": name, "sha256": "0"}

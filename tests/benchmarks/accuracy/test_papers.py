@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.accuracy.papers import DIFFERENT, NAMES, TABLES, figures, reported, title

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial
@@ -413,7 +411,7 @@ def test_ablation_end_to_end(tmp_path, results, own_runs, monkeypatch):
     assert {Row("kernel ridge regression, tuned"), full, scoreless} < set(rows)
     assert rows[edgeless_row]["density"].mean() < rows[full]["density"].mean() == 1.0
     # Three epochs are too few without base scores.
-    better, worse = (spreads(rows[row])["roc_auc_macro"]["mean"] for row in (full, scoreless))
+    better, worse = (spreads(rows[key])["roc_auc_macro"]["mean"] for key in (full, scoreless))
     assert better > worse + 0.02
     assert {test.row.change for test in paired_tests(runs)} == set(names)
     written.rename(results / written.name)

@@ -1,7 +1,5 @@
 """Every comparison refuses invalid options before training."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -24,8 +22,11 @@ from tests.sequences.histories import histories
     [
         (auto.main, {"seconds": auto.SECONDS - 1}),
         (given_labels.main, {"max_epochs": 1}),
-        *((lanet_tables.main, each) for each in ({"max_epochs": 1}, {"batches": 1}, {"draws": 3})),
-        *((paper_tables.main, each) for each in ({"epochs": 1}, {"channels": 8})),
+        (lanet_tables.main, {"max_epochs": 1}),
+        (lanet_tables.main, {"batches": 1}),
+        (lanet_tables.main, {"draws": 3}),
+        (paper_tables.main, {"epochs": 1}),
+        (paper_tables.main, {"channels": 8}),
         (prior_vs_learned.main, {"max_epochs": 3}),
         (settings.main, {"channels": 8}),
     ],
@@ -79,7 +80,7 @@ ROW = {"node_messages": None, "graph": None, "settings": None, "change": None}
 EL = {"node_messages": False, "graph": "edgeless", "settings": "best", "change": None}
 PLANTED = [*_runs("label frequency", 10, 11, **ROW), *_runs("LaMP", 10, 11, **EL)]
 SCENE, EMOTIONS = {"dataset": "scene", "seed": 0}, {"datasets": "emotions", "seeds": 1}
-LSTM = "table 3: LSTM"
+LSTM, ONE_CELL = "table 3: LSTM", {"cells": "table_3.lstm", "seeds": "0"}
 EPOCHS = [*_runs(DEFAULT, 0, epoch=1), *_runs(DEFAULT, 0, epoch=2)]
 NCI = {"dataset": "nci", "epochs": 1, "seeds": 1}
 COMPARISON = "prior_vs_learned-planted-50-official"
@@ -89,10 +90,7 @@ COMPARISON = "prior_vs_learned-planted-50-official"
     ("main", "name", "runs", "options", "missing"),
     [
         (auto.main, "default", [SCENE], EMOTIONS, "'scene', 0"),
-        (
-            *(lanet_tables.main, "lanet-complete_journey", _runs(LSTM, 0, 1)),
-            *({"cells": "table_3.lstm", "seeds": "0"}, f"'{LSTM}', 1"),
-        ),
+        (lanet_tables.main, "lanet-complete_journey", _runs(LSTM, 0, 1), ONE_CELL, f"'{LSTM}', 1"),
         (learning_curve.main, "learning_curve-nci", EPOCHS, NCI, f"'{DEFAULT}', 0, 2"),
         (PRIOR, COMPARISON, PLANTED, {"seeds": 1, "graphs": "edgeless"}, "Row"),
         (PRIOR, COMPARISON, PLANTED, {"seeds": 2, "graphs": "complete"}, "Row"),

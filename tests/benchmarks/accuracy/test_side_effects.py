@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -7,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import files
 from benchmarks.accuracy import side_effects as benchmark
 from benchmarks.accuracy.completion import cosine
 from benchmarks.accuracy.side_effects import (
@@ -145,7 +142,7 @@ def test_all_rows_predict_hidden_pairs(drugs):
     assert len(roc_auc) == 9
 
 
-def test_an_extended_run_computes_only_missing_folds(tmp_path, monkeypatch):
+def test_an_extended_run_computes_only_missing_folds(own_runs, tmp_path, monkeypatch):
     monkeypatch.delenv("TG_MLC_DATA", raising=False)
     texts = {
         "drugs.csv": "drug,stitch_id,smiles,fold\na,1,CCO,0\nb,2,CCN,1\n",
@@ -156,8 +153,6 @@ def test_an_extended_run_computes_only_missing_folds(tmp_path, monkeypatch):
     (tmp_path / "side-effects" / "raw").mkdir(parents=True)
     for name, text in texts.items():
         (tmp_path / "side-effects" / "raw" / name).write_text(text)
-    monkeypatch.setattr(files, "RUNS", tmp_path)
-    monkeypatch.setattr(files, "RESULTS", tmp_path / "results")
     calls = []
 
     def run(part, fold, seed=0):
@@ -174,7 +169,7 @@ def test_an_extended_run_computes_only_missing_folds(tmp_path, monkeypatch):
     calls.clear()
     main(seeds=2, folds=2, given_folds=2, default_folds=0, root=tmp_path)
     assert calls == [(GIVEN, 1, 0), (HIDDEN, 0, 1), (HIDDEN, 1, 1)]
-    assert len(json.loads((tmp_path / "side_effects.json").read_text())["runs"]) == 8
+    assert len(json.loads((own_runs / "side_effects.json").read_text())["runs"]) == 8
 
 
 def test_kernels_are_larger_for_more_similar_molecules():

@@ -1,7 +1,5 @@
 """Made-up cells of the papers' tables."""
 
-from __future__ import annotations
-
 from benchmarks.accuracy.cells import table_of
 from benchmarks.accuracy.runs import Run
 from benchmarks.report.papers import METRICS
@@ -24,7 +22,7 @@ def stored(row, seed, value, dataset="bibtex", **settings):
 
 
 def seeds_of(row, values, dataset="bibtex", *, drawn=True):
-    """Returns a cell per seed. If drawn anew, test samples differ between seeds."""
+    """Returns one cell per seed. With `drawn`, the seeds differ in their test samples."""
     cells = [stored(row, seed, value, dataset) for seed, value in values.items()]
     for cell in cells:
         cell["run"]["test"] = str(cell["run"]["seed"]) if drawn else ""
@@ -32,5 +30,5 @@ def seeds_of(row, values, dataset="bibtex", *, drawn=True):
 
 
 def table(cells):
-    """Returns the table into which cells are read."""
+    """Returns the data frame of some cells."""
     return table_of(cells)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -114,9 +112,9 @@ def test_settings_that_differ_from_the_current_recipe_are_named(results):
     assert list(changed_settings(result)) == []
     result["recipes"]["best"]["model"]["channels"] = 3
     del result["recipes"]["best"]["module"]["lr"]
-    assert list(changed_settings(result)) == [
-        "Other best settings than in today's recipe, or not recorded: model.channels, module.lr"
-    ]
+    names = "model.channels, module.lr"
+    expected = [f"Other best settings than in today's recipe, or not recorded: {names}"]
+    assert list(changed_settings(result)) == expected
     result["dataset"]["name"] = "of mine"
     assert list(changed_settings(result)) == []
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from benchmarks.accuracy.auto import COMBINED, OURS
 from benchmarks.accuracy.runs import frame
 from benchmarks.files import describe_environment
@@ -11,7 +9,7 @@ ROWS = {"label frequency": 0.9, "linear SVM": 0.5, "random forest": 0.6, OURS: 0
 
 
 def points(num_seeds):
-    """Returns metrics that rise by 0.01 with every seed, or by 0.02 for the default."""
+    """Returns runs. Metrics rise by 0.01 with every seed, or by 0.02 for the default."""
     runs = []
     for seed in range(num_seeds):
         for row, value in ROWS.items():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -20,7 +18,7 @@ from benchmarks.report.given_labels import COLORS, draw, numbers, section
 
 
 def result_of(seeds):
-    """Returns scores that rise with the fraction of given labels and with the seed."""
+    """Returns a result whose scores rise with the fraction of given labels and with the seed."""
     points = [
         {
             "model": row,
@@ -63,7 +61,7 @@ def test_the_table_shows_scores_by_the_fraction_of_given_labels():
 
 
 def changed(gains):
-    """Returns scores in which rows exceed 0.7 by their gain, a little more with every seed."""
+    """Returns a result. A row exceeds 0.7 by its gain, and by a little more with every seed."""
     result = result_of([0, 1, 2])
     for point in result["runs"]:
         gain = gains.get((point["model"], point["given"]), 0.0)
@@ -85,9 +83,8 @@ def test_the_conclusion_follows_from_the_results():
 def test_models_trained_for_fewer_epochs_are_named():
     short, full = result_of([0]), result_of([0])
     short["recipes"]["lamp-given"]["fit"]["max_epochs"] = 4
-    assert "than its recipe says: bibtex 4 of 14." in given_labels.page(
-        {"bibtex": short, "sider": full}
-    )
+    page = given_labels.page({"bibtex": short, "sider": full})
+    assert "than its recipe says: bibtex 4 of 14." in page
     assert "fewer epochs" not in given_labels.page({"sider": full})
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.accuracy.hierarchies import DEFAULT, PUBLISHED, files_of, graph_of

@@ -1,18 +1,13 @@
-from __future__ import annotations
-
 from benchmarks.accuracy.lanet_models import FIGURE_3
 from benchmarks.report import lanet
 from benchmarks.report.lanet import ALONE, FREQUENCY, MEMORY, PUBLISHED, TIFU
 
-ENVIRONMENT = {
-    "processor": "abacus",
-    "threads": 1,
-    "versions": {"torch": "1", "torch-geometric": "2", "scikit-learn": "3"},
-}
+VERSIONS = {"torch": "1", "torch-geometric": "2", "scikit-learn": "3"}
+ENVIRONMENT = {"processor": "abacus", "threads": 1, "versions": VERSIONS}
 
 
 def row(title, *values, **more):
-    """Returns runs without the last column, which early cells lack."""
+    """Returns one run per value. Metrics lack the last column, as in early cells."""
     run = {"model": title, "split": "abc", "environment": ENVIRONMENT, **more}
     metrics = [dict.fromkeys(lanet.COLUMNS[:-1], value) for value in values]
     return [{**run, "seed": seed, "metrics": scores} for seed, scores in enumerate(metrics)]
@@ -31,19 +26,16 @@ def result(*rows, differences=None, data="demand"):
 
 
 def test_tables_of_the_paper_begin_with_lanet_and_show_published_figures():
-    rows = [
-        row(PUBLISHED, 0.8, 0.9),
-        row("table 3: LANET, no ID", 0.7),
-        row("table 4: Time-attention", 0.84),
-    ]
+    rows = [row(PUBLISHED, 0.8, 0.9), row("table 3: LANET, no ID", 0.7)]
+    rows.append(row("table 4: Time-attention", 0.84))
     lines = lanet.grouped(result(*rows))
-    assert [line for line in lines if line.startswith("###")] == [
-        f"### {group.title}" for group in lanet.GROUPS[:3]
-    ]
+    titles = [f"### {group.title}" for group in lanet.GROUPS[:3]]
+    assert [line for line in lines if line.startswith("###")] == titles
     text = "\n".join(lines)
     assert "| Label-attention | 2 | **0.8500** ± 0.0707 (paper 0.881) | " in text
     assert "| Time-attention | 1 | 0.8400 (paper 0.837) | " in text
-    assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text  # LANET without ID is this row too.
+    # Table 5 shows "LANET, no ID" of table 3 again, as "No ID".
+    assert "| No ID | 1 | 0.7000 (paper 0.88) | " in text
     assert "(paper" not in "\n".join(lanet.grouped(result(*rows, data="complete_journey")))
 
 
@@ -56,9 +48,8 @@ def test_missing_columns_are_empty():
 def test_figure_3_has_a_line_for_each_panel_with_points():
     cells = [cell.title for cell in FIGURE_3]
     assert lanet.figure_3_numbers(result(row(PUBLISHED, 0.5))) == {}
-    numbers = lanet.figure_3_numbers(
-        result(row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells))
-    )
+    rows = row(PUBLISHED, 0.5, 0.7), *(row(title, 0.4) for title in cells)
+    numbers = lanet.figure_3_numbers(result(*rows))
     assert list(numbers["window_size"]) == ["1", "2", "3", "5", "8"]
     assert list(numbers["dimension"]) == ["16", "32", "64", "128", "256"]
     left, right = lanet.draw_figure_3(numbers).axes
@@ -86,9 +77,8 @@ def test_page_compares_lanet_with_other_rows():
     page = lanet.page({"complete_journey": result(*rows, differences=differences)})
     assert "**simulated**" in page
     assert "2,597 of the test targets" in page
-    assert (
-        "All 3 other rows are significantly better than label frequency in micro ROC-AUC." in page
-    )
+    better = "All 3 other rows are significantly better than label frequency in micro ROC-AUC."
+    assert better in page
     unclear = "not significantly different from short: memory alone (+0.0200 (-0.0100 to +0.0400))"
     comparison = "beside all other rows (3), in micro ROC-AUC"
     assert f"{comparison}: significantly better than 2; {unclear}." in page

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from benchmarks.report.learning_curves import tried
 
 MODEL = {"dropout": 0.1, "input_dropout": 0.4}

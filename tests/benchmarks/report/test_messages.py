@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -132,10 +130,8 @@ def test_rows_are_compared_with_rows_of_the_same_number_of_steps():
 
 def test_changes_of_training_are_compared_with_the_same_graph():
     dropped = replace(PRIOR, change="label dropout 0.5")
-    given = [
-        stored(GIVEN, 10 + seed, base + 0.01 - NOISE[seed], "emotions")
-        for seed, base in enumerate(BASE)
-    ]
+    values = [base + 0.01 - noise for base, noise in zip(BASE, NOISE, strict=True)]
+    given = [stored(GIVEN, seed, value, "emotions") for seed, value in enumerate(values, 10)]
     rows = [cells(EDGELESS, 0), cells(COMPLETE, 0.02), cells(PRIOR, 0.04), given]
     rows.append(cells(dropped, 0.05))
     compared = comparisons(shown([cell for entry in rows for cell in entry]))
@@ -153,9 +149,9 @@ def test_changes_of_training_are_compared_with_the_same_graph():
 def test_similarity_of_names_is_exploratory():
     named = replace(EDGELESS, graph=WORDNET)
     compared = comparisons(shown([*cells(EDGELESS, 0), *cells(named, 0.1)]))
-    (compared,) = compared[compared["metric"] == "f1_samples"].itertuples()
-    assert compared.against == EDGELESS
-    assert np.isnan(compared.corrected)
+    (test,) = compared[compared["metric"] == "f1_samples"].itertuples()
+    assert test.against == EDGELESS
+    assert np.isnan(test.corrected)
 
 
 def test_the_page_describes_seeds_and_shows_untested_classifiers():

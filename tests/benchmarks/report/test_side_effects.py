@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.accuracy.side_effects import AMOUNTS, DEFAULT, GIVEN, HIDDEN, METRICS, NEW
@@ -8,7 +6,7 @@ from benchmarks.report.side_effects import page
 
 
 def result(tasks, folds=3):
-    """Returns metrics that rise by 0.1 with every row and by 0.01 with every fold."""
+    """Returns a result whose metrics rise by 0.1 with every row and by 0.01 with every fold."""
     runs = []
     names = (*METRICS, "precision_at_10")
     for task in tasks:

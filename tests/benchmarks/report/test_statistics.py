@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,10 +9,8 @@ from benchmarks.report.statistics import Ranks, compare_rows, iman_davenport, pa
 from benchmarks.report.writing import p_in_words
 from tg_mlc.metrics.paired import corrected_difference
 
-EDGELESS, COMPLETE, WITH_MESSAGES = (
-    Row("LaMP", node_messages, graph, "best")
-    for node_messages, graph in ((False, "edgeless"), (False, "complete"), (True, "edgeless"))
-)
+EDGELESS, COMPLETE = (Row("LaMP", False, graph, "best") for graph in ("edgeless", "complete"))
+WITH_MESSAGES = Row("LaMP", True, "edgeless", "best")
 FOREST = Row("random forest")
 
 
@@ -101,8 +97,8 @@ def test_seeds_that_share_a_split_need_no_correction():
     assert test.p == pytest.approx(ttest_1samp([0.02, 0.03, 0.02], 0).pvalue)
 
 
-#: Table 6 of Demsar 2006: AUC of C4.5 with and without two tuned parameters, on 14 data sets. Two
-#: values of the last but one are printed as equal, but ranked second and third.
+#: Table 6 of Demsar 2006: AUC of C4.5 with and without two tuned parameters, on 14 data sets. The
+#: paper prints two equal values for the last but one data set, but ranks them second and third.
 NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 AUC = """
 0.763 0.768 0.771 0.798
@@ -145,7 +141,7 @@ def test_ranks_match_the_example_of_demsar_2006(demsar):
     statistic, p = iman_davenport(9.28, 4, 14)
     assert statistic == pytest.approx(3.69, abs=0.005)
     assert p < 0.05
-    critical = 14 * 3 * 2.85 / (13 + 2.85)  # The chi-square of F = 2.85.
+    critical = 14 * 3 * 2.85 / (13 + 2.85)  # This is the chi-square of F = 2.85.
     assert iman_davenport(critical, 4, 14)[1] == pytest.approx(0.05, abs=5e-4)
     # Section 3.2.2 uses the critical values 2.569 and 2.291.
     assert demsar.critical_difference(0.05) == pytest.approx(1.25, abs=0.005)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from benchmarks.accuracy.trust import PLAIN
 from benchmarks.files import describe_environment
 from benchmarks.report.trust import page

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -150,9 +148,8 @@ def test_too_large_and_unsuitable_candidates_are_refused():
     literal, blocks = by_name[LITERAL], by_name[f"{OURS} (blocks)"]
     assert "would need about" in str(literal.refuse(inputs, pattern, memory=1e3))
     assert literal.refuse(inputs, pattern, memory=1e9) is None
-    assert blocks.refuse(inputs, pattern, memory=1e9) == (
-        "blocks: only for Blocks, and for complete shared graphs without a bias"
-    )
+    reason = "blocks: only for Blocks, and for complete shared graphs without a bias"
+    assert blocks.refuse(inputs, pattern, memory=1e9) == reason
 
 
 @pytest.mark.parametrize("name", ["R1", "R3", "R4"])
@@ -263,9 +260,8 @@ def test_quick_run_agrees_and_writes_a_file(own_runs, monkeypatch, capsys):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     assert attention.main(quick=True, threads=1) == 0
     result = json.loads((own_runs / "attention-cpu.json").read_text())
-    assert list(result["regimes"]) == [
-        regime.name for group in GROUPS for regime in regimes(group, quick=True)
-    ]
+    names = [regime.name for group in GROUPS for regime in regimes(group, quick=True)]
+    assert list(result["regimes"]) == names
     for row in result["regimes"].values():
         assert row["candidates"][OURS]["state"] == "agrees"
         assert row["candidates"][OURS]["forward_backward"]["wall_ratio"] > 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -21,10 +19,8 @@ def test_samples_are_the_same_in_every_call(kind):
 def test_exported_and_original_models_are_timed(own_runs):
     assert exporting.main("vectors", "1,3", num_labels=4, quick=True) == 0
     result = json.loads((own_runs / "exporting-cpu.json").read_text())
-    assert [(row["kind"], row["batch_size"]) for row in result["exported"]] == [
-        ("vectors", 1),
-        ("vectors", 3),
-    ]
+    rows = [(row["kind"], row["batch_size"]) for row in result["exported"]]
+    assert rows == [("vectors", 1), ("vectors", 3)]
     head, _, *lines = speed.exported(result)
     assert head == "| input | batch | tg_mlc, ms | torch.export, ms | x | difference |"
     assert lines[1].startswith("| vectors | 3 | ")

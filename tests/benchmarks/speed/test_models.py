@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from functools import partial
@@ -81,7 +79,7 @@ def test_released_layout_equals_the_model_of_its_checkpoint(graph, discard):
     model = load_lamp_checkpoint(released.state_dict(), label_adj=adjacency, heads=4)
     assert model.features is not None
     for conv in model.features.convs:
-        assert conv.discards  # As in the released code.
+        assert conv.discards  # The released code discards feature attention.
         conv.discards = discard
     tokens = torch.randint(1, 20, (3, 6))
     tokens[1, 4:] = tokens[2, 1:] = 0

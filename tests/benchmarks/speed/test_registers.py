@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import pytest
 
-pytest.importorskip("triton", minversion="3.3")  # Before, constants had another name.
+pytest.importorskip("triton", minversion="3.3")  # Constants have another name in older versions.
 
 from benchmarks.speed import registers
 from tg_mlc.ops.kernels import csr_triton

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -14,9 +12,8 @@ from tg_mlc.inputs import Vectors
 
 @pytest.mark.slow
 def test_a_server_agrees_with_its_model(own_runs, tmp_path):
-    dataset = from_arrays(
-        np.random.default_rng(0).normal(size=(40, 5)), targets(40), LABELS, kind="vector"
-    )
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    dataset = from_arrays(x, targets(40), LABELS, kind="vector")
     model_of(Vectors, dataset).save(tmp_path / "model")
     assert serving.main(str(tmp_path / "model"), clients=4, quick=True) == 0
     result = json.loads((own_runs / "serving-cpu-model.json").read_text())["serving"]
