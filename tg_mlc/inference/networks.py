@@ -94,7 +94,7 @@ class Networks(Stage):
         for network in self.networks:
             batch_outputs = []
             for batch in batches:
-                if (batch_given := given_in(network, batch)) is not None:
+                if not outputs and (batch_given := given_in(network, batch)) is not None:
                     given.append(batch_given.cpu())
                 batch_outputs.append(self.of_batch(network, batch).cpu())
             outputs.append(torch.cat(batch_outputs))
@@ -104,8 +104,7 @@ class Networks(Stage):
         if flow.given is None and given:
             flow.given = torch.cat(given)
         if len(outputs) > 1:
-            mean_logits = np.mean([logits.double().numpy() for logits in outputs], axis=0)
-            flow.logits = torch.from_numpy(mean_logits)
+            flow.logits = torch.stack(outputs).double().mean(dim=0)
         elif self.gives_logits:
             flow.logits = outputs[0]
         else:
