@@ -45,6 +45,7 @@ def test_other_labels_find_flipped_ones_that_inputs_do_not():
     assert cells["suspicion"].is_monotonic_decreasing
     assert (cells["recorded"] == recorded[cells["row"], cells["label"].map(NAMES.index)]).all()
     assert 0.02 < result.noise["wrongly_present"].mean() < 0.1
+    assert result.noise.attrs["swapped_rows"] == 0  # Single labels are wrong, not rows.
     assert "600 samples" in repr(result)
 
 

@@ -92,7 +92,7 @@ def _summary(result: Audit) -> str:
     fraction, swapped = num_wrong.sum() / noise["known"].sum(), noise.attrs["swapped_rows"]
     lines = [
         f"Estimated wrong labels: {fraction:.1%} (most: {labels})",
-        f"Estimated rows with the labels of another row: {swapped:.1%}",
+        f"Rows with the labels of another row: at most {swapped:.1%}",
         f"Blanks that are likely present: {len(result.blanks)} of {num_blanks}",
     ]
     return "\n".join(lines)

@@ -25,7 +25,10 @@ _TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
 # With a larger ratio of the two rates of errors, one kind of error dominates.
 _ONE_SIDED = 4.0
 # Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
-_PERMUTATIONS, _LOWEST = 20, np.linspace(0.05, 0.5, 10)
+_PERMUTATIONS, _LOWEST = 20, np.linspace(0.1, 0.5, 9)
+# Labels of a swapped row agree with each other. With more errors than this among the least and the
+# most probable labels, single labels are wrong, not rows.
+_AGREEING = 0.03
 _LIKELY = 0.5  # Blanks of at least this probability are reported.
 
 
@@ -42,7 +45,8 @@ class Audit:
             belong to another sample.
         noise (pandas.DataFrame): Per label, the number of ``known`` values, and the estimated
             fractions of values that are ``wrongly_present`` or ``wrongly_absent``. The attribute
-            ``attrs["swapped_rows"]`` is the estimated fraction of swapped rows.
+            ``attrs["swapped_rows"]`` is the fraction of swapped rows, at most: inputs that tell
+            little of the labels leave this bound high. It is 0 if single labels are wrong.
         blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
             ``probability``.
     """
@@ -114,7 +118,9 @@ def _audit(
     is_known = ~np.isnan(y)
     wrongly_present, wrongly_absent = error_rates(logits, y)
     of_cell = error_probability(logits, y, wrongly_present, wrongly_absent)
-    swapped_rows, swapped = swapped_probability(base_logits, y, rng)
+    swapped_rows, swapped = 0.0, np.zeros(len(y))
+    if wrongly_present + wrongly_absent < 2 * _AGREEING:
+        swapped_rows, swapped = swapped_probability(base_logits, y, rng)
     by_inputs = np.where(y == 1, expit(-base_logits), expit(base_logits))
     suspicion = swapped[:, None] * by_inputs + (1 - swapped[:, None]) * of_cell
     probability = expit(np.where(y == 1, logits, -logits))
@@ -203,10 +209,12 @@ def error_probability(
 def swapped_probability(
     base_logits: np.ndarray, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, np.ndarray]:
-    """Returns the fraction of samples with the labels of another sample, and the probability of
-    each sample that it is one. The scores of samples, the log-likelihood of their labels beyond
-    that of label frequencies, are compared with those of permuted rows (local false discovery
-    rates, Efron 2004, doi:10.1198/016214504000000089).
+    """Returns the fraction of samples with the labels of another sample, at most, and the
+    probability of each sample that it is one.
+
+    The score of a sample is the log-likelihood of its labels beyond that of label frequencies.
+    Scores are compared with those of permuted rows (local false discovery rates, Efron 2004,
+    doi:10.1198/016214504000000089).
     """
     from sklearn.isotonic import IsotonicRegression
 
