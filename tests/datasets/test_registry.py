@@ -112,7 +112,7 @@ def test_unknown_names_are_refused():
 
 
 LOADED = [name for name, source in SOURCES.items() if source[3] is not None]
-SLOW = {"delicious", "mediamill", "reuters", "side-effects", "tox21"}
+SLOW = {"clintox", "delicious", "mediamill", "nci", "reuters", "side-effects", "sider", "tox21"}
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ CASES = {
 }
 
 
-#: Programs with edges, with given labels, and of events. Other programs are slow tests.
-FAST = {"molecules", "given labels", "LANET"}
+#: Programs with given labels, and of events. Other programs are slow tests.
+FAST = {"given labels", "LANET"}
 
 
 @needs_export

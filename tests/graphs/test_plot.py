@@ -60,8 +60,8 @@ def test_names_do_not_cover_the_dots():
     ax = LabelGraph.from_edges([("b", names[0]), ("b", "c")], names).plot()
     ax.figure.draw_without_rendering()
     by_text = {text.get_text().replace("\n", " "): text for text in ax.texts}
-    triples = [collection for collection in ax.collections if len(collection.get_offsets()) == 3]
-    dots = next(collection for collection in triples if len(collection.get_sizes()) == 3)
+    collections_of_three = [drawn for drawn in ax.collections if len(drawn.get_offsets()) == 3]
+    dots = next(drawn for drawn in collections_of_three if len(drawn.get_sizes()) == 3)
     for name, point, size in zip(names, dots.get_offsets(), dots.get_sizes(), strict=True):
         top = ax.transData.transform(point)[1] + size**0.5 / 2 * ax.figure.dpi / 72
         assert by_text[name].get_window_extent().y0 >= top

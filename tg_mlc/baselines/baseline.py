@@ -23,7 +23,7 @@ from tg_mlc.metrics._inputs import ArrayLike, FloatArray, Targets, read_targets
 
 Features = Any  #: a scipy sparse matrix or a numpy array [N, F]
 Metric = Callable[[ArrayLike, ArrayLike], float]  #: a function of targets and scores
-#: Pairs: a row for the table of a search, and the arguments of the class for this row.
+#: Pairs of a setting's cells in :attr:`TunableBaseline.search` and its arguments of the class.
 Settings = Iterable[tuple[tuple[Any, ...], dict[str, Any]]]
 #: Number of random parts, or pairs of training and test rows.
 Parts = int | Iterable[tuple[Any, Any]]
@@ -108,8 +108,8 @@ class Baseline(ABC):
         """Returns the :meth:`decision_function` :math:`(N, L)` of training samples, by models
         fitted without them. Use them as inputs of other models, or to compare settings.
 
-        Kernel ridge regression scores one sample at a time, and forests score out of bag, both with
-        a single fit. Other baselines are fitted once for each part.
+        Kernel ridge regression leaves out one sample at a time, and forests score out of bag; both
+        need only a single fit. Other baselines are fitted once for each part.
 
         Args:
             x, y: As in :meth:`fit`.

@@ -20,7 +20,7 @@ class FeatureStates(NamedTuple):
     """Output of :class:`FeatureMessagePassing` with :obj:`return_attention_weights`."""
 
     states: Tensor  #: ``[N, d]``, the final states
-    #: edges of each block, and weights in the layout of these edges
+    #: for each layer, its edges, and the attention weights in the layout of these edges
     attention: list[FeatureAttention]
 
 

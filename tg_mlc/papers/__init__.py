@@ -1,10 +1,11 @@
 """Models, decoders, recipes and checkpoints from papers, for reproduction and comparison.
 
-Each rival has a file with a network, a :func:`~tg_mlc.models.builder` that makes the network from
-training samples, a label graph and options, and an :class:`~tg_mlc.training.Objective`, unless the
-binary objective trains it. To add a rival, write a file like :mod:`tg_mlc.papers.gaml`, export it
-here, and add it to :obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks.
-Rivals of :class:`~tg_mlc.sequences.LANET` belong in :mod:`tg_mlc.papers.next_set`.
+Each rival of LaMP has a file with three parts: a network; a :func:`~tg_mlc.models.builder`, which
+makes the network from training samples, a label graph and options; and, unless the binary objective
+trains it, an :class:`~tg_mlc.training.Objective`. To add a rival, write a file like
+:mod:`tg_mlc.papers.gaml`, export it here, and add it to
+:obj:`tg_mlc.papers.recipes.family.FAMILY` for recipes and benchmarks. Rivals of
+:class:`~tg_mlc.sequences.LANET` belong in :mod:`tg_mlc.papers.next_set`.
 """
 
 from tg_mlc.papers.gaml import GAML, gaml

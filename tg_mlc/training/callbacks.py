@@ -120,8 +120,8 @@ class ExponentialMovingAverage(WeightAveraging):
 
         def average(averaged: Any, current: Any, num_averaged: Tensor | int) -> None:
             n = int(num_averaged)
-            rate = min(decay, (1 + n) / (10 + n))
-            update = get_ema_multi_avg_fn(rate)  # type: ignore[no-untyped-call]
+            current_decay = min(decay, (1 + n) / (10 + n))
+            update = get_ema_multi_avg_fn(current_decay)  # type: ignore[no-untyped-call]
             update(averaged, current, n)
 
         # Integer buffers, such as offsets of a look-up, cannot be averaged.
@@ -154,7 +154,7 @@ def resuming_callbacks(
 
 
 class FileCheckpoint(ModelCheckpoint):
-    """Checkpoint of the best epoch, or of the last epoch without a metric. The folder may move."""
+    """Checkpoint of the best epoch, or of the last if no metric is set. The folder may be moved."""
 
     def __init__(self, path: Path, monitor: str | None = None, mode: str = "min") -> None:
         options: Any = {"save_on_train_epoch_end": True, "enable_version_counter": False}

@@ -66,7 +66,7 @@ def test_known_effects_help_and_are_excluded_from_metrics(drugs):
     half = {run["model"]: run["roc_auc"] for run in runs if run["given"] == "half of all"}
     assert len(half) == 7
     assert half[BASE] > 0.7
-    values = benchmark._of_the_rest(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
+    values = benchmark._metrics_of_unknown(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
     assert np.isnan(values["roc_auc"])  # No effect is left to predict.
 
 
@@ -124,7 +124,7 @@ def test_the_default_and_other_rows_get_the_same_given_effects(drugs, monkeypatc
         masks.append(given_runs)
         return {"roc_auc": 0.5}
 
-    monkeypatch.setattr(benchmark, "_of_the_rest", fake_metrics)
+    monkeypatch.setattr(benchmark, "_metrics_of_unknown", fake_metrics)
     new_run, *given_runs = benchmark.default(Path(), fold=0, seconds=1)
     assert new_run["roc_auc"] > 0.6
     assert [run["given"] for run in given_runs] == list(AMOUNTS)

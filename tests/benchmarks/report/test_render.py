@@ -7,11 +7,13 @@ from benchmarks.report import render
 from benchmarks.report.comparisons import compared
 
 
+@pytest.mark.slow
 def test_pages_are_up_to_date():
     outdated = [page for page, text in render.texts().items() if page.read_text() != text]
     assert not outdated, "run: python -m benchmarks.report.render"
 
 
+@pytest.mark.slow
 def test_pictures_are_up_to_date():
     outdated = [picture.path.name for picture in render.drawings() if not picture.is_current()]
     assert not outdated, "run: python -m benchmarks.report.render"

@@ -84,10 +84,8 @@ def test_layers_compile(case):
     check(model(), "eager", form, BATCHES)
 
 
-@pytest.mark.parametrize(
-    "case",
-    ["ptr", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "ptr")],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_gradients_of_layers_are_traced(case):
     model, form = CASES[case]
     check(model(), "aot_eager", form, BATCHES)
