@@ -66,7 +66,9 @@ def test_known_effects_help_and_are_excluded_from_metrics(drugs):
     half = {run["model"]: run["roc_auc"] for run in runs if run["given"] == "half of all"}
     assert len(half) == 7
     assert half[BASE] > 0.7
-    values = benchmark._metrics_of_unknown(np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan))
+    values = benchmark._metrics_of_unknown(
+        np.eye(3), np.eye(3), np.where(np.eye(3) == 1, 1, np.nan)
+    )
     assert np.isnan(values["roc_auc"])  # No effect is left to predict.
 
 
