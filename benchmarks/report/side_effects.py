@@ -38,13 +38,13 @@ GIVEN_INTRO = """\
 Some effects of each new drug are given: present ones only, as they are reported, or half of all,
 present and absent. The scores are those of all others. A model knows whether present effects alone
 will be given, and is fitted to masks of training drugs; it does not know how many. "Nothing known"
-are the scores of the stack above, from which residual messages (`tg_mlc.nn.ResidualMessages`, in
-closed form) start. These go along three label graphs: term classes, the 64 most correlated effects
-of each effect in training drugs, and all pairs; without edges they are the scores of "nothing
-known". EASE is a linear autoencoder of the labels, whose prior may be term classes. Boosted trees
-are fitted to the scores of these rows on masked training drugs that the rows were not fitted to;
-where the trees rank too coarsely, a multiple of EASE is added. Each cell is ROC-AUC / average
-precision."""
+are the scores of the stack above, from which residual messages (`tg_mlc.nn.ResidualMessages`, here
+by an earlier, approximate solution) start. These go along three label graphs: term classes, the 64
+most correlated effects of each effect in training drugs, and all pairs; without edges they are the
+scores of "nothing known". EASE is a linear autoencoder of the labels, whose prior may be term
+classes. Boosted trees are fitted to the scores of these rows on masked training drugs that the rows
+were not fitted to; where the trees rank too coarsely, a multiple of EASE is added. Each cell is
+ROC-AUC / average precision."""
 HIDDEN_INTRO = """\
 ## Missing pairs of known drugs
 
