@@ -1,14 +1,12 @@
 """Scores a file with Ray Data: python examples/score_with_ray.py model drugs.csv scores smiles
 
-Workers hold the model and take some rows at a time, so that memory does not grow with the file.
-Rows stay in order; unreadable rows get an error. It needs "pip install 'ray[data]'".
+Memory does not grow with the file; unreadable rows get an error. First pip install 'ray[data]'.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import torch
@@ -32,7 +30,7 @@ class Scores:
         return rows.assign(**columns, error=errors)
 
 
-def csv_options(columns: list[str]) -> dict[str, Any]:
+def csv_options(columns: list[str]) -> dict[str, object]:
     """Returns options that keep cells as texts: the model knows that 1E2 may be a name."""
     from pyarrow import csv, string
 
@@ -48,15 +46,11 @@ def main(
 
     ray.init()  # On this machine, or the cluster of the environment variable RAY_ADDRESS.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    rows = ray.data.read_csv(str(Path(path).resolve()), **csv_options(columns.split(",")))
-    scored = rows.map_batches(
-        Scores,
-        fn_constructor_args=(str(Path(model).resolve()), columns.split(",")),
-        batch_format="pandas",
-        batch_size=1024,
-        compute=ray.data.ActorPoolStrategy(size=2),
-        num_cpus=0.5,
-    )
+    names = columns.split(",")
+    rows = ray.data.read_csv(str(Path(path).resolve()), **csv_options(names))
+    arguments, pool = (str(Path(model).resolve()), names), ray.data.ActorPoolStrategy(size=2)
+    options = {"batch_format": "pandas", "batch_size": 1024, "compute": pool, "num_cpus": 0.5}
+    scored = rows.map_batches(Scores, fn_constructor_args=arguments, **options)
     scored.write_parquet(str(Path(out).resolve()))
     ray.shutdown()
 

@@ -72,10 +72,11 @@ def test_integrated_gradients_sum_to_the_difference_of_logits(network, samples, 
     np.testing.assert_allclose(sums, difference, rtol=0.01, atol=0.01)
 
 
-def test_integrated_gradients_add_points_until_they_sum_or_warn(samples, monkeypatch):
+@pytest.mark.parametrize("std", [0.7, pytest.param(2.0, marks=pytest.mark.slow)])
+def test_integrated_gradients_add_points_until_they_sum_or_warn(samples, monkeypatch, std):
     torch.manual_seed(0)
     network = Net()
-    torch.nn.init.normal_(network.conv.nn[0].weight, std=0.7)
+    torch.nn.init.normal_(network.conv.nn[0].weight, std=std)
     batch, probe = Batch.from_data_list(samples[:1]), NetworkProbe(network)
     monkeypatch.setattr(network_module, "NUM_POINTS", 1)
     scores, _, difference = probe.integrated(batch, [0, 1, 2])

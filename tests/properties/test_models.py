@@ -34,7 +34,7 @@ def lamp(graph, num_feature_layers=2, **kwargs):
 @pytest.mark.parametrize("num_feature_layers", FEATURE_LAYERS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_a_batch_equals_its_single_samples(num_feature_layers, graph):
-    model, data = lamp(graph, num_feature_layers), molecules(24)
+    model, data = lamp(graph, num_feature_layers), molecules(64)
     logits = model(Batch.from_data_list(data))
     assert_close(logits, torch.cat([model(sample) for sample in data]), **LOOSE)
 

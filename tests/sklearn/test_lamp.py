@@ -95,7 +95,7 @@ def test_labels_too_rare_for_validation_can_be_learned_by_other_losses() -> None
 
 def test_training_options_change_predictions() -> None:
     options = {"batch_size": 4, "weight_decay": 0.5, "patience": 1}
-    classifier = small(base_scores=None, max_epochs=2, train_options=options)
+    classifier = small(base_scores=None, max_epochs=4, train_options=options)
     scores = classifier.fit(X[:40], Y[:40]).predict_proba(X)
     for changes in ({"batch_size": 8}, {"weight_decay": 0.0}, {"intermediate_weight": 0.5}):
         changed = clone(classifier).set_params(train_options={**options, **changes})
@@ -276,7 +276,7 @@ def test_thresholds_are_tuned_on_the_eval_set() -> None:
 
 
 def test_a_warm_start_continues_from_the_fitted_weights() -> None:
-    classifier = small(base_scores=None, warm_start=True, max_epochs=5).fit(X, Y)
+    classifier = small(base_scores=None, warm_start=True, max_epochs=10).fit(X, Y)
     first_model, expected = classifier.model_, classifier.model_.run(X).logits.numpy()
     classifier.set_params(max_epochs=1, learning_rate=1e-6).fit(X, Y)
     assert classifier.model_ is not first_model
@@ -319,8 +319,7 @@ def test_label_graphs_have_the_expected_edges() -> None:
     hierarchy = tree([("1", "0"), ("2", "0")], ["0", "1", "2"])
     cases = [("fully_connected", 9), ("edgeless", 3), (hierarchy, hierarchy.num_edges)]
     for option, expected in (*cases, ("co_occurrence", None)):
-        [network] = small(label_graph=option, base_scores=None).fit(X, Y).model_.networks
-        graph = network.labels.label_graph
+        graph = small(label_graph=option).fit(X, Y).model_.networks[0].labels.label_graph
         assert isinstance(graph, LabelGraph)
         assert expected in (None, graph.num_edges)
 
@@ -351,9 +350,8 @@ def test_classifiers_work_in_cross_validation() -> None:
     grid = {"num_steps": [1, 2], "threshold": [0.5], "model_options": [{"channels": 4, "heads": 2}]}
     search = GridSearchCV(small(), grid, cv=2, error_score="raise")
     assert search.fit(X, Y).cv_results_["mean_test_score"].min() > 0.3
-    alone = small(base_scores=None)
-    assert cross_val_predict(alone, X, Y, cv=2, method="predict_proba").shape == (80, 3)
-    assert cross_val_predict(alone, X, PARTLY_KNOWN, cv=KFold(2)).shape == (80, 3)
+    assert cross_val_predict(small(), X, Y, cv=2, method="predict_proba").shape == (80, 3)
+    assert cross_val_predict(small(), X, PARTLY_KNOWN, cv=KFold(2)).shape == (80, 3)
 
 
 def test_a_progress_bar_is_shown_on_demand_only(

@@ -266,6 +266,7 @@ class AllPairs(nn.Module):
 class Neighbourhoods(nn.Module):
     """Correlations of each label with its neighbours, and of its neighbours with each other."""
 
+    edge_index: Tensor
     neighbour: Tensor
     is_neighbour: Tensor
     block: Tensor
@@ -273,7 +274,7 @@ class Neighbourhoods(nn.Module):
 
     def __init__(self, edge_index: Tensor, num_labels: int) -> None:
         super().__init__()
-        self.edge_index = edge_index
+        self.register_buffer("edge_index", edge_index, persistent=False)
         degree = edge_index[1].bincount(minlength=num_labels)
         size = min(MAX_NEIGHBOURS, int(degree.max()) if num_labels else 0)
         self.register_buffer("neighbour", torch.zeros(num_labels, size, dtype=torch.long))
@@ -295,7 +296,7 @@ class Neighbourhoods(nn.Module):
         order = order[target[order].argsort(stable=True)]
         source, target, correlation = source[order], target[order], correlation[order]
         degree = target.bincount(minlength=num_labels)
-        position = torch.arange(len(target)) - (degree.cumsum(0) - degree)[target]
+        position = torch.arange(len(target), device=z.device) - (degree.cumsum(0) - degree)[target]
         is_used = position < size
         index = target[is_used], position[is_used]
         self.is_neighbour.zero_()[index] = True
