@@ -36,6 +36,7 @@ def test_the_label_that_tells_most_comes_first(model):
     first = frame[frame["rank"] == 0].iloc[0]
     assert 1.4 < first["bits"] < 2  # one bit of its own, and most of the bit of its copy
     assert "tells of " + {"a": "copy", "copy": "a"}[first["label"]] in first["reason"]
+    assert not frame[frame["label"] == "noise"]["reason"].str.contains("tells of").any()
 
 
 def test_gains_agree_with_the_realised_fall_of_cross_entropy():

@@ -25,6 +25,7 @@ _LEAST_PROBABILITY = 1e-6
 _NAMED = 3  # Labels in a reason.
 # Labels that learn less than this fraction of what the first label learns are not named.
 _NAMED_FRACTION = 0.25
+_NAMED_GAIN = 0.02  # Nor are labels that make up less than this fraction of the whole gain.
 
 
 def suggest(
@@ -164,8 +165,9 @@ class Gains:
             told = information[row, label].clone()
             told[label] = 0.0
             others = told.topk(min(_NAMED, len(told))).indices.tolist()
-            named = [i for i in others if told[i] > _NAMED_FRACTION * told.max()]
             p, gain = float(self.p[row, label]), float(bits[row, label])
+            limit = max(_NAMED_FRACTION * float(told.max()), _NAMED_GAIN * gain)
+            named = [i for i in others if told[i] > limit]
             suggestions.append((label, p, gain, named))
             column = self.covariance[row, :, label].clone()
             variance = column[label] + self.noise
