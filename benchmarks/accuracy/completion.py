@@ -1,7 +1,8 @@
-"""Methods that complete a matrix of samples and labels: neighbours, ridge, autoencoders, factors.
+"""Methods that complete a matrix of samples and labels: neighbours, regressions, factors.
 
-All functions take and return arrays; ``x`` and ``y`` are binary, samples by labels. Scores rank
-pairs of a sample and a label, and need not be probabilities.
+All functions take and return arrays; ``x`` and ``y`` are binary, samples by labels, and ``z`` are
+residuals, 0 where unknown. Scores rank pairs of a sample and a label, and need not be
+probabilities.
 """
 
 from __future__ import annotations
@@ -108,6 +109,57 @@ def factors(x: Array, rank: int, penalty: float, weight: float, rounds: int = 6)
         samples = solve(x, labels)
         labels = solve(x.T, samples)
     return np.asarray(samples @ labels.T)
+
+
+def soft_impute(z: Array, is_known: Array, rank: int, penalty: float, rounds: int = 15) -> Array:
+    """Factors of labels :math:`(L, K)` whose products with factors of samples fit the known
+    entries, with a nuclear norm (`Hastie et al. 2015 <https://jmlr.org/papers/v16/hastie15a.html>`_).
+    """
+    labels = np.random.default_rng(0).normal(0, 0.1, (z.shape[1], rank))
+    for _ in range(rounds):
+        samples = factors_of(z, is_known, labels, penalty)
+        labels = factors_of(z.T, is_known.T, samples, penalty)
+    return labels
+
+
+def factors_of(z: Array, is_known: Array, fixed: Array, penalty: float) -> Array:
+    """The factors of rows, given those of columns: a ridge regression on the known entries."""
+    rank = fixed.shape[1]
+    products = (fixed[:, :, None] * fixed[:, None, :]).reshape(len(fixed), -1)
+    grams = (is_known.astype(float) @ products).reshape(-1, rank, rank)
+    right = np.where(is_known, z, 0.0) @ fixed
+    return np.asarray(np.linalg.solve(grams + penalty * np.eye(rank), right[..., None])[..., 0])
+
+
+def partial_least_squares(x: Array, y: Array, components: int) -> tuple[Array, Array]:
+    """Coefficients and intercept of a label for 1 to ``components`` components, from products of
+    the inputs alone (`Dayal and MacGregor 1997
+    <https://doi.org/10.1002/(SICI)1099-128X(199701)11:1%3C73::AID-CEM435%3E3.0.CO;2-%23>`_).
+    """
+    centre, level = x.mean(axis=0), y.mean()
+    gram, right = (x - centre).T @ (x - centre), (x - centre).T @ (y - level)
+    coefficient, coefficients = np.zeros(x.shape[1]), []
+    rotations, loadings = [], []
+    for _ in range(components):
+        norm = np.linalg.norm(right)
+        if norm < 1e-9:  # Nothing of the label is left.
+            coefficients.append(coefficient)
+            continue
+        weight = right / norm
+        rotation = weight - sum(
+            ((loading @ weight) * used for loading, used in zip(loadings, rotations, strict=True)),
+            start=np.zeros_like(weight),
+        )
+        image = gram @ rotation
+        square = rotation @ image
+        loading, slope = image / square, rotation @ right / square
+        right = right - loading * slope * square
+        coefficient = coefficient + slope * rotation
+        rotations.append(rotation)
+        loadings.append(loading)
+        coefficients.append(coefficient)
+    stacked = np.stack(coefficients)
+    return stacked, level - stacked @ centre
 
 
 def goodness(y: Array, scores: Array) -> float:

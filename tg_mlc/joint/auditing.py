@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ from scipy.special import expit, log_expit
 from tg_mlc._names import register
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
 from tg_mlc.joint.messages import messages_of
@@ -68,7 +71,8 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
 
     The probability of each recorded value is that given the inputs, by classifiers that were not
     fitted to the sample, and given all other labels of the sample
-    (:meth:`~tg_mlc.nn.ResidualMessages.leave_one_out`), by correlations of other samples. Where
+    (:meth:`~tg_mlc.nn.ResidualMessages.leave_one_out`), by correlations of other samples. Samples
+    with equal inputs are one sample here, with the labels of most of them. Where
     whole rows of labels are swapped, other labels mislead, and the inputs count alone: the
     probability that a row is swapped comes from its likelihood, compared with that of permuted
     rows.
@@ -91,9 +95,14 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
         raise ValueError(f"Expected 'dataset' with several labels (got {dataset.num_labels})")
     from tg_mlc.stacking import auto
 
-    model = auto(dataset, seconds, seed)
-    y = dataset.y.double().numpy()
-    return _audit(model, model.training.held_out, y, leave_out=True, seed=seed)
+    index = distinct_inputs(dataset)
+    model = auto(_merged(dataset, index), seconds, seed)
+    # The held-out logits of an input come from classifiers that saw none of its repetitions.
+    base_logits, y = model.training.held_out[index], dataset.y.double().numpy()
+    rng = np.random.default_rng(seed)
+    num_inputs = int(index.max()) + 1
+    fold = (rng.permutation(num_inputs) % FOLDS)[index] if num_inputs > FOLDS else None
+    return suspects(messages_of(model), model.label_names, base_logits, y, fold, rng)
 
 
 def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
@@ -103,17 +112,68 @@ def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
     if flow.given is not None:
         raise ValueError("Expected samples without 'given' labels (got some); remove the attribute")
     base_logits = model.logits(flow).numpy()
-    return _audit(model, base_logits, targets, leave_out=False, seed=seed)
+    rng = np.random.default_rng(seed)
+    return suspects(messages_of(model), model.label_names, base_logits, targets, None, rng)
 
 
 register("method", audit_new, "audit")
 
 
-def _audit(
-    model: Model, base_logits: np.ndarray, y: np.ndarray, *, leave_out: bool, seed: int
+def distinct_inputs(dataset: MultiLabelDataset) -> np.ndarray:
+    """Returns an index of each sample's input :math:`(N)`, in order of first appearance. Samples
+    with equal inputs have the same index, whatever their labels.
+    """
+    data, slices = dataset._data, dataset.slices or {}
+    columns = {key: value for key, value in data.to_dict().items() if key != "y"}
+    arrays = [
+        (np.moveaxis(value.numpy(), data.__cat_dim__(key, value), 0), slices[key].tolist())
+        if isinstance(value, torch.Tensor)
+        else (np.array(value, dtype=object), slices[key].tolist())
+        for key, value in sorted(columns.items())
+        if key in slices
+    ]
+    indices: dict[bytes, int] = {}
+    samples = dataset._indices or range(len(dataset))
+    inputs = (_digest(values[ends[i] : ends[i + 1]] for values, ends in arrays) for i in samples)
+    return np.array([indices.setdefault(digest, len(indices)) for digest in inputs])
+
+
+def _digest(arrays: Iterable[np.ndarray]) -> bytes:
+    digest = hashlib.sha256()
+    for values in arrays:
+        digest.update(f"{values.shape}".encode())
+        is_plain = values.dtype != object
+        digest.update(values.tobytes() if is_plain else repr(values.tolist()).encode())
+    return digest.digest()
+
+
+def _merged(dataset: MultiLabelDataset, index: np.ndarray) -> MultiLabelDataset:
+    """Returns one sample per distinct input. Its labels are those of most of its repetitions."""
+    _, first = np.unique(index, return_index=True)
+    if len(first) == len(index):
+        return dataset
+    y = dataset.y.double().numpy()
+    shape = len(first), y.shape[1]
+    present, known = np.zeros(shape), np.zeros(shape)
+    np.add.at(present, index, np.nan_to_num(y))
+    np.add.at(known, index, ~np.isnan(y))
+    majority = np.where(2 * present == known, np.nan, (2 * present > known).astype(float))
+    merged = with_attribute(dataset[first.tolist()], "y", torch.from_numpy(majority).float())
+    assert isinstance(merged, MultiLabelDataset)
+    return merged
+
+
+def suspects(
+    messages: ResidualMessages,
+    label_names: Sequence[str],
+    base_logits: np.ndarray,
+    y: np.ndarray,
+    fold: np.ndarray | None,
+    rng: np.random.Generator,
 ) -> Audit:
-    rng, messages = np.random.default_rng(seed), messages_of(model)
-    fold = rng.permutation(len(y)) % FOLDS if leave_out and len(y) > FOLDS else None
+    """Finds suspects among labels :math:`(N, L)` by their base logits and each other. With folds,
+    the correlations of a sample are those of samples in other folds.
+    """
     logits = joint_logits(messages, base_logits, y, fold)
     is_known = ~np.isnan(y)
     wrongly_present, wrongly_absent = error_rates(logits, y)
@@ -125,7 +185,7 @@ def _audit(
     suspicion = swapped[:, None] * by_inputs + (1 - swapped[:, None]) * of_cell
     probability = expit(np.where(y == 1, logits, -logits))
     pandas = require("pandas", "train")
-    names = np.asarray(model.label_names, dtype=object)
+    names = np.asarray(label_names, dtype=object)
     row, label = np.nonzero(is_known)
     cells = pandas.DataFrame(
         {
@@ -164,8 +224,8 @@ def _audit(
 def joint_logits(
     messages: ResidualMessages, base_logits: np.ndarray, y: np.ndarray, fold: np.ndarray | None
 ) -> np.ndarray:
-    """Returns the logits :math:`(N, L)` of labels given all other known labels. With folds, the
-    correlations of a sample are those of samples in other folds.
+    """Returns the logits :math:`(N, L)` of labels given all other known labels, with folds as in
+    :func:`suspects`.
     """
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     if fold is None:
