@@ -2,14 +2,14 @@
 
     python -m benchmarks.accuracy.complete --datasets emotions,toxcast --seeds 5
 
-All rows start from the same base scores, which the default predicts without given labels (see
-``benchmarks.accuracy.base_scores``). From 10 to 90% of the known labels of each test sample are
-given, the same ones to all rows, and the others are scored. The rivals are logistic regressions on
-a label's own base score and the given labels; training samples that agree with the given labels;
-a low rank of residuals (softImpute); partial least squares on the profile of predictions, as in
-`profile-QSAR <https://doi.org/10.1021/acs.jcim.7b00166>`_; and an autoencoder of present labels
-(EASE). They are trained with masks like those of the default, and tuned on a fifth of the training
-samples by the sum of macro ROC-AUC and macro average precision.
+All rows start from the same base scores (``benchmarks.accuracy.base_scores``). From 10 to 90% of
+the known labels of each test sample are given, the same ones to all rows, and the others are
+scored. The rivals are logistic regressions on a label's own base score and the given labels;
+training samples that agree with the given labels; a low rank of residuals (softImpute); partial
+least squares on the profile of predictions, as in `profile-QSAR
+<https://doi.org/10.1021/acs.jcim.7b00166>`_; and an autoencoder of present labels (EASE). They are
+trained with masks like those of the default, and tuned on a fifth of the training samples by the
+sum of macro ROC-AUC and macro average precision.
 """
 
 from __future__ import annotations
@@ -40,13 +40,7 @@ from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_average
 from tg_mlc.stacking.given import GivenLabelStacking
 
 NAME = "complete"
-#: Time limits of the default, in seconds.
-SECONDS = {
-    **dict.fromkeys(("emotions", "yeast", "sider"), 60.0),
-    **dict.fromkeys(("tox21", "nci"), 120.0),
-    **dict.fromkeys(("bibtex", "side-effects"), 150.0),
-    "toxcast": 300.0,
-}
+DATASETS = ("emotions", "yeast", "sider", "tox21", "nci", "bibtex", "side-effects", "toxcast")
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
@@ -75,7 +69,7 @@ class Masked(NamedTuple):
 
 
 def main(
-    datasets: str = ",".join(SECONDS),
+    datasets: str = ",".join(DATASETS),
     seeds: int = 5,
     root: Path = Path("data"),
     replace: bool = False,
@@ -88,13 +82,13 @@ def main(
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    check_replacement(replace, datasets=set(SECONDS) - set(datasets.split(",")))
+    check_replacement(replace, datasets=set(DATASETS) - set(datasets.split(",")))
     torch.set_num_threads(1)
     calls = {
         (name, seed): delayed(measure)(name, seed, root)
         for name, seed in product(datasets.split(","), range(seeds))
     }
-    content = {"seconds": SECONDS, "shares": SHARES, "masks": {"number": NUM_MASKS, "many": MANY}}
+    content = {"shares": SHARES, "masks": {"number": NUM_MASKS, "many": MANY}}
     collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
@@ -106,7 +100,7 @@ def _in_short(run: Run) -> str:
 
 def measure(name: str, seed: int, root: Path) -> list[Run]:
     """The scores of all rows of one split, for every share of given labels."""
-    base, runs = base_scores(name, seed, SECONDS[name], root), []
+    base, runs = base_scores(name, seed, root), []
     draws = np.random.default_rng(seed).random(base.y_test.shape)
     for model, fit in ROWS.items():
         start = time.perf_counter()

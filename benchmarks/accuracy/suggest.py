@@ -26,7 +26,6 @@ from scipy.special import expit
 from torch import Tensor
 
 from benchmarks.accuracy.base_scores import base_scores
-from benchmarks.accuracy.complete import SECONDS
 from benchmarks.accuracy.completion import Array
 from benchmarks.command_line import run
 from benchmarks.files import Run, check_replacement, collect
@@ -75,7 +74,7 @@ def main(
         (name, seed): delayed(measure)(name, seed, root)
         for name, seed in product(datasets.split(","), range(seeds))
     }
-    content = {"seconds": {name: SECONDS[name] for name in DATASETS}, "steps": STEPS}
+    content = {"steps": STEPS}
     collect(NAME, content, calls, itemgetter("dataset", "seed"), _in_short, replace=replace)
 
 
@@ -88,7 +87,7 @@ def _in_short(run: Run) -> str:
 
 def measure(name: str, seed: int, root: Path) -> list[Run]:
     """The runs of all rules on one split."""
-    base, runs = base_scores(name, seed, SECONDS[name], root), []
+    base, runs = base_scores(name, seed, root), []
     stage = GivenLabelStacking().fit(base.logits, base.y.astype(float), seed)
     y, rng = base.y_test.astype(float), np.random.default_rng(seed)
     is_known = ~np.isnan(y)

@@ -29,9 +29,7 @@ _TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
 _ONE_SIDED = 4.0
 # Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
 _PERMUTATIONS, _LOWEST = 20, np.linspace(0.1, 0.5, 9)
-# Labels of a swapped row agree with each other. With more errors than this among the least and the
-# most probable labels, single labels are wrong, not rows.
-_AGREEING = 0.03
+_CONFIDENCE = 0.95  # Of the least number of rows with a single wrong label.
 _LIKELY = 0.5  # Blanks of at least this probability are reported.
 
 
@@ -49,7 +47,7 @@ class Audit:
         noise (pandas.DataFrame): Per label, the number of ``known`` values, and the estimated
             fractions of values that are ``wrongly_present`` or ``wrongly_absent``. The attribute
             ``attrs["swapped_rows"]`` is the fraction of swapped rows, at most: inputs that tell
-            little of the labels leave this bound high. It is 0 if single labels are wrong.
+            little of the labels leave this bound high. It is 0 if single wrong labels explain it.
         blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
             ``probability``.
     """
@@ -179,8 +177,10 @@ def suspects(
     wrongly_present, wrongly_absent = error_rates(logits, y)
     of_cell = error_probability(logits, y, wrongly_present, wrongly_absent)
     swapped_rows, swapped = 0.0, np.zeros(len(y))
-    if wrongly_present + wrongly_absent < 2 * _AGREEING:
-        swapped_rows, swapped = swapped_probability(base_logits, y, rng)
+    fraction, probability_of_row = swapped_probability(base_logits, y, rng)
+    # A single wrong label makes a row look swapped, too. Labels of a swapped row agree.
+    if fraction > rows_with_errors(logits, y):
+        swapped_rows, swapped = fraction, probability_of_row
     by_inputs = np.where(y == 1, expit(-base_logits), expit(base_logits))
     suspicion = swapped[:, None] * by_inputs + (1 - swapped[:, None]) * of_cell
     probability = expit(np.where(y == 1, logits, -logits))
@@ -244,11 +244,35 @@ def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Returns the fractions of absent labels that are recorded as present, and of present labels
     that are recorded as absent: the errors among the least and the most probable labels.
     """
+    wrongly_present, wrongly_absent, size = _errors_in_tails(logits, y)
+    return (wrongly_present + 1) / (size + 2), (wrongly_absent + 1) / (size + 2)
+
+
+def rows_with_errors(logits: np.ndarray, y: np.ndarray) -> float:
+    """Returns the fraction of samples with a single wrong label, at least: the lower ends of
+    confidence intervals of both rates of errors (Clopper and Pearson 1934).
+    """
+    from scipy.stats import beta
+
+    wrongly_present, wrongly_absent, size = _errors_in_tails(logits, y)
+    rates = [
+        beta.ppf(1 - _CONFIDENCE, count, size - count + 1) if count else 0.0
+        for count in (wrongly_absent, wrongly_present)
+    ]
+    is_present = (y == 1).sum(axis=1)
+    num_wrong = is_present * rates[0] + ((y == 0).sum(axis=1)) * rates[1]
+    return float(1 - np.exp(-num_wrong).mean())
+
+
+def _errors_in_tails(logits: np.ndarray, y: np.ndarray) -> tuple[int, int, int]:
+    """Returns the number of present labels among the least probable ones, of absent labels among
+    the most probable ones, and the number of labels in each of the two tails.
+    """
     is_known = ~np.isnan(y)
     recorded = y[is_known][np.argsort(logits[is_known], kind="stable")]
     size = min(len(recorded), max(_LEAST_TAIL, int(_TAIL_FRACTION * len(recorded))))
     least, most = recorded[:size], recorded[len(recorded) - size :]
-    return (least.sum() + 1) / (size + 2), ((1 - most).sum() + 1) / (size + 2)
+    return int(least.sum()), int((1 - most).sum()), size
 
 
 def error_probability(
