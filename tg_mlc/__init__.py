@@ -19,7 +19,7 @@ your own models, :func:`fit` to train these models, :func:`auto` to fit the defa
 * :mod:`tg_mlc.stacking`: the default model, label message passing on top of base classifiers.
 * :mod:`tg_mlc.inference`: trained models, their stages, and the folders that store them.
 * :mod:`tg_mlc.exporting`: models as programs; :mod:`tg_mlc.serving`: an HTTP server for models.
-* :mod:`tg_mlc.joint`: which label to look up next, and which recorded labels are wrong.
+* :mod:`tg_mlc.joint`: labels to look up next, recorded labels that are wrong, and who tells whom.
 * :mod:`tg_mlc.explanations`: explanations of predicted labels.
 * :mod:`tg_mlc.sequences`: dated label sets.
 * :mod:`tg_mlc.papers`: models, recipes and weights from papers, for reproduction and comparison.

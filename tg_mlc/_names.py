@@ -62,7 +62,7 @@ ROOMS = {
     "tg_mlc.exporting.folder": "export",
     "tg_mlc.training": "BinaryObjective",
     "tg_mlc.explanations": "explain",
-    "tg_mlc.joint": "audit suggest",
+    "tg_mlc.joint": "audit dependencies suggest",
     "tg_mlc.explanations.report": "report",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures",
     "tg_mlc.sequences": "EventPreprocessor lanet",

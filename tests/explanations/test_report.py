@@ -242,3 +242,17 @@ def test_a_label_graph_may_have_no_edges():
     explanation = make_explanation("row")
     explanation.facts["label_graph"] = [[], []]
     assert Page(explanation.to_html()).data["graph"] == []
+
+
+def test_the_page_lists_the_strongest_dependencies_of_labels():
+    explanation = make_explanation("row", labels=[f"label {number}" for number in range(20)])
+    assert "Who tells whom" not in explanation.to_html()
+    edges = [[0, target, (-1) ** target * 0.04 * target] for target in range(1, 20)]
+    explanation.facts["dependencies"] = edges
+    text = explanation.to_html()
+    assert Page(text).data["dependencies"][:2] == [[0, 19, -0.76], [0, 18, 0.72]]
+    rows = re.findall(r'row">label 0</th><td>label (\d+)</td><td>(.*?)</td>', text)
+    assert rows[:2] == [("19", "-0.76"), ("18", "+0.72")]
+    assert len(rows) == 10
+    explanation.facts["dependencies"] = []
+    assert "No two labels surely depend on each other" in explanation.to_html()

@@ -22,6 +22,7 @@ from tg_mlc.data.samples import Samples
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.inference import Model, Query
 from tg_mlc.inference.batches import makes_batches, whole
+from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.components import Components
@@ -297,6 +298,10 @@ class Question:
         if self.probes and self.probes[0].labels is not None:
             graph = self.probes[0].labels.label_graph
             facts["label_graph"] = to_list(adjacency_of(graph)).tolist()
+        if model.stage(GivenLabels) is not None:
+            graph = model.dependencies()
+            edges = zip(*graph.edge_index.tolist(), graph.edge_weight.tolist(), strict=True)
+            facts["dependencies"] = [[*edge] for edge in edges if edge[0] < edge[1]]
         return facts
 
 

@@ -228,12 +228,12 @@
     });
   }
 
-  /** Squares of a matrix, as dark as its entries are large. */
-  function drawMatrix(canvas, cells) {
-    const size = data.labels.length, most = Math.max(...cells.map((cell) => cell[2]), 1e-9), pen = canvas.getContext("2d");
+  /** Squares of a matrix, as dark as its entries are large, in colours of the two signs. */
+  function drawMatrix(canvas, cells, positive = "124, 110, 230", negative = positive) {
+    const size = data.labels.length, most = Math.max(...cells.map((cell) => Math.abs(cell[2])), 1e-9), pen = canvas.getContext("2d");
     canvas.width = canvas.height = size;
     for (const [from, to, weight] of cells) {
-      pen.fillStyle = `rgba(124, 110, 230, ${0.08 + 0.92 * (weight / most)})`;
+      pen.fillStyle = `rgba(${weight < 0 ? negative : positive}, ${0.08 + 0.92 * (Math.abs(weight) / most)})`;
       pen.fillRect(from, to, 1, 1);
     }
   }
@@ -264,6 +264,10 @@
       const prior = new Set(data.graph.map(([from, to]) => `${from} ${to}`)), edges = [...data.attention].sort((a, b) => b[2] - a[2]).slice(0, 40);
       $("edges").append(table(["from", "to", "attention", "in label graph"],
         edges.map(([from, to, weight]) => [data.labels[from], data.labels[to], number(weight), prior.has(`${from} ${to}`) ? "yes" : "no"])));
+    }
+    if ($("dependencies")) {
+      const both = data.dependencies.flatMap(([a, b, weight]) => [[a, b, weight], [b, a, weight]]);
+      drawMatrix($("dependencies"), both, "217, 92, 40", "58, 134, 212");
     }
     $("theme").addEventListener("click", () => {
       const dark = $("theme").textContent === "Dark";

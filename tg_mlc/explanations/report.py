@@ -22,7 +22,8 @@ Markup: Any = require("markupsafe", extra="explain").Markup
 
 MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
 MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
-MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph or of attention.
+MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph, of attention or dependencies.
+MAX_PAIRS = 10  #: Maximum number of dependencies of labels in a table.
 #: Scores are rounded to this many steps from 0 to the largest of a sample, label and method.
 STEPS = 99
 #: Methods whose scores have no sign, so that they do not say if a component raises a logit.
@@ -52,7 +53,7 @@ def report(explanation: Explanation, title: str | None = None) -> str:
     per_label: Mapping[str, Any] = facts.get("per_label", {})
     versions: Mapping[str, str] = facts.get("versions", {})
     has_metrics = bool(per_label) or not np.isnan(explanation.threshold).all()
-    bins = facts.get("reliability")
+    bins, dependencies = facts.get("reliability"), facts.get("dependencies")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     options = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     environment.policies["json.dumps_kwargs"] = options
@@ -61,7 +62,7 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         style=Markup(style),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        data=_data(explanation, noun),
+        data={**_data(explanation, noun), "dependencies": _strongest(dependencies or ())},
         samples=[{"name": shorten(row.name, 120), **_draw(row)} for row in explanation],
         labels=explanation.labels,
         noun=noun,
@@ -69,6 +70,11 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         has_effects=bool(explanation[0].label_effects.size),
         has_parts=bool(explanation[0].parts),
         has_graph="label_graph" in facts,
+        has_dependencies=dependencies is not None,
+        pairs=[
+            [explanation.label_names[i], explanation.label_names[j], f"{weight:+.2f}"]
+            for i, j, weight in _strongest(dependencies or ())[:MAX_PAIRS]
+        ],
         weights=[(name, f"{value:.2f}") for name, value in facts.get("weights", {}).items()],
         metrics=_metrics(explanation, per_label) if has_metrics else None,
         metrics_note=facts.get("per_label_of", ""),
@@ -162,6 +168,12 @@ def _edges_of(cells: np.ndarray) -> list[list[Any]]:
         source, target = divmod(index, len(cells))
         edges.append([source, target, _plain(cells[source, target], 3)])
     return edges
+
+
+def _strongest(edges: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Returns the edges with the largest weights of either sign, the largest first."""
+    ordered = sorted(edges, key=lambda edge: -abs(edge[2]))
+    return [[source, target, _plain(weight, 3)] for source, target, weight in ordered[:MAX_EDGES]]
 
 
 def _sample(

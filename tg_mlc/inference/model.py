@@ -406,6 +406,12 @@ class Model(Pipeline):
         """
         return find("method", "audit")(self, raw, y, seed)
 
+    def dependencies(self, **options: Any) -> Any:
+        """Returns the labels that surely depend on each other beyond the inputs, as a weighted
+        label graph, by :func:`tg_mlc.joint.dependencies`.
+        """
+        return find("method", "dependencies")(self, **options)
+
     def explain(
         self, raw: Any, labels: Sequence[str] | None = None, method: str = "auto", **options: Any
     ) -> Any:

@@ -1,6 +1,7 @@
-"""Labels that know each other: which label to look up next, and which labels are wrong."""
+"""Labels that know each other: which to look up next, which are wrong, and who tells whom."""
 
 from tg_mlc.joint.auditing import Audit, audit
+from tg_mlc.joint.depending import dependencies
 from tg_mlc.joint.suggesting import suggest
 
-__all__ = ["Audit", "audit", "suggest"]
+__all__ = ["Audit", "audit", "dependencies", "suggest"]

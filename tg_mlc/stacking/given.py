@@ -25,6 +25,7 @@ from tg_mlc.graphs import LabelGraph, fully_connected
 from tg_mlc.nn import ResidualMessages
 from tg_mlc.nn.given_messages import LabelAutoencoder, LabelNeighbours
 from tg_mlc.stacking.combination import LogitStacking
+from tg_mlc.stacking.dependencies import sure_dependencies
 
 #: The labels that will be given: present and absent labels, or only present labels.
 GivenMasks = Literal["both", "present"]
@@ -78,6 +79,8 @@ class GivenLabelStacking:
         parts (dict[str, torch.nn.Module]): The parts by name.
         combination (LogitStacking): The weights of the base logits and the parts.
         label_graph (LabelGraph): The edges of messages.
+        dependencies (LabelGraph): Pairs of labels that surely depend on each other beyond the
+            inputs, each once, weighted by the correlation of residuals.
         masked (tuple[numpy.ndarray, numpy.ndarray]): Held-out logits under masks, and the targets
             that remain, for a calibration; :obj:`None` in a loaded object.
         report (dict): Losses, weights, chosen options and seconds.
@@ -87,6 +90,7 @@ class GivenLabelStacking:
     parts: dict[str, nn.Module]
     combination: LogitStacking
     label_graph: LabelGraph
+    dependencies: LabelGraph
     report: dict[str, Any]
 
     def __init__(self, masks: GivenMasks = "both", names: Sequence[str] | None = None) -> None:
@@ -119,6 +123,7 @@ class GivenLabelStacking:
             label_graph = largest_correlations(y - expit(base_logits), TOP_K)
         self.label_graph = label_graph
         fitting = _Fitting(base_logits, y, label_graph, self.masks, seed)
+        self.dependencies = sure_dependencies(fitting.base_logits, fitting.y, label_graph)
         self._fit_parts(fitting)
         base, remaining = fitting.base_logits[fitting.rows], fitting.rest.numpy()
         logits = torch.stack([base, *fitting.held_out.values()], dim=-1).double().numpy()
@@ -196,6 +201,7 @@ class GivenLabelStacking:
             "edges": None if is_complete else self.label_graph.edge_index,
             "parts": {name: dict(part.state_dict()) for name, part in self.parts.items()},
             "combination": self.combination.state_dict(),
+            "dependencies": {key: self.dependencies[key] for key in ("edge_index", "edge_weight")},
             "report": self.report,
         }
 
@@ -211,6 +217,9 @@ class GivenLabelStacking:
         if edges is not None:
             graph = LabelGraph(edges, num_nodes=num_labels)
         stacking.label_graph = graph
+        stacking.dependencies = LabelGraph(
+            **state["dependencies"], num_nodes=num_labels, kind="dependencies"
+        )
         stacking.parts = {name: PARTS[name](graph).eval() for name in state["parts"]}
         for name, part in stacking.parts.items():
             weights = state["parts"][name]
