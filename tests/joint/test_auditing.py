@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score
 
@@ -110,3 +111,27 @@ def test_a_single_label_is_refused():
     x, y, _ = planted(20)
     with pytest.raises(ValueError, match=r"several labels \(got 1\)"):
         audit(from_arrays(x, y[:, :1], label_names=["a"]), seconds=0)
+
+
+def test_recorded_labels_are_checked():
+    x, y, _ = planted(120)
+    model = tg_mlc.auto(from_arrays(x, y, label_names=NAMES), seconds=0)
+    with pytest.raises(ValueError, match=r"'y' of shape \[4, 6\], samples by labels"):
+        model.audit(x[:4], y[:3])
+    with pytest.raises(ValueError, match="0, 1 or NaN"):
+        model.audit(x[:4], 2 * y[:4] + 1)
+    with pytest.raises(ValueError, match="at least one observed label"):
+        model.audit(x[:4], np.full((4, 6), np.nan))
+    with pytest.warns(UserWarning, match=r"at least 100 recorded labels.*\(got 24\)"):
+        model.audit(x[:4], y[:4])
+
+
+def test_rows_of_a_reading_keep_their_numbers():
+    x, y, _ = planted(120)
+    model = tg_mlc.auto(from_arrays(x, y, label_names=NAMES), seconds=0)
+    rows = [x[0].tolist(), ["word", 0.0], *x[1:].tolist()]
+    result = model.audit(model.read(rows), np.insert(y, 1, 1.0, axis=0))
+    assert set(result.rows["row"]) == set(result.cells["row"]) == set(range(121)) - {1}
+    expected = model.audit(x, y).cells
+    expected["row"] += expected["row"] > 0
+    pd.testing.assert_frame_equal(result.cells, expected)

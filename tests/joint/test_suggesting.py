@@ -1,4 +1,7 @@
+import time
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -106,3 +109,29 @@ def test_a_model_without_residual_messages_is_refused(model):
     one = from_arrays(X, np.array([[0.0], [1.0], [0.0]]), label_names=["a"])
     with pytest.raises(ValueError, match="how given labels change others"):
         tg_mlc.auto(one, seconds=0).suggest(X)
+
+
+def test_more_steps_than_labels_take_no_time(model):
+    start = time.perf_counter()
+    assert len(model.suggest(X, k=1_000_000)) == 12
+    assert time.perf_counter() - start < 5
+
+
+def test_unreadable_rows_of_a_reading_get_no_suggestions(model):
+    rows = [X[0].tolist(), ["word", 0.0, 0.0], X[1].tolist()]
+    frame = model.suggest(model.read(rows), given=[{"a": 1}, {}, {}])
+    assert frame["row"].tolist() == [0, 2]
+    pd.testing.assert_frame_equal(
+        frame.drop(columns="row"), model.suggest(X[:2], given=[{"a": 1}, {}]).drop(columns="row")
+    )
+
+
+def test_warnings_about_the_inputs_are_shown():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 40), "size": rng.random(40)})
+    y = rng.integers(0, 2, (40, 2))
+    fitted = tg_mlc.auto(from_arrays(frame, y, label_names=["a", "b"]), seconds=0)
+    new = frame.head(30).assign(colour="green")
+    for ask in (fitted.suggest, lambda raw: fitted.audit(raw, y[:30])):
+        with pytest.warns(UserWarning, match="green"):
+            ask(new)

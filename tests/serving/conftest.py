@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
+import tg_mlc
 from tg_mlc.data import MoleculeDataset, from_arrays, from_csv, random_split
 from tg_mlc.graphs import fully_connected
 from tg_mlc.inference import Model
@@ -57,6 +58,15 @@ def targets(size):
     return np.random.default_rng(1).integers(2, size=(size, len(LABELS)))
 
 
+def joint(size, seed):
+    """Returns inputs that tell something of the labels, of which "sad" repeats "calm"."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(size, 2)).round(3)
+    y = (x[:, [0, 0, 1]] + rng.normal(size=(size, 3)) > 0).astype(int)
+    y[:, 1] = y[:, 0]
+    return x, y
+
+
 def table(size=40):
     rng = np.random.default_rng(0)
     columns = {"age": rng.integers(10, 90, size), "height": rng.normal(70, 9, size).round(1)}
@@ -65,7 +75,9 @@ def table(size=40):
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """Returns the models by name; networks of "table" and "rows" take given labels."""
+    """Returns the models by name. Networks of "table" and "rows" take given labels, and "joint",
+    where "sad" repeats "calm", has residual messages.
+    """
     pytest.importorskip("rdkit")
     frame = table()
     documents = [["a", "red", "apple"], ["an", "old", "doll"], ["red", "old"], ["apple"]] * 5
@@ -82,6 +94,7 @@ def models(tmp_path_factory):
     vectors = [from_arrays(x, targets(40), LABELS, kind="vector") for x in frames]
     return {
         "table": model_of(Vectors, vectors[0], given_labels=True),
+        "joint": tg_mlc.auto(from_arrays(*joint(120, 0), LABELS, kind="vector"), seconds=0),
         "columns": model_of(Vectors, columns, steps=steps),
         "rows": model_of(Vectors, vectors[1], given_labels=True),
         "texts": model_of(Words, from_arrays(documents, targets(20), LABELS, kind="sequence")),
@@ -109,12 +122,12 @@ def ask(models):
     return ask
 
 
-def post(name, **body):
-    """Returns a request for predictions, for :func:`ask`."""
-    return ("POST", f"/models/{name}/predict", {"json": body})
+def post(name, endpoint="predict", **body):
+    """Returns a request for :func:`ask`."""
+    return ("POST", f"/models/{name}/{endpoint}", {"json": body})
 
 
-def post_csv(name, content, query="", charset=""):
-    """Returns a request for predictions of a CSV file."""
+def post_csv(name, content, query="", charset="", endpoint="predict"):
+    """Returns a request with the rows of a CSV file."""
     options = {"content": content, "headers": {"content-type": f"text/csv{charset}"}}
-    return ("POST", f"/models/{name}/predict{query}", options)
+    return ("POST", f"/models/{name}/{endpoint}{query}", options)

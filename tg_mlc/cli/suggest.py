@@ -44,7 +44,6 @@ def suggest(
     from tg_mlc._files import replace_when_done
     from tg_mlc.cli._inputs import Predictions, inputs_of, split_names
     from tg_mlc.inference import Query, load
-    from tg_mlc.inference.features import rows_of
     from tg_mlc.inputs.tables import read_table
 
     path = file.path
@@ -54,17 +53,16 @@ def suggest(
     loaded = load(model)
     inputs = inputs_of(loaded, model, file)
     table = read_table(path, file.delimiter, file.encoding)
-    rows, raw = Predictions(loaded, inputs, path, Query()), inputs.raw(table)
-    reading = loaded.read(raw)
+    rows = Predictions(loaded, inputs, path, Query())
+    reading = loaded.read(inputs.raw(table))
     rows.report(table, reading)
-    readable = [*range(len(table))] if reading.rows is None else reading.rows
-    if not readable:
+    if reading.samples is None:
         raise ValueError(f"Expected at least one row that can be read in '{path}' (got none)")
     given = None
     if inputs.label_columns(table, loaded.label_names):
-        given = inputs.given(table, loaded.label_names, "all")[readable]
+        given = inputs.given(table, loaded.label_names, "all")
     frame = loaded.suggest(
-        rows_of(raw, readable),
+        reading._replace(warnings=[]),  # They are reported above.
         given=given,
         k=k,
         targets=None if targets is None else split_names(targets),
@@ -72,7 +70,6 @@ def suggest(
         cost=costs,
         budget=budget,
     )
-    frame["row"] = [readable[row] for row in frame["row"]]
     text = frame.round(6).to_csv(index=False)
     if out is None:
         sys.stdout.write(text)

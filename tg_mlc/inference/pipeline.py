@@ -32,7 +32,7 @@ StageT = TypeVar("StageT", bound=Stage)
 
 #: Rows per chunk: classifiers need many times the memory of their inputs and scores.
 ROWS = 4096
-_INFINITE = (
+INFINITE = (
     "Expected inputs that the model can compute with (got NaN or infinity for them); "
     "are some missing or too large?"
 )
@@ -191,9 +191,9 @@ class Pipeline:
         if flow.size:
             values = flow.probabilities.numpy()
             finite = np.isfinite(values).all(axis=1)
-            reasons |= dict.fromkeys(rows[~finite].tolist(), _INFINITE)
+            reasons |= dict.fromkeys(rows[~finite].tolist(), INFINITE)
             if on_error == "raise" and not finite.all():
-                raise ValueError(f"{_INFINITE} in row {rows[~finite][0]}")
+                raise ValueError(f"{INFINITE} in row {rows[~finite][0]}")
             probabilities[rows[finite]] = values[finite]
             if flow.decisions is not None:
                 decisions[rows[finite]] = flow.decisions.numpy()[finite] == 1

@@ -13,11 +13,14 @@ from scipy.special import expit, log_expit
 
 from tg_mlc._names import register
 from tg_mlc._optional import require
+from tg_mlc._warnings import collected_warnings, warn
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference import Model
-from tg_mlc.inference.flow import Query
+from tg_mlc.inference.flow import Query, Reading
+from tg_mlc.inference.pipeline import INFINITE
 from tg_mlc.joint.messages import messages_of
+from tg_mlc.metrics._inputs import read_targets
 from tg_mlc.nn import ResidualMessages
 
 #: Folds of samples whose covariances leave out the samples that are audited.
@@ -106,12 +109,35 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
 def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
     """Audits samples to which the model was not fitted (:meth:`tg_mlc.inference.Model.audit`)."""
     targets = model.targets(raw, y)
-    flow = model.prepare(raw, Query(coherent=False))
+    messages_of(model)
+    reading = raw if isinstance(raw, Reading) else model.read(raw, on_error="raise")
+    with collected_warnings() as messages:
+        flow = model.prepare(reading, Query(coherent=False))
+    for message in dict.fromkeys([*reading.warnings, *messages]):
+        warn(message, stacklevel=3)
     if flow.given is not None:
         raise ValueError("Expected samples without 'given' labels (got some); remove the attribute")
     base_logits = model.logits(flow).numpy()
+    readable = np.arange(len(base_logits)) if reading.rows is None else np.array(reading.rows, int)
+    expected = len(readable) + len(reading.reasons), len(model.label_names)
+    if targets.shape != expected:
+        got = f"(got shape {list(targets.shape)})"
+        raise ValueError(f"Expected 'y' of shape {list(expected)}, samples by labels {got}")
+    targets = targets[readable]
+    known = int(read_targets(targets, "y").observed.sum())
+    if not (is_finite := np.isfinite(base_logits).all(axis=1)).all():
+        raise ValueError(f"{INFINITE} in row {readable[~is_finite][0]}")
+    if known < 2 * _LEAST_TAIL:
+        hint = "trust 'probability' more than 'suspicion'"
+        expected_size = (
+            f"at least {2 * _LEAST_TAIL} recorded labels, to estimate how many are wrong"
+        )
+        warn(f"Expected {expected_size} (got {known}); {hint}", stacklevel=3)
     rng = np.random.default_rng(seed)
-    return suspects(messages_of(model), model.label_names, base_logits, targets, None, rng)
+    result = suspects(messages_of(model), model.label_names, base_logits, targets, None, rng)
+    for frame in (result.cells, result.rows, result.blanks):
+        frame["row"] = readable[frame["row"]]
+    return result
 
 
 register("method", audit_new, "audit")

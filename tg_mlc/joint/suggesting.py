@@ -14,6 +14,7 @@ from torch import Tensor
 from tg_mlc._names import register
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
+from tg_mlc._warnings import warn
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
 from tg_mlc.joint.messages import messages_of
@@ -59,7 +60,8 @@ def suggest(
 
     Args:
         model (Model): A model of :func:`tg_mlc.auto` or of an estimator.
-        raw (Any): The inputs, as in :meth:`~tg_mlc.inference.Model.predict`.
+        raw (Any): The inputs, as in :meth:`~tg_mlc.inference.Model.predict`; or the result of
+            :meth:`~tg_mlc.inference.Pipeline.read`, whose unreadable rows get no suggestions.
         given (Any, optional): Known labels, as in :meth:`~tg_mlc.inference.Model.predict`.
             (default: :obj:`None`)
         k (int, optional): Largest number of labels per sample. (default: :obj:`1`)
@@ -90,10 +92,14 @@ def suggest(
     costs = _read_costs(cost, names)
     if budget is not None and not budget > 0:
         raise ValueError(f"Expected 'budget' to be above 0 (got {budget})")
-    flow = model.run(model.read(raw, on_error="raise"), Query(given=given))
-    is_given = torch.zeros(flow.probabilities.shape, dtype=torch.bool)
-    if flow.given is not None:
-        is_given = ~flow.given.isnan()
+    prediction = model.answer(raw, Query(given=given), on_error="raise")
+    for message in prediction.warnings:
+        warn(message, stacklevel=3)
+    readable = [row for row in range(len(prediction)) if row not in prediction.reasons]
+    probabilities = torch.from_numpy(prediction.probabilities[readable]).double()
+    is_given = torch.zeros(probabilities.shape, dtype=torch.bool)
+    if prediction.given is not None:
+        is_given = ~torch.from_numpy(prediction.given[readable]).isnan()
     if not (is_candidate & ~is_given).any() or not (is_target & ~is_given).any():
         name = "candidates" if not (is_candidate & ~is_given).any() else "targets"
         raise ValueError(f"Expected '{name}' with labels that are not given (got none)")
@@ -101,14 +107,15 @@ def suggest(
     step = max(1, _NUMBERS // len(names) ** 2)
     for start in range(0, len(is_given), step):
         rows = slice(start, start + step)
-        gains = Gains(messages, flow.probabilities[rows].double(), is_given[rows], is_target)
-        chosen = zip(*[gains.look_up(is_candidate, costs) for _ in range(k)], strict=True)
+        gains = Gains(messages, probabilities[rows], is_given[rows], is_target)
+        num_steps = min(k, len(names))
+        chosen = zip(*[gains.look_up(is_candidate, costs) for _ in range(num_steps)], strict=True)
         samples.extend([[found for found in sample if found is not None] for sample in chosen])
     order = _in_order(samples) if budget is None else _within(samples, costs.numpy(), budget)
     records = []
     for rank, row, (label, probability, bits, labels_told) in order:
         reason = _reason(names, label, probability, bool(is_target[label]), labels_told)
-        shown = (row, rank, names[label], probability, bits, float(costs[label]), reason)
+        shown = (readable[row], rank, names[label], probability, bits, float(costs[label]), reason)
         records.append(dict(zip(_COLUMNS, shown, strict=True)))
     pandas = require("pandas", "train")
     return pandas.DataFrame(records, columns=_COLUMNS)

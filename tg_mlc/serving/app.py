@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING, Any
 import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc.inference import Model, load
+from tg_mlc.serving import answers
 from tg_mlc.serving.batching import Batcher, RefusedError
-from tg_mlc.serving.requests import CONTENT, Limits, Request, read
+from tg_mlc.serving.requests import (
+    AuditBody,
+    Body,
+    BodyT,
+    Limits,
+    PredictBody,
+    Request,
+    SuggestBody,
+    content_of,
+    read,
+)
 
 if TYPE_CHECKING:
     import fastapi
@@ -103,12 +114,35 @@ class _Server:
 
     async def predict(self, name: str, request: fastapi.Request) -> Any:
         """Returns probabilities and decisions, or an error for an input that cannot be read."""
+        return await self._respond(name, request, PredictBody, answers.predict)
+
+    async def suggest(self, name: str, request: fastapi.Request) -> Any:
+        """Returns the labels of each input to look up next, with the expected gain in bits, or an
+        error for an input that cannot be read.
+        """
+        return await self._respond(name, request, SuggestBody, answers.suggest)
+
+    async def audit(self, name: str, request: fastapi.Request) -> Any:
+        """Returns recorded labels that are likely wrong, of inputs that the model was not fitted
+        to, and an error for each input that cannot be read. How many are wrong is estimated from
+        the inputs of the request, so send many.
+        """
+        return await self._respond(name, request, AuditBody, answers.audit)
+
+    async def _respond(
+        self,
+        name: str,
+        request: fastapi.Request,
+        kind: type[BodyT],
+        answer: Callable[[Request[BodyT], Batcher], Awaitable[dict[str, Any]]],
+    ) -> Any:
+        """Reads a request, and returns its answer, which has a result for each input."""
         if name not in self.models:
             expected = f"one of the models {list(self.models)}"
             raise fastapi.HTTPException(404, f"Expected {expected} (got {name[:80]!r})")
         start, status, statistics = time.monotonic(), 500, self.statistics
         try:
-            model_request = await read(request, self.limits, self.models[name])
+            model_request = await read(request, kind, self.limits, self.models[name])
             coroutine = answer(model_request, self.batchers[name])
             content = await asyncio.wait_for(coroutine, self.limits.max_seconds)
             num_unread = sum("error" in result for result in content["results"])
@@ -156,8 +190,15 @@ def make_app(
     app.get("/ready")(server.ready)
     app.get("/metrics", dependencies=guarded)(server.metrics)
     app.get("/models", dependencies=guarded)(server.names)
-    body = {"requestBody": {"required": True, "content": CONTENT}}
-    app.post("/models/{name}/predict", dependencies=guarded, openapi_extra=body)(server.predict)
+    endpoints: dict[type[Body], Any] = {
+        PredictBody: server.predict,
+        SuggestBody: server.suggest,
+        AuditBody: server.audit,
+    }
+    for kind, endpoint in endpoints.items():
+        body = {"requestBody": {"required": True, "content": content_of(kind)}}
+        path = f"/models/{{name}}/{endpoint.__name__}"
+        app.post(path, dependencies=guarded, openapi_extra=body)(endpoint)
     return app
 
 
@@ -219,42 +260,3 @@ def run(
             got = "a port in use, or an address of another machine); choose another"
             raise OSError(f"Expected to listen at {address} (got {got}") from None
         # At the end, uvicorn raises the stop signal once more.
-
-
-async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
-    """Returns the answer to a request, with a result for each input."""
-    prediction = await batcher.submit(request.inputs, request.query)
-    model, results = batcher.model, list[dict[str, Any]]()
-    for row in range(len(prediction)):
-        if row in prediction.reasons:
-            results.append({"error": prediction.reasons[row]})
-            continue
-        probability = prediction.of_labels(prediction.probabilities[row])
-        decision = prediction.of_labels(prediction.decisions[row])
-        results.append({"probability": probability, "decision": decision})
-        if request.explain:
-            in_thread = partial(asyncio.get_running_loop().run_in_executor, batcher.thread)
-            results[-1]["explanation"] = await in_thread(_explain, request, model, row)
-    return {
-        "calibrated": prediction.calibrated,
-        "metric": str(request.query.decides),
-        "thresholds": prediction.of_labels(prediction.thresholds),
-        "warnings": list(dict.fromkeys([*request.warnings, *prediction.warnings])),
-        "results": results,
-    }
-
-
-def _explain(request: Request, model: Model, row: int) -> dict[str, Any]:
-    """Returns how far the logit of each requested label falls without each component."""
-    given = None if request.query.given is None else request.query.given[row : row + 1]
-    raw = request.inputs[row : row + 1]
-    try:
-        [sample] = model.explain(raw, request.explain, "occlusion", given=given).samples
-    except ValueError as error:
-        return {"error": str(error)}
-    [scores] = sample.scores.values()
-    explanation = dict[str, Any]()
-    for label, column in zip(request.explain, scores.T, strict=True):
-        pairs = zip(sample.components, column, strict=True)
-        explanation[label] = [{"component": name, "score": float(score)} for name, score in pairs]
-    return explanation

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -19,6 +19,7 @@ from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Prediction, Query, Reading
 from tg_mlc.serving.requests import Limits
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -66,13 +67,31 @@ class Batcher:
             OverloadedError: If too many inputs are waiting already.
             RefusedError: If the model refuses the request.
         """
-        if self.num_waiting + len(inputs) > self.limits.max_waiting:
-            got = f"{self.num_waiting} waiting inputs"
-            raise OverloadedError(f"Expected a shorter queue (got {got}); try later")
+        self._count(len(inputs))
         future: asyncio.Future[Prediction] = asyncio.get_running_loop().create_future()
-        self.num_waiting += len(inputs)
         self.queue.put_nowait(_WaitingRequest(inputs, query, future))
         return await future
+
+    async def call(self, size: int, function: Callable[[], T]) -> T:
+        """Returns the result of a function that asks the model about some inputs, alone. Between
+        batches, the thread of the model runs it. Raises as :meth:`submit` does.
+        """
+        self._count(size)
+        loop = asyncio.get_running_loop()
+        future = self.thread.submit(function)
+        # A request that is too slow still counts until the thread is free again.
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._count, -size))
+        try:
+            return await asyncio.wrap_future(future)
+        except Exception as error:
+            raise _refusal(error) from None
+
+    def _count(self, size: int) -> None:
+        """Adds to the number of waiting inputs. Raises OverloadedError if there are too many."""
+        if size > 0 and self.num_waiting + size > self.limits.max_waiting:
+            got = f"{self.num_waiting} waiting inputs"
+            raise OverloadedError(f"Expected a shorter queue (got {got}); try later")
+        self.num_waiting += size
 
     async def run(self) -> None:
         """Answers batches until the task is cancelled."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 from tg_mlc._optional import require
 from tg_mlc._options import SPELLING, in_python
@@ -35,23 +35,39 @@ AnyInput: TypeAlias = Annotated[
 ]
 
 
-class Body(pydantic.BaseModel):
-    """Inputs of a model, and the options of the prediction."""
+def _examples(options: dict[str, Any]) -> pydantic.ConfigDict:
+    """Returns the settings of a body, with an example for OpenAPI."""
+    example = {"inputs": ["CCO", "c1ccccc1"], **options}
+    return pydantic.ConfigDict(json_schema_extra={"examples": [example]})
 
-    model_config = pydantic.ConfigDict(
-        extra="forbid",
-        allow_inf_nan=False,
-        json_schema_extra={
-            "examples": [{"inputs": ["CCO", "c1ccccc1"], "given": [{"nausea": 1}, None]}]
-        },
-    )
+
+#: Labels of each input: 1, 0 or null (unknown) by name.
+Labels: TypeAlias = list[dict[str, Literal[0, 1] | None] | None]
+
+
+class Body(pydantic.BaseModel):
+    """Inputs of a model."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
 
     inputs: list[AnyInput] = pydantic.Field(
         description="Texts, SMILES or DNA; lists of words or numbers; matrices; or rows by columns."
     )
-    given: list[dict[str, Literal[0, 1] | None] | None] | None = pydantic.Field(
+
+
+class GivenBody(Body):
+    """Inputs of a model, with the labels that are known of them."""
+
+    given: Labels | None = pydantic.Field(
         None, description="Labels that are known of each input: 1 or 0 by name."
     )
+
+
+class PredictBody(GivenBody):
+    """Inputs of a model, and the options of the prediction."""
+
+    model_config = _examples({"given": [{"nausea": 1}, None]})
+
     metric: str = pydantic.Field("f1_micro", description="The metric that decisions are best for.")
     coverage: float | None = pydantic.Field(
         None, description="The fraction of true labels that decisions hold, if any."
@@ -64,13 +80,40 @@ class Body(pydantic.BaseModel):
     )
 
 
-#: The body of a request, for OpenAPI.
-CONTENT = {
-    "application/json": {"schema": Body.model_json_schema()},
-    "text/csv": {
-        "schema": {"type": "string", "description": "The columns of the model, with a header."}
-    },
-}
+class SuggestBody(GivenBody):
+    """Inputs of a model, and the options of suggestions which labels to look up next."""
+
+    model_config = _examples({"given": [{"nausea": 1}, None], "k": 2, "cost": {"rash": 3}})
+
+    k: int = pydantic.Field(1, description="The largest number of labels per input.")
+    targets: list[str] | None = pydantic.Field(
+        None, description="The labels whose values matter; by default, all."
+    )
+    candidates: list[str] | None = pydantic.Field(
+        None, description="The labels that can be looked up; by default, all."
+    )
+    cost: dict[str, float] | None = pydantic.Field(
+        None, description="Costs of labels by name; others cost 1."
+    )
+    budget: float | None = pydantic.Field(
+        None, description="The largest cost of all suggestions together, which the inputs share."
+    )
+
+
+class AuditBody(Body):
+    """Inputs that the model was not fitted to, with their recorded labels."""
+
+    model_config = _examples({"recorded": [{"nausea": 1, "rash": 0}, {"nausea": 0}]})
+
+    recorded: Labels = pydantic.Field(
+        description="Recorded labels of each input: 1 or 0 by name; others are unknown."
+    )
+    top: int = pydantic.Field(
+        100, ge=1, le=10_000, description="The largest number of suspects in the answer."
+    )
+
+
+BodyT = TypeVar("BodyT", bound=Body)
 
 
 @dataclass(frozen=True)
@@ -82,6 +125,8 @@ class Limits:
         max_items (int, optional): Inputs per request. (default: :obj:`1000`)
         max_explained (int, optional): Inputs times explained labels per request.
             (default: :obj:`32`)
+        max_suggested (int, optional): Inputs times suggested labels per request.
+            (default: :obj:`1000`)
         max_seconds (float, optional): Seconds until a request is answered. (default: :obj:`30`)
         max_waiting (int, optional): Inputs of all requests that are waiting for a model.
             (default: :obj:`10000`)
@@ -93,23 +138,44 @@ class Limits:
     max_bytes: int = 10_000_000
     max_items: int = 1000
     max_explained: int = 32
+    max_suggested: int = 1000
     max_seconds: float = 30.0
     max_waiting: int = 10_000
     max_batch: int = 256
     pause: float = 0.002
 
 
+#: Options of a request that are options of a query.
+_QUERY = ("given", "metric", "coverage", "coverage_per")
+
+
 @dataclass(frozen=True)
-class Request:
+class Request(Generic[BodyT]):
     """A well-formed request. The model checks the inputs and the query later."""
 
     inputs: Any  #: a list of inputs, or a data frame of the rows of a CSV body
+    body: BodyT  #: the options
     query: Query
-    explain: list[str]  #: the labels to explain
     warnings: Sequence[str] = ()  #: warnings of the reader of a CSV body
 
 
-async def read(request: fastapi.Request, limits: Limits, model: Model) -> Request:
+def content_of(kind: type[Body]) -> dict[str, Any]:
+    """Returns the content types of a request with their schemas, for OpenAPI."""
+    content: dict[str, Any] = {"application/json": {"schema": kind.model_json_schema()}}
+    if takes_csv(kind):
+        description = "The columns of the model, with a header."
+        content["text/csv"] = {"schema": {"type": "string", "description": description}}
+    return content
+
+
+def takes_csv(kind: type[Body]) -> bool:
+    """Tells whether a CSV body can be read, because labels of each input are optional."""
+    return issubclass(kind, GivenBody)
+
+
+async def read(
+    request: fastapi.Request, kind: type[BodyT], limits: Limits, model: Model
+) -> Request[BodyT]:
     """Reads a request.
 
     Raises:
@@ -123,17 +189,16 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
             raise fastapi.HTTPException(413, f"Expected {expected} (got more); send fewer inputs")
     content_type = request.headers.get("content-type", "")
     is_csv, inputs, messages = content_type.startswith("text/csv"), None, list[str]()
+    if is_csv and not takes_csv(kind):
+        raise fastapi.HTTPException(422, "Expected JSON, with labels by name (got text/csv)")
     try:
         if is_csv:
-            names, query = ("metric", "coverage", "coverage_per"), request.query_params
-            options: dict[str, Any] = {name: query[name] for name in names if name in query}
-            options |= {"inputs": [], "explain": query.getlist("explain")}
-            body = Body.model_validate(options)
+            body = kind.model_validate({"inputs": [], **_parameters(request, kind)})
             # Reading a large table takes seconds, so it must not block the event loop.
-            file = bytes(content), query.get("delimiter"), _charset(content_type)
+            file = bytes(content), request.query_params.get("delimiter"), _charset(content_type)
             inputs, messages = await asyncio.to_thread(read_csv, model, *file)
         else:
-            body = Body.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
+            body = kind.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
     except pydantic.ValidationError as error:
         errors = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:3])
         got = "; ".join(f"{location or 'body'}: {message}" for location, message in errors)
@@ -143,6 +208,15 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
         message = str(error) if is_csv else f"Expected JSON (got {error!s:.300})"
         raise fastapi.HTTPException(422, message) from None
     return _checked(body.inputs if inputs is None else inputs, body, limits, model, messages)
+
+
+def _parameters(request: fastapi.Request, kind: type[Body]) -> dict[str, Any]:
+    """Returns the options of a CSV body, which are parameters of the address."""
+    parameters, options = request.query_params, dict[str, Any]()
+    for name in kind.model_fields.keys() & {*parameters.keys()} - {"inputs", "given", "cost"}:
+        is_list = name in ("explain", "targets", "candidates")
+        options[name] = parameters.getlist(name) if is_list else parameters[name]
+    return options
 
 
 def _charset(content_type: str) -> str | None:
@@ -180,25 +254,45 @@ def read_csv(
     return raw, messages
 
 
-def _checked(inputs: Any, body: Body, limits: Limits, model: Model, messages: list[str]) -> Request:
-    size, explain = len(inputs), body.explain or []
+def _checked(
+    inputs: Any, body: BodyT, limits: Limits, model: Model, messages: list[str]
+) -> Request[BodyT]:
+    size = len(inputs)
     if not 0 < size <= limits.max_items:
         status = 422 if size == 0 else 413
         got = size if size <= limits.max_items else "more"
         raise fastapi.HTTPException(status, f"Expected 1 to {limits.max_items} inputs (got {got})")
-    if size * len(explain) > limits.max_explained:
-        expected = f"at most {limits.max_explained} inputs times labels to explain"
-        raise fastapi.HTTPException(413, f"Expected {expected} (got {size * len(explain)})")
-    given = None if body.given is None else [labels or {} for labels in body.given]
+    options, names = dict(body), model.label_names
+    explain, k = options.get("explain") or [], min(options.get("k", 0), len(names))
+    bounds = {
+        "inputs times labels to explain": (size * len(explain), limits.max_explained),
+        "inputs times 'k'": (size * k, limits.max_suggested),
+    }
+    for product, (number, limit) in bounds.items():
+        if number > limit:
+            expected = f"at most {limit} {product}"
+            raise fastapi.HTTPException(413, f"Expected {expected} (got {number})")
+    query = {name: options[name] for name in _QUERY if name in options}
     try:
-        if given is not None and len(given) != size:
-            got = f"(got {len(given)})"
-            raise ValueError(f"Expected 'given' with an entry for each of {size} inputs {got}")
-        coverage = body.coverage, body.coverage_per
-        query = Query(given, body.metric, *coverage, batch_size=limits.max_batch)
-        if unknown := {*explain} - {*model.label_names}:
+        for name in ("given", "recorded"):
+            if options.get(name) is not None:
+                _check_labels(name, options[name], size, names)
+        if query.get("given") is not None:
+            query["given"] = [labels or {} for labels in query["given"]]
+        if unknown := {*explain} - {*names}:
             expected = "'explain' to name labels of the model"
             raise ValueError(f"Expected {expected} (got {sorted(unknown)[:5]})")
+        return Request(inputs, body, Query(**query, batch_size=limits.max_batch), messages)
     except ValueError as error:
         raise fastapi.HTTPException(422, str(error)) from None
-    return Request(inputs, query, explain, messages)
+
+
+def _check_labels(argument: str, labels: Labels, size: int, names: Sequence[str]) -> None:
+    """Raises ValueError if labels of inputs have another number of rows, or unknown names."""
+    if len(labels) != size:
+        expected = f"'{argument}' with an entry for each of {size} inputs"
+        raise ValueError(f"Expected {expected} (got {len(labels)})")
+    all_names = dict.fromkeys(name for row in labels for name in row or {})
+    if unknown := [name for name in all_names if name not in names]:
+        expected = f"'{argument}' to name labels of the model, such as {[*names[:5]]}"
+        raise ValueError(f"Expected {expected} (got {unknown[:5]})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +128,16 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
     def _ask(self, X: Any, **options: Any) -> Flow:
         """Reads inputs and runs the model."""
-        check_is_fitted(self)
+        model = self._fitted_model()
         for name in ("given", "coherent", "coverage") if self._form.form == "classes" else ():
             if options.get(name) is not None and options[name] is not False:
                 raise ValueError(f"Expected no '{name}' where each sample has one class (got some)")
-        return self.model_.run(self._read_inputs(X), Query(metric=self.metric_, **options))
+        return model.run(self._read_inputs(X), Query(metric=self.metric_, **options))
+
+    def _fitted_model(self) -> Model:
+        """Returns the model, or raises the error of scikit-learn before a fit."""
+        check_is_fitted(self)
+        return self.model_
 
     def _margins(self, flow: Flow) -> FloatArray:
         """Returns log odds :math:`(N, L)` minus log odds of thresholds; for classes, log odds."""
@@ -214,7 +220,60 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
 
 class SavedEstimator(RawInputEstimator):
-    """Base class of estimators that are saved as tensors and plain data, without code."""
+    """Base class of estimators whose model learned how labels depend on each other. They are saved
+    as tensors and plain data, without code.
+    """
+
+    def suggest(
+        self,
+        X: Any,
+        given: Any = None,
+        k: int = 1,
+        *,
+        targets: Sequence[str] | None = None,
+        candidates: Sequence[str] | None = None,
+        cost: Mapping[str, float] | None = None,
+        budget: float | None = None,
+    ) -> Any:
+        """Suggests which labels of each input to look up next, as a data frame, by
+        :func:`tg_mlc.joint.suggest`.
+
+        Args:
+            X, given (Any): As in :meth:`predict`.
+            k, targets, candidates, cost, budget (optional): As in :func:`tg_mlc.joint.suggest`.
+                Labels are named as in :obj:`given`.
+
+        Raises:
+            ValueError: If each sample has one class, the model did not learn how given labels
+                change others, or :func:`tg_mlc.joint.suggest` refuses an option.
+        """
+        model = self._joint_model()
+        options = {"targets": targets, "candidates": candidates, "cost": cost, "budget": budget}
+        return model.suggest(self._read_inputs(X), given=given, k=k, **options)
+
+    def audit(self, X: Any, y: Any) -> Any:
+        """Finds recorded labels that are likely wrong, as a :class:`tg_mlc.joint.Audit`, among
+        samples to which the estimator was not fitted. It has seen the labels of its training
+        samples, and would find too few of their errors: for these, use
+        :func:`tg_mlc.joint.audit`.
+
+        Args:
+            X, y (Any): Inputs and recorded labels, as in :meth:`fit`.
+
+        Raises:
+            ValueError: If each sample has one class, or the model did not learn how given labels
+                change others.
+        """
+        model = self._joint_model()
+        inputs, recorded = self._read_inputs(X), self._read_labels(X, y, keep=True)
+        return model.audit(inputs, recorded)
+
+    def _joint_model(self) -> Model:
+        """Returns the model, if labels of a sample can occur together."""
+        model = self._fitted_model()
+        if self._form.form == "classes":
+            raise ValueError("Expected labels that can occur together (got one class per sample)")
+        return model
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a folder. :meth:`load` restores the estimator from it, and :func:`tg_mlc.load`

@@ -25,7 +25,6 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected
 from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Calibration, GivenLabels
 from tg_mlc.inference.features import stages_of
-from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import label_graph_users
 from tg_mlc.inputs import Chain, kind_of
 from tg_mlc.inputs.hierarchies import with_hierarchy
@@ -300,10 +299,8 @@ class LaMPClassifier(SavedEstimator):
             tuner = copy(threshold).fit(validation.y, scores)
             self.model_.decision.tuners[threshold.metric] = tuner
 
-    def _ask(self, X: Any, **options: Any) -> Flow:
-        if hasattr(self, "model_"):
-            self.model_.to(self.torch_device)
-        return super()._ask(X, **options)
+    def _fitted_model(self) -> Model:
+        return super()._fitted_model().to(self.torch_device)
 
     def __getstate__(self) -> dict[str, Any]:
         if hasattr(self, "model_"):
