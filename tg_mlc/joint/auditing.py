@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import expit, log_expit
+from torch import Tensor
 
-from tg_mlc._names import register
+from tg_mlc._files import replace_when_done
+from tg_mlc._names import find, register
 from tg_mlc._optional import require
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inference import Model
@@ -33,6 +37,24 @@ _LIKELY = 0.5  # Blanks of at least this probability are reported.
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What an audit is based on, from which a report shows what speaks against a record."""
+
+    model: Model
+    raw: Any  #: the samples, or their raw inputs
+    base_logits: np.ndarray  #: the logits :math:`(N, L)` by the inputs alone
+    y: np.ndarray  #: the recorded labels :math:`(N, L)`
+    #: the fold :math:`(N)` of each sample, whose correlations are those of other folds
+    fold: np.ndarray | None
+    is_fitted: bool  #: whether the model was fitted to the samples
+
+    def messages(self) -> Iterator[tuple[Tensor, ResidualMessages]]:
+        """Yields masks of samples with the messages that were not fitted to them."""
+        messages = messages_of(self.model)
+        return messages_by_fold(messages, self.base_logits, self.y, self.fold)
+
+
+@dataclass(frozen=True)
 class Audit:
     """The suspects among recorded labels. The data set is not changed.
 
@@ -49,12 +71,30 @@ class Audit:
             little of the labels leave this bound high. It is 0 if single labels are wrong.
         blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
             ``probability``.
+        evidence (Evidence): The model, the samples and the scores behind the suspicion.
     """
 
     cells: Any
     rows: Any
     noise: Any
     blanks: Any
+    evidence: Evidence = field(repr=False, compare=False)
+
+    def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
+        """Returns an HTML page without external resources, in which a person goes through the
+        suspects, sees what speaks against each record, decides, and exports the decisions as CSV.
+
+        Args:
+            path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
+            **options (optional): Options of :func:`tg_mlc.explanations.suspects.suspects_page`:
+                :obj:`number` of suspects, :obj:`explained` suspects, :obj:`raw` inputs,
+                :obj:`names`, :obj:`rows` and :obj:`title`.
+        """
+        page: str = find("method", "suspects_page")(self, **options)
+        if path is not None:
+            with replace_when_done(path) as unfinished:
+                unfinished.write_text(page, encoding="utf-8")
+        return page
 
     def __repr__(self) -> str:
         suspects = int((self.cells["suspicion"] >= _LIKELY).sum())
@@ -93,7 +133,7 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
 
     model = auto(dataset, seconds, seed)
     y = dataset.y.double().numpy()
-    return _audit(model, model.training.held_out, y, leave_out=True, seed=seed)
+    return _audit(model, dataset, model.training.held_out, y, leave_out=True, seed=seed)
 
 
 def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
@@ -103,14 +143,14 @@ def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
     if flow.given is not None:
         raise ValueError("Expected samples without 'given' labels (got some); remove the attribute")
     base_logits = model.logits(flow).numpy()
-    return _audit(model, base_logits, targets, leave_out=False, seed=seed)
+    return _audit(model, raw, base_logits, targets, leave_out=False, seed=seed)
 
 
 register("method", audit_new, "audit")
 
 
 def _audit(
-    model: Model, base_logits: np.ndarray, y: np.ndarray, *, leave_out: bool, seed: int
+    model: Model, raw: Any, base_logits: np.ndarray, y: np.ndarray, *, leave_out: bool, seed: int
 ) -> Audit:
     rng, messages = np.random.default_rng(seed), messages_of(model)
     fold = rng.permutation(len(y)) % FOLDS if leave_out and len(y) > FOLDS else None
@@ -158,6 +198,7 @@ def _audit(
         rows.sort_values("suspicion", **by),
         noise,
         blanks.sort_values("probability", **by),
+        Evidence(model, raw, base_logits, y, fold, leave_out),
     )
 
 
@@ -168,16 +209,28 @@ def joint_logits(
     correlations of a sample are those of samples in other folds.
     """
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
-    if fold is None:
-        return messages.leave_one_out(b, targets).double().numpy()
     logits = torch.empty_like(b)
+    for rows, others in messages_by_fold(messages, base_logits, y, fold):
+        logits[rows] = others.leave_one_out(b[rows], targets[rows])
+    return logits.double().numpy()
+
+
+def messages_by_fold(
+    messages: ResidualMessages, base_logits: np.ndarray, y: np.ndarray, fold: np.ndarray | None
+) -> Iterator[tuple[Tensor, ResidualMessages]]:
+    """Yields the samples of each fold, as a mask, with the messages by correlations of samples in
+    other folds. Without folds, yields all samples with :obj:`messages`.
+    """
+    if fold is None:
+        yield torch.ones(len(y), dtype=torch.bool), messages
+        return
+    b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     others = ResidualMessages(messages.label_graph)
     for index in range(FOLDS):
         held_out = torch.from_numpy(fold == index)
         others.start_from_residuals(b[~held_out], targets[~held_out])
         others.damp(float(messages.noise), bool(messages.adds_logits))
-        logits[held_out] = others.leave_one_out(b[held_out], targets[held_out])
-    return logits.double().numpy()
+        yield held_out, others
 
 
 def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:
