@@ -29,36 +29,14 @@ MAX_LETTERS = 4000  #: Maximum size of a text that is shown.
 
 def suspects_page(
     audit: Audit,
-    *,
-    number: int = 200,
-    explained: int | None = 20,
-    raw: Any = None,
-    names: Sequence[Any] | None = None,
-    rows: Sequence[int] | None = None,
-    title: str | None = None,
+    number: int,
+    explained: int | None,
+    raw: Any,
+    names: Sequence[Any] | None,
+    rows: Sequence[int] | None,
+    title: str | None,
 ) -> str:
-    """Returns the HTML page of :meth:`tg_mlc.joint.Audit.report`.
-
-    Args:
-        audit (Audit): The audit.
-        number (int, optional): The largest number of suspects. (default: :obj:`200`)
-        explained (int, optional): The largest number of suspects, from the first, whose inputs are
-            shaded by occlusion; :obj:`None` for none. There are fewer if their inputs have many
-            components, and none if the model was fitted to the samples, because its explanations
-            then follow the records. (default: :obj:`20`)
-        raw (Any, optional): The raw inputs of all samples, such as their texts.
-            (default: :obj:`None`, those that the audit got)
-        names (Sequence, optional): Names of all samples, which are exported, too.
-            (default: :obj:`None`)
-        rows (Sequence[int], optional): Numbers of all samples, such as their rows in a file.
-            (default: :obj:`None`, their indices)
-        title (str, optional): The headline. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If no label is known, or an argument has another length than the audit.
-        ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit (extra
-            ``molecules``).
-    """
+    """Returns the HTML page of :meth:`tg_mlc.joint.Audit.report`."""
     check_count("number", number)
     check_count("explained", explained, or_none=True)
     size, evidence = len(audit.rows), audit.evidence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,17 +80,42 @@ class Audit:
     blanks: Any
     evidence: Evidence = field(repr=False, compare=False)
 
-    def report(self, path: str | os.PathLike[str] | None = None, **options: Any) -> str:
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        number: int = 200,
+        explained: int | None = 20,
+        raw: Any = None,
+        names: Sequence[Any] | None = None,
+        rows: Sequence[int] | None = None,
+        title: str | None = None,
+    ) -> str:
         """Returns an HTML page without external resources, in which a person goes through the
-        suspects, sees what speaks against each record, decides, and exports the decisions as CSV.
+        suspects, sees what other labels and the inputs say of each, decides, and exports the
+        decisions as CSV.
 
         Args:
             path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
-            **options (optional): Options of :func:`tg_mlc.explanations.suspects.suspects_page`:
-                :obj:`number` of suspects, :obj:`explained` suspects, :obj:`raw` inputs,
-                :obj:`names`, :obj:`rows` and :obj:`title`.
+            number (int, optional): The largest number of suspects. (default: :obj:`200`)
+            explained (int, optional): The largest number of suspects, from the first, whose inputs
+                are shaded by occlusion; :obj:`None` for none. There are fewer if their inputs have
+                many components, and none in an audit of the samples that the model was fitted to,
+                because its explanations follow their records. (default: :obj:`20`)
+            raw (Any, optional): The raw inputs of all samples, such as their texts.
+                (default: :obj:`None`, those that the audit got)
+            names (Sequence, optional): Names of all samples. (default: :obj:`None`)
+            rows (Sequence[int], optional): Numbers of all samples, such as their rows in a file.
+                (default: :obj:`None`, their indices)
+            title (str, optional): The headline. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If no label is known, or an argument has another length than the audit.
+            ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit
+                (extra ``molecules``).
         """
-        page: str = find("method", "suspects_page")(self, **options)
+        make_page = find("method", "suspects_page")
+        page: str = make_page(self, number, explained, raw, names, rows, title)
         if path is not None:
             with replace_when_done(path) as unfinished:
                 unfinished.write_text(page, encoding="utf-8")
