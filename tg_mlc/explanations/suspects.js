@@ -129,7 +129,7 @@
     keep(() => { decisions = JSON.parse(localStorage.getItem(KEY) ?? "{}"); });
     $("suspects").append(...suspects.map(({ label, title, suspicion }, index) => make("li", {},
       make("button", { type: "button", "data-suspect": index, css: { "--p": suspicion, "--t": 2 }, on: () => show(index) },
-        make("span", {}, `${label} · ${title}`), make("span", { class: "number" }, chance(suspicion)),
+        make("span", {}, `${label} · ${title}`), make("span", { class: "number" }, number(suspicion)),
         make("span", { class: "mark", "aria-hidden": "true" }), make("span", { class: "sr" })))));
     document.querySelectorAll("[data-decision]").forEach((each) => each.addEventListener("click", () => decide(each.dataset.decision)));
     $("previous").addEventListener("click", () => move(-1));
