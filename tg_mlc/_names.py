@@ -64,6 +64,7 @@ ROOMS = {
     "tg_mlc.explanations": "explain",
     "tg_mlc.joint": "audit dependencies suggest",
     "tg_mlc.explanations.report": "report",
+    "tg_mlc.explanations.suspects": "suspects_page",
     "tg_mlc.stacking": "GivenLabelStacking StackingFeatures",
     "tg_mlc.sequences": "EventPreprocessor lanet",
     "tg_mlc.papers.base_scores": "inputs morgan_bits",

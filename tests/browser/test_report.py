@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.browser.conftest import DESK, PHONE, check_accessibility
 from tests.explanations.made import BAD_NAME, LABELS, SAMPLES, make_explanation
 
-REASON = "Playwright is not installed: make test-browser"
-playwright = pytest.importorskip("playwright.sync_api", reason=REASON)
 pytest.importorskip("jinja2")
 pytest.importorskip("rdkit")
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]
-FLAGS += ["--disable-background-networking", "--disable-component-update"]
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        path = next(filter(None, map(shutil.which, BROWSERS)), driver.chromium.executable_path)
-        if not Path(path).exists():
-            pytest.skip(f"none of the browsers {BROWSERS} is installed: make test-browser")
-        chromium = driver.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -48,27 +29,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def open_page(browser: Any, reports: dict[str, str]) -> Iterator[Any]:
-    """Returns a function that opens a report, which must not log, fail or load another file."""
-    pages, problems = [], []
-
-    def check_url(request: Any) -> None:
-        if request.url not in reports.values():
-            problems.append(request.url)
+def open_page(open_file: Any, reports: dict[str, str]) -> Any:
+    """Returns a function that opens a report."""
 
     def open_report(name: str = "all", size: dict[str, int] = DESK, **options: Any) -> Any:
-        page = browser.new_page(viewport=size, **options)
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", check_url)
-        page.goto(reports[name])
-        pages.append(page)
-        return page
+        return open_file(reports[name], size, **options)
 
-    yield open_report
-    for page in pages:
-        page.close()
-    assert not problems
+    return open_report
 
 
 def label_button(page: Any, name: str) -> Any:
@@ -195,17 +162,13 @@ def test_a_model_without_messages_says_so(open_page: Any) -> None:
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 @pytest.mark.parametrize("name", ["all", "no-messages"])
 def test_axe_finds_no_violation(open_page: Any, name: str, size: Any, scheme: str) -> None:
-    reason = "axe is not installed: make test-browser"
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
     page = open_page(name, size, color_scheme=scheme, reduced_motion="reduce")
     show_all = """() => {
         document.querySelectorAll('details').forEach(element => { element.open = true });
         document.querySelectorAll('[data-drawing]').forEach(element => { element.hidden = false });
     }"""
     page.evaluate(show_all)
-    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    results = axe.Axe().run(page)
-    assert not results.response["violations"], results.generate_report()
+    check_accessibility(page, size["width"])
 
 
 def test_a_page_opens_within_two_seconds(browser: Any, tmp_path: Path) -> None:

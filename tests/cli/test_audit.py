@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -57,9 +58,31 @@ def test_rows_are_counted_in_the_file(tmp_path, capsys):
     assert set(pd.read_csv(out)["row"]) == {*range(21)} - {4}
 
 
+def test_a_report_shows_rows_and_inputs_of_the_file(tmp_path):
+    pytest.importorskip("jinja2")
+    ends = ("GGGG,0,0", "TTTT,1,1")
+    lines = [f"site {i},{'ACGT' * (3 + i % 3)}{ends[i % 2]}" for i in range(20)]
+    path, out, report = (tmp_path / name for name in ("sites.csv", "suspects.csv", "a.html"))
+    path.write_text("\n".join(["Id,site,bound,open", *lines[:4], "bad,AC4T,1,1", *lines[4:]]))
+    options = "audit --dna site --labels bound,open --seconds 0 --names id"
+    assert run(options, csv=path, out=out, report=report) == 0
+    data = json.loads(re.search(r'id="data">(.*?)</script>', report.read_text())[1])
+    suspects = [(suspect["row"], suspect["label"]) for suspect in data["suspects"]]
+    assert suspects == [*pd.read_csv(out)[["row", "label"]].itertuples(index=False, name=None)]
+    for suspect in data["suspects"]:
+        row = suspect["row"]
+        assert suspect["name"] == f"site {row - (row > 4)}"
+        assert suspect["title"] == f"Row {row}, {suspect['name']}"
+    assert run(options, csv=path, out=out, report=out) == 1
+    assert run(options, csv=path, out=out, report=path) == 1
+    assert path.read_text().startswith("Id,site")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ("--labels a,copy --report missing/a.html", "--report to be a file in an existing folder"),
+        ("--labels a,copy --seconds 0 --names b", "'b'"),
         ("--labels a --seconds 0", "--labels to name several labels (got one)"),
         ("--labels a,copy --top 0", "'--top' to be a whole number of at least 1"),
         ("--labels a,copy --seconds -1", "'--seconds' to be a finite number"),

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+import tg_mlc
+from tg_mlc.data import from_arrays, tokenize
 from tg_mlc.explanations.explanation import Explanation, Faithfulness, SampleExplanation
+from tg_mlc.joint import Audit
 
 BAD_NAME = "<script>document.title = 'changed'</script>"
 LABELS = ["liver & bile", BAD_NAME, "skin", "heart"]
@@ -73,3 +76,26 @@ def make_explanation(*kinds: str, messages: bool = True, labels: list[str] = LAB
         facts={"weights": {"random forest": 0.3, "LaMP": 0.7}, "data": "0123456789abcdef"}
         | ({"label_graph": [[0, 1, 2], [1, 2, 0]]} if messages else {}),
     )
+
+
+#: The labels of a made-up audit; the second one repeats the first one.
+AUDITED = ["=a", BAD_NAME, "claims"]
+
+
+def make_audit() -> tuple[Audit, list[str]]:
+    """Audits twenty new texts, and returns the texts, too. The first word tells the first label in
+    most texts, and the second word the third label. The record of the second label is wrong in row
+    3.
+    """
+    rng = np.random.default_rng(0)
+    word, has_alpha = rng.choice(WORDS, 120), rng.random(120) < 0.5
+    copied = np.where(rng.random(120) < 0.8, has_alpha, ~has_alpha)
+    y = np.column_stack([copied, copied, word == "claim"]).astype(float)
+    pairs = zip(has_alpha, word, strict=True)
+    texts = [f"{'alpha' if has else 'beta'} <b>{second}</b>" for has, second in pairs]
+    words = [tokenize(text) for text in texts[:100]]
+    model = tg_mlc.auto(from_arrays(words, y[:100], label_names=AUDITED), seconds=0)
+    recorded = y[100:].copy()
+    recorded[3, 1] = 1 - recorded[3, 1]
+    recorded[4, 0] = np.nan
+    return model.audit(texts[100:], recorded), texts[100:]

@@ -163,6 +163,31 @@ def test_a_sparse_graph_solves_the_dense_system_of_each_neighbourhood():
     assert torch.equal(sparse.leave_one_out(b, y), sparse.leave_one_out(b, y))
 
 
+@pytest.mark.parametrize("adds_logits", [False, True])
+@pytest.mark.parametrize(
+    "graph",
+    [fully_connected(6), edgeless(6), LabelGraph(torch.tensor([[0, 1], [3, 3]]), num_nodes=6)],
+    ids=["complete", "edgeless", "sparse"],
+)
+def test_contributions_of_known_labels_add_up_to_the_message(graph, adds_logits):
+    (b, y), model = planted(), fitted(graph, adds_logits=adds_logits)
+    known, label = some_given(y, 0.7), torch.arange(len(y)) % 6
+    rows = torch.arange(len(y))
+    parts = model.contributions(b, known, label)
+    z = model.residuals(b, known)
+    message = model.pairs.leave_one_out(z, ~known.isnan(), model.noise)
+    scale = 1 / model.deviation if adds_logits else model.deviation
+    assert_close(parts.sum(dim=1), (scale * message)[rows, label], rtol=1e-3, atol=1e-4)
+    assert (parts[known.isnan()] == 0).all()
+    assert (parts[rows, label] == 0).all()
+    # Without the residual of a label, the message lacks the contribution of this label.
+    without = z.clone()
+    without[:, 3] = 0
+    message = model.pairs.leave_one_out(without, ~known.isnan(), model.noise)
+    parts[:, 3] = 0
+    assert_close(parts.sum(dim=1), (scale * message)[rows, label], rtol=1e-3, atol=1e-4)
+
+
 def test_a_label_reads_the_neighbours_of_the_largest_correlations(monkeypatch):
     monkeypatch.setattr(residual, "MAX_NEIGHBOURS", 2)
     edges = torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]])

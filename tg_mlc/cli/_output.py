@@ -48,21 +48,21 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(texts)
 
 
-def check_output(out: str, csv: str, model: str | None = None) -> None:
+def check_output(out: str, csv: str, model: str | None = None, name: str = "--out") -> None:
     """Raises ValueError if the command also reads the output file, or cannot write it."""
     from tg_mlc.inference.folder import CONTENT, WEIGHTS
 
     path = Path(out)
     if path.is_dir() or not path.absolute().parent.is_dir():
         got = f"'{out}', {'a folder' if path.is_dir() else 'whose folder does not exist'}"
-        raise ValueError(f"Expected --out to be a file in an existing folder (got {got})")
+        raise ValueError(f"Expected {name} to be a file in an existing folder (got {got})")
     is_csv = path.exists() and Path(csv).exists() and path.samefile(csv)
     has_folder = model is not None and Path(model).is_dir()
     in_model = has_folder and path.absolute().parent.samefile(str(model))
     if is_csv or (in_model and any(fnmatch(path.name, name) for name in (CONTENT, WEIGHTS))):
         reserved = "--csv" if is_csv else "a file of the model"
         got = f"'{out}', which the command reads"
-        raise ValueError(f"Expected another --out than {reserved} (got {got})")
+        raise ValueError(f"Expected another {name} than {reserved} (got {got})")
 
 
 def identity(model: str, path: str) -> dict[str, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tg_mlc.cli._options import InputColumns, TableOptions
 from tg_mlc.cli._output import check_output
 
 if TYPE_CHECKING:
     from tg_mlc.cli._inputs import Inputs
+    from tg_mlc.data import MultiLabelDataset
+    from tg_mlc.inputs.tables import Table
     from tg_mlc.joint import Audit
 
 NUM_WORST = 3  #: number of labels with the most noise that are printed
@@ -22,6 +25,8 @@ def audit_(
     seconds: float = 300.0,
     seed: int = 0,
     top: int | None = None,
+    report: str | None = None,
+    names: str | None = None,
 ) -> int:
     """Finds recorded labels of a file that are likely wrong.
 
@@ -35,17 +40,29 @@ def audit_(
         seconds (SECONDS): The time that all trainings may take, roughly; small files take less.
         seed (NUMBER): Seed of all random choices.
         top (NUMBER): The number of suspects to write; by default, all recorded labels.
+        report (FILE): An HTML file in which a person goes through the first 200 suspects, sees what
+            speaks against each, and exports decisions.
+        names (COLUMN): The column of the file that names the rows in the report; by default, the
+            columns with the names of rows, if there are some.
 
     Examples:
         tg-mlc audit --csv drugs.csv --smiles smiles --labels liver,skin --out suspects.csv
     """
     from tg_mlc._files import replace_when_done
+    from tg_mlc._optional import require
     from tg_mlc._options import check_count, check_number
     from tg_mlc.cli._inputs import make_inputs
     from tg_mlc.cli._training import read_dataset, time_left
+    from tg_mlc.inputs.schema import match_names
+    from tg_mlc.inputs.tables import read_table
     from tg_mlc.joint import audit
 
     check_output(out, table.path)
+    if report is not None:
+        check_output(report, table.path, name="--report")
+        if Path(report).absolute() == Path(out).absolute():
+            raise ValueError(f"Expected another --report than --out (got '{report}')")
+        require("jinja2", extra="explain")
     check_number("--seconds", seconds)
     if top is not None:
         check_count("--top", top)
@@ -54,7 +71,10 @@ def audit_(
     if dataset.num_labels < 2:
         hint = "a label is compared with the others of its row"
         raise ValueError(f"Expected --labels to name several labels (got one); {hint}")
-    rows = _rows_in_file(inputs, table, len(dataset))
+    cells = read_table(table.path, table.delimiter, table.encoding)
+    if names is not None:
+        [names] = match_names([names], cells.header, f"'{table.path}'")
+    rows = _rows_in_file(inputs, cells, len(dataset))
     with time_left(seconds):
         result = audit(dataset, seconds, seed)
     suspects = result.cells.head(len(result.cells) if top is None else top).round(6)
@@ -62,21 +82,36 @@ def audit_(
     with replace_when_done(out) as unfinished:
         suspects.to_csv(unfinished, index=False)
     lines = f"'{out}' lists {len(suspects)} labels, the most suspicious first."
+    if report is not None:
+        result.report(report, **_in_file(inputs, cells, dataset, rows, names))
+        lines += f"\nDecide about them in '{report}', in a browser."
     print(f"{_summary(result)}\n{lines}")  # noqa: T201
     return 0
 
 
-def _rows_in_file(inputs: Inputs, options: TableOptions, num_samples: int) -> list[int]:
+def _rows_in_file(inputs: Inputs, table: Table, num_samples: int) -> list[int]:
     """Returns the row of each sample in the file. Rows that cannot be read give no sample."""
-    from tg_mlc.inputs.tables import read_table
-
-    table = read_table(options.path, options.delimiter, options.encoding)
     if len(table) == num_samples:
         return [*range(num_samples)]
     refused = inputs.input_kind.refused(table.documents(inputs.columns[0]))
     rows = [row for row in range(len(table)) if row not in refused]
     assert len(rows) == num_samples
     return rows
+
+
+def _in_file(
+    inputs: Inputs, table: Table, dataset: MultiLabelDataset, rows: list[int], column: str | None
+) -> dict[str, Any]:
+    """Returns the raw inputs, the names and the row numbers of samples, for the report."""
+    from tg_mlc.inference.features import rows_of
+
+    columns = dataset.schema.columns
+    if inputs.input_kind.reads_columns:
+        inputs = inputs._replace(columns=[column.name for column in dataset.schema.inputs])
+    ids = [entry.name for entry in columns if entry.role == "id"] if column is None else [column]
+    texts = [table.texts(name) for name in ids]
+    names = [", ".join(cells[row] for cells in texts) for row in rows] if ids else None
+    return {"raw": rows_of(inputs.raw(table), rows), "names": names, "rows": rows}
 
 
 def _summary(result: Audit) -> str:

@@ -1,31 +1,9 @@
-"use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = (id) => document.getElementById(id);
-  const SVG = document.querySelector("svg").namespaceURI;
-  const shapes = new Set(["svg", "g", "path", "circle", "line", "text", "tspan", "polyline", "title"]);
   const last = data.states.length; // the step that stands for the final probabilities
   const now = { sample: 0, label: 0, method: data.methods.findIndex((each) => each.chosen), step: last, measure: data.messages ? 0 : 1 };
   const sample = () => data.samples[now.sample];
   const row = () => Math.max(sample().labels.indexOf(now.label), 0); // of the chosen label in the arrays of a sample
 
-  /** Makes an element; children that are strings become text, never markup. */
-  function make(tag, attributes = {}, ...children) {
-    const node = shapes.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name === "on") node.addEventListener("click", value);
-      else if (name === "css") for (const [key, entry] of Object.entries(value)) node.style.setProperty(key, entry);
-      else if (value !== false && value != null) node.setAttribute(name, value === true ? "" : value);
-    }
-    node.append(...children.filter((child) => child != null));
-    return node;
-  }
-  const number = (value) => (value == null ? "–" : value.toFixed(2));
-  const signed = (value) => {
-    if (value == null) return "–";
-    const size = Math.abs(value);
-    return (value < 0 ? "−" : "+") + size.toFixed(size >= 0.1 || !size ? 2 : size >= 0.01 ? 3 : 4);
-  };
   // Effects of another label on one: the name, the note, and the place in a row of effects.
   const MEASURES = [
     ["by its messages", "Change of its logit by the messages of another label: the logit with them, less the logit without them.", 1],
@@ -33,14 +11,6 @@
     ["if it is known not to", "Change of its logit if another label were known not to apply.", 3],
   ];
   const short = (text, most) => (text.length > most ? text.slice(0, most - 1).trimEnd() + "…" : text);
-  const hue = (value) => (value < 0 ? "lower" : "raise");
-
-  function table(header, rows) {
-    const head = make("tr", {}, ...header.map((name) => make("th", { scope: "col" }, name)));
-    const body = rows.map((cells) =>
-      make("tr", {}, ...cells.map((cell, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, cell))));
-    return make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
-  }
 
   /** Scores of components for the chosen label, and whether the method tells raising from lowering. */
   function scores() {
@@ -114,11 +84,7 @@
   function shade() {
     const { values, scale } = scores(), { components } = sample(), method = data.methods[now.method];
     const drawing = document.querySelector(`[data-drawing="${now.sample}"]`);
-    drawing.querySelectorAll("[data-component]").forEach((each) => {
-      const value = values[each.dataset.component] ?? 0;
-      each.style.setProperty("--w", Math.abs(value) / 99);
-      each.style.setProperty("--hue", `var(--${hue(value)})`);
-    });
+    shadeComponents(drawing, values);
     const said = method.signed ? "raise and lower" : "count for";
     $("shaded").textContent = !components.length ? "This sample has no components to shade." : scale
       ? `Shaded: the ${method.noun} that ${said} “${data.labels[now.label]}”, by ${method.title}.`
@@ -140,8 +106,7 @@
   function bars(list, entries) {
     const most = Math.max(...entries.map((each) => Math.abs(each.most ?? each.value)), 1e-9);
     list.replaceChildren(...entries.map(({ name, value, label }) => {
-      const content = [make("span", { class: "line" }, make("span", {}, name), make("span", { class: "number" }, signed(value))),
-        make("span", { class: `track ${hue(value)}` }, make("i", { css: { width: `${(100 * Math.abs(value)) / most}%` } }))];
+      const content = bar(name, value, most);
       const leads = label != null && sample().labels.includes(label);
       return make("li", {}, leads ? make("button", { type: "button", on: () => choose({ label }) }, ...content) : make("div", {}, ...content));
     }));
@@ -269,12 +234,7 @@
       const both = data.dependencies.flatMap(([a, b, weight]) => [[a, b, weight], [b, a, weight]]);
       drawMatrix($("dependencies"), both, "217, 92, 40", "58, 134, 212");
     }
-    $("theme").addEventListener("click", () => {
-      const dark = $("theme").textContent === "Dark";
-      document.documentElement.style.colorScheme = dark ? "dark" : "light";
-      $("theme").textContent = dark ? "Light" : "Dark";
-    });
-    if (matchMedia("(prefers-color-scheme: dark)").matches) $("theme").textContent = "Light";
+    startTheme();
     addEventListener("keydown", (event) => {
       if (event.target.matches("input[type=search]") || event.ctrlKey || event.metaKey || event.altKey) return;
       const turn = { "[": -1, "]": 1 }[event.key], move = { ArrowUp: -1, ArrowDown: 1 }[event.key];

@@ -2,68 +2,45 @@
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
-from importlib.resources import files
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tg_mlc._names import register, shorten
 from tg_mlc._optional import require
+from tg_mlc.explanations.drawing import TITLES, draw
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.explanations.methods import METHODS
+from tg_mlc.explanations.page import in_steps, plain, render, significant
 from tg_mlc.metrics.calibration import Reliability
 
-jinja2: Any = require("jinja2", extra="explain")
 Markup: Any = require("markupsafe", extra="explain").Markup
 
 MAX_NUMBERS = 450_000  #: Maximum count of numbers in a file; each takes about three bytes.
 MAX_EFFECTS = 27  #: Maximum number of other labels shown with their effect on a label.
 MAX_EDGES = 4000  #: Maximum number of drawn edges of a label graph, of attention or dependencies.
 MAX_PAIRS = 10  #: Maximum number of dependencies of labels in a table.
-#: Scores are rounded to this many steps from 0 to the largest of a sample, label and method.
-STEPS = 99
 #: Methods whose scores have no sign, so that they do not say if a component raises a logit.
 UNSIGNED = tuple(name for name, method in METHODS.items() if not method.is_signed)
 PACKAGES = ("tg_mlc", "torch", "rdkit")  #: Packages whose versions are shown.
-#: Readable names of a molecule's vectors, by attribute of samples.
-TITLES = {
-    "morgan": "Morgan fingerprint",
-    "atom_pair": "atom pairs",
-    "torsion": "torsions",
-    "maccs": "MACCS keys",
-    "descriptors": "descriptors",
-}
 
 
 def report(explanation: Explanation, title: str | None = None) -> str:
     """Returns the HTML page of :meth:`.Explanation.to_html`."""
     if not explanation.samples:
         raise ValueError("Expected an explanation of at least one sample (got none)")
-    folder = files("tg_mlc.explanations")
-    style, script, page = (
-        folder.joinpath(f"report.{suffix}").read_text(encoding="utf-8")
-        for suffix in ("css", "js", "html")
-    )
     facts = explanation.facts
     noun = facts.get("components", "components")
     per_label: Mapping[str, Any] = facts.get("per_label", {})
     versions: Mapping[str, str] = facts.get("versions", {})
     has_metrics = bool(per_label) or not np.isnan(explanation.threshold).all()
     bins, dependencies = facts.get("reliability"), facts.get("dependencies")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    options = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
-    environment.policies["json.dumps_kwargs"] = options
-    text: str = environment.from_string(page).render(
+    return render(
+        "report",
+        {**_data(explanation, noun), "dependencies": _strongest(dependencies or ())},
         title=title or "Why these labels",
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        data={**_data(explanation, noun), "dependencies": _strongest(dependencies or ())},
-        samples=[{"name": shorten(row.name, 120), **_draw(row)} for row in explanation],
+        samples=[{"name": shorten(row.name, 120), **_drawn(row)} for row in explanation],
         labels=explanation.labels,
         noun=noun,
         facts=_headline(explanation),
@@ -83,10 +60,14 @@ def report(explanation: Explanation, title: str | None = None) -> str:
         unsigned=UNSIGNED,
         packages=[f"{name} {versions[name]}" for name in PACKAGES if name in versions],
     )
-    return text
 
 
 register("method", report)
+
+
+def _drawn(sample: SampleExplanation) -> dict[str, Any]:
+    molecule = sample.smiles, sample.atoms, sample.bond_atoms
+    return draw(sample.raw, sample.components, *molecule)
 
 
 def _headline(explanation: Explanation) -> list[tuple[str, str]]:
@@ -140,13 +121,13 @@ def _data(explanation: Explanation, noun: str) -> dict[str, Any]:
                 "name": method,
                 "title": method,
                 "signed": not method.startswith(UNSIGNED),
-                "faithfulness": _plain(areas[method].gain) if method in areas else None,
+                "faithfulness": plain(areas[method].gain) if method in areas else None,
                 "chosen": method == explanation.method,
                 "noun": f"{noun} and bonds" if method in with_bonds else noun,
             }
             for method in methods
         ],
-        "random": _plain(areas["random"].gain) if "random" in areas else None,
+        "random": plain(areas["random"].gain) if "random" in areas else None,
         "asked": len(columns),
         "messages": bool(first.label_effects.size),
         "effects": bool(first.label_effects.size or first.clamped.size),
@@ -166,7 +147,7 @@ def _edges_of(cells: np.ndarray) -> list[list[Any]]:
     edges = []
     for index in np.argsort(-cells, axis=None, kind="stable")[:number].tolist():
         source, target = divmod(index, len(cells))
-        edges.append([source, target, _plain(cells[source, target], 3)])
+        edges.append([source, target, plain(cells[source, target], 3)])
     return edges
 
 
@@ -185,25 +166,24 @@ def _sample(
     scores = {}
     for method in sample.scores:
         values = sample.scored(method)[1][:, selected].T  # [labels, components and bonds]
-        largest = np.nan_to_num(np.abs(values)).max(axis=1, initial=0.0)
-        steps = STEPS * values / np.where(largest > 0, largest, 1.0)[:, None]
-        scores[method] = {"values": _plain(steps, 0), "scales": list(map(_significant, largest))}
+        steps, largest = in_steps(values)
+        scores[method] = {"values": steps, "scales": largest}
     effects = []
     if sample.label_effects.size or sample.clamped.size:
         effects = [_effects(sample, column, int(columns[column])) for column in selected]
     return {
         "name": sample.name,
         "labels": columns[selected].tolist(),
-        "probability": _plain(sample.probability[selected]),
-        "threshold": _plain(threshold[selected]),
+        "probability": plain(sample.probability[selected]),
+        "threshold": plain(threshold[selected]),
         "decision": sample.decision[selected].astype(bool).tolist(),
-        "truth": _plain(sample.truth[selected], 0),
-        "given": [] if sample.given is None else _plain(sample.given[selected], 0),
-        "states": _plain(sample.states[:, selected]) if sample.states.size else [],
+        "truth": plain(sample.truth[selected], 0),
+        "given": [] if sample.given is None else plain(sample.given[selected], 0),
+        "states": plain(sample.states[:, selected]) if sample.states.size else [],
         "components": [*(TITLES.get(name, name) for name in sample.components), *sample.bonds],
         "scores": scores,
         "effects": effects,
-        "parts": {name: _plain(values[selected]) for name, values in sample.parts.items()},
+        "parts": {name: plain(values[selected]) for name, values in sample.parts.items()},
     }
 
 
@@ -224,102 +204,8 @@ def _effects(sample: SampleExplanation, column: int, label: int) -> list[list[An
     total = (magnitude / np.where(largest > 0, largest, 1.0)).sum(axis=0)
     order = [int(j) for j in np.argsort(-total, kind="stable") if j != label][:MAX_EFFECTS]
     measures = (effect, attention, absent, present)
-    return [[j, *(_significant(values[j]) for values in measures)] for j in order]
-
-
-def _significant(value: float) -> float | None:
-    return float(f"{value:.3g}") if np.isfinite(value) else None
+    return [[j, *(significant(values[j]) for values in measures)] for j in order]
 
 
 def _mean_attention(sample: SampleExplanation) -> np.ndarray:
     return np.asarray(sample.label_attention.mean(axis=(0, 1)))
-
-
-def _plain(values: Any, digits: int = 4) -> Any:
-    """Returns rounded numbers as plain lists, with None for NaN."""
-    if isinstance(values, np.ndarray) and values.ndim:
-        return [_plain(value, digits) for value in values]
-    value = float(values)
-    if not np.isfinite(value):
-        return None
-    return round(value, digits) if digits and value != round(value) else round(value)
-
-
-def _draw(sample: SampleExplanation) -> dict[str, Any]:
-    """Returns what the page shows of a sample: pieces of text, cells of a row or drawings of a
-    molecule, with indices of components to shade; and chips for all other components.
-    """
-    raw, components = sample.raw, sample.components
-    titles = [TITLES.get(name, name) for name in components]
-    if sample.smiles is not None:
-        atoms = range(len(components)) if sample.atoms is None else sample.atoms.tolist()
-        bonds = [] if sample.bond_atoms is None else sample.bond_atoms.tolist()
-        picture, thumbnail = map(Markup, _draw_molecule(sample.smiles, atoms, bonds))
-        chips = [(index, titles[index]) for index, atom in enumerate(atoms) if atom < 0]
-        return {"picture": picture, "thumbnail": thumbnail, "chips": chips}
-    if isinstance(raw, str):
-        if "".join(components).upper() == raw.upper() != "":  # The components are letters of DNA.
-            return {"kind": "dna", "pieces": list(enumerate(components))}
-        pieces = _pieces(raw, [name.lower() for name in components])
-        shaded = {index for index, _ in pieces}
-        return {"pieces": pieces, "chips": [x for x in enumerate(titles) if x[0] not in shaded]}
-    if isinstance(raw, (list, tuple)) and len(raw) == len(components):
-        raw = dict(zip(components, raw, strict=True))
-    if not isinstance(raw, Mapping):
-        return {"chips": list(enumerate(titles))}
-    return {"cells": [(index, name, _cell(raw, name)) for index, name in enumerate(components)]}
-
-
-def _cell(raw: Mapping[str, Any], name: str) -> str:
-    """Returns the cell of a component, whose name is a column or ``column=value``."""
-    columns = (column for column in (name, *raw) if column in raw)
-    column = next((column for column in columns if f"{name}=".startswith(f"{column}=")), None)
-    return "" if column is None else shorten(raw[column], 60)
-
-
-def _pieces(text: str, names: list[str]) -> list[tuple[int | None, str]]:
-    """Splits a text into pieces, and pairs each with the index of its component or None."""
-    has_order = len({*names}) < len(names)  # Repeated words are in the order of the text.
-    pieces, start = [], 0
-    for word in re.split(r"(\w+)", text):
-        candidates = range(start, len(names))
-        index = next((i for i in candidates if names[i] == word.lower()), None)
-        pieces.append((index, word))
-        if has_order and index is not None:
-            start = index + 1
-    return pieces
-
-
-def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) -> tuple[str, str]:
-    """Returns a drawing of a molecule that has a shade behind the atom or bond of each component,
-    and the drawing without shades.
-    """
-    chem, draw = (
-        require(f"rdkit.Chem{name}", extra="molecules") for name in ("", ".Draw.rdMolDraw2D")
-    )
-    drawer = draw.MolDraw2DSVG(-1, -1)
-    options = drawer.drawOptions()
-    options.useBWAtomPalette()
-    options.clearBackground, options.fixedBondLength, options.padding = False, 30.0, 0.06
-    draw.PrepareAndDrawMolecule(drawer, chem.MolFromSmiles(smiles))
-    drawer.FinishDrawing()
-    # Colours are removed, because the page sets them by theme. Letters are the filled paths.
-    outlines = {True: "", False: ""}
-    for path, attributes in re.findall(r"<path[^>]*?\bd='([^']*)'([^>]*)", drawer.GetDrawingText()):
-        outlines["fill:none" in attributes] += path
-    strokes, letters = (re.sub(r"\s*([A-Z])\s*", r"\1", path) for path in outlines.values())
-    drawing = f'<path d="{strokes}"/><path class="letter" d="{letters}"/>'
-    shades = stripes = ""
-    for index, atom in enumerate(atoms):
-        if atom >= 0:
-            point = drawer.GetDrawCoords(atom)
-            circle = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="13.5"'
-            shades += f'<circle class="shade" data-component="{index}" {circle}/>'
-    for index, pair in enumerate(bonds, len(atoms)):
-        begin, end = map(drawer.GetDrawCoords, pair)
-        bond_path = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
-        stripes += f'<path class="shade" data-component="{index}" d="{bond_path}"/>'
-    # A maximum width keeps small molecules at the same scale as large ones.
-    width, height = drawer.Width(), drawer.Height()
-    box = f'viewBox="0 0 {width} {height}" style="max-width:{1.5 * width:.0f}px">'
-    return f'{box}<g filter="url(#soft)">{shades}</g>{stripes}{drawing}', box + drawing

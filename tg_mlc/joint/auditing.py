@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import expit, log_expit
+from torch import Tensor
 
-from tg_mlc._names import register
+from tg_mlc._files import replace_when_done
+from tg_mlc._names import find, register
 from tg_mlc._optional import require
 from tg_mlc._warnings import collected_warnings, warn
 from tg_mlc.data import MultiLabelDataset
@@ -37,6 +40,24 @@ _LIKELY = 0.5  # Blanks of at least this probability are reported.
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What an audit is based on, from which a report shows what speaks against a record."""
+
+    model: Model
+    raw: Any  #: the samples, or their raw inputs
+    base_logits: np.ndarray  #: the logits :math:`(N, L)` by the inputs alone
+    y: np.ndarray  #: the recorded labels :math:`(N, L)`
+    #: the fold :math:`(N)` of each sample, whose correlations are those of other folds
+    fold: np.ndarray | None
+    is_fitted: bool  #: whether the model was fitted to the samples
+
+    def messages(self) -> Iterator[tuple[Tensor, ResidualMessages]]:
+        """Yields masks of samples with the messages that were not fitted to them."""
+        messages = messages_of(self.model)
+        return messages_by_fold(messages, self.base_logits, self.y, self.fold)
+
+
+@dataclass(frozen=True)
 class Audit:
     """The suspects among recorded labels. The data set is not changed.
 
@@ -53,12 +74,57 @@ class Audit:
             little of the labels leave this bound high. It is 0 if single wrong labels explain it.
         blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
             ``probability``.
+        evidence (Evidence): The model, the samples and the scores behind the suspicion;
+            :obj:`None` if some of the samples could not be read.
     """
 
     cells: Any
     rows: Any
     noise: Any
     blanks: Any
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        number: int = 200,
+        explained: int | None = 20,
+        raw: Any = None,
+        names: Sequence[Any] | None = None,
+        rows: Sequence[int] | None = None,
+        title: str | None = None,
+    ) -> str:
+        """Returns an HTML page without external resources, in which a person goes through the
+        suspects, sees what other labels and the inputs say of each, decides, and exports the
+        decisions as CSV.
+
+        Args:
+            path (str or PathLike, optional): Where to save the page. (default: :obj:`None`)
+            number (int, optional): The largest number of suspects. (default: :obj:`200`)
+            explained (int, optional): The largest number of suspects, from the first, whose inputs
+                are shaded by occlusion; :obj:`None` for none. There are fewer if their inputs have
+                many components, and none in an audit of the samples that the model was fitted to,
+                because its explanations follow their records. (default: :obj:`20`)
+            raw (Any, optional): The raw inputs of all samples, such as their texts.
+                (default: :obj:`None`, those that the audit got)
+            names (Sequence, optional): Names of all samples. (default: :obj:`None`)
+            rows (Sequence[int], optional): Numbers of all samples, such as their rows in a file.
+                (default: :obj:`None`, their indices)
+            title (str, optional): The headline. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If no label is known, a sample could not be read, or an argument has another
+                length than the audit.
+            ImportError: If jinja2 is not installed (extra ``explain``), or, for molecules, RDKit
+                (extra ``molecules``).
+        """
+        make_page = find("method", "suspects_page")
+        page: str = make_page(self, number, explained, raw, names, rows, title)
+        if path is not None:
+            with replace_when_done(path) as unfinished:
+                unfinished.write_text(page, encoding="utf-8")
+        return page
 
     def __repr__(self) -> str:
         suspects = int((self.cells["suspicion"] >= _LIKELY).sum())
@@ -103,7 +169,8 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
     rng = np.random.default_rng(seed)
     num_inputs = int(index.max()) + 1
     fold = (rng.permutation(num_inputs) % FOLDS)[index] if num_inputs > FOLDS else None
-    return suspects(messages_of(model), model.label_names, base_logits, y, fold, rng)
+    result = suspects(messages_of(model), model.label_names, base_logits, y, fold, rng)
+    return replace(result, evidence=Evidence(model, dataset, base_logits, y, fold, True))
 
 
 def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
@@ -137,7 +204,10 @@ def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
     result = suspects(messages_of(model), model.label_names, base_logits, targets, None, rng)
     for frame in (result.cells, result.rows, result.blanks):
         frame["row"] = readable[frame["row"]]
-    return result
+    if reading.reasons:
+        return result
+    samples = reading.samples if isinstance(raw, Reading) else raw
+    return replace(result, evidence=Evidence(model, samples, base_logits, targets, None, False))
 
 
 register("method", audit_new, "audit")
@@ -244,6 +314,7 @@ def suspects(
         rows.sort_values("suspicion", **by),
         noise,
         blanks.sort_values("probability", **by),
+        Evidence(model, raw, base_logits, y, fold, leave_out),
     )
 
 
@@ -254,16 +325,28 @@ def joint_logits(
     :func:`suspects`.
     """
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
-    if fold is None:
-        return messages.leave_one_out(b, targets).double().numpy()
     logits = torch.empty_like(b)
+    for rows, others in messages_by_fold(messages, base_logits, y, fold):
+        logits[rows] = others.leave_one_out(b[rows], targets[rows])
+    return logits.double().numpy()
+
+
+def messages_by_fold(
+    messages: ResidualMessages, base_logits: np.ndarray, y: np.ndarray, fold: np.ndarray | None
+) -> Iterator[tuple[Tensor, ResidualMessages]]:
+    """Yields the samples of each fold, as a mask, with the messages by correlations of samples in
+    other folds. Without folds, yields all samples with :obj:`messages`.
+    """
+    if fold is None:
+        yield torch.ones(len(y), dtype=torch.bool), messages
+        return
+    b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     others = ResidualMessages(messages.label_graph)
     for index in range(FOLDS):
         held_out = torch.from_numpy(fold == index)
         others.start_from_residuals(b[~held_out], targets[~held_out])
         others.damp(float(messages.noise), bool(messages.adds_logits))
-        logits[held_out] = others.leave_one_out(b[held_out], targets[held_out])
-    return logits.double().numpy()
+        yield held_out, others
 
 
 def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:

@@ -137,6 +137,27 @@ class ResidualMessages(nn.Module):
         message = self.pairs.leave_one_out(self.residuals(base_logits, y), ~y.isnan(), self.noise)
         return self.add(base_logits, message)
 
+    def contributions(self, base_logits: Tensor, y: Tensor, label: Tensor) -> Tensor:
+        r"""Returns what each known label adds to one label of each sample in :meth:`leave_one_out`,
+        in probability, or in logits with :obj:`adds_logits`.
+
+        A message is linear in residuals: that of label :math:`j` adds :math:`a_j z_j` with
+        :math:`\mathbf{a} = (\mathbf{C}_{\mathcal{G} \mathcal{G}} + \lambda \mathbf{I})^{-1}
+        \mathbf{C}_{\mathcal{G} i}`. It adds nothing if its value is no surprise.
+
+        Args:
+            base_logits (Tensor): Base logits :math:`(B, L)`.
+            y (Tensor): Labels :math:`(B, L)`: 0, 1, or NaN for unknown.
+            label (Tensor): The index of the label of each sample :math:`(B)`.
+        """
+        self._check(base_logits, y, "y")
+        is_given = ~y.isnan()
+        is_given[torch.arange(len(y)), label] = False
+        z = self.residuals(base_logits, y)
+        weight = self.pairs.weights(is_given, label, self.noise)
+        scale = torch.where(self.adds_logits, 1 / self.deviation, self.deviation)
+        return weight * z * scale[label].unsqueeze(-1)
+
     def residuals(self, base_logits: Tensor, y: Tensor) -> Tensor:
         """Returns standardised residuals, 0 for unknown labels."""
         return torch.where(y.isnan(), 0.0, y - base_logits.sigmoid()) / self.deviation
@@ -226,6 +247,19 @@ class AllPairs(nn.Module):
             message[row, system.labels[row, column]] = known_messages
             messages[system.rows] = message
         return messages
+
+    def weights(self, is_given: Tensor, label: Tensor, noise: Tensor) -> Tensor:
+        """Returns the weights :math:`(B, L)` of residuals in the message to one label of each
+        sample, 0 for labels that are not given.
+        """
+        weights = self.correlation.new_zeros(is_given.shape)
+        for system in self.systems(is_given, noise):
+            column = self.correlation[system.labels, label[system.rows, None]] * system.is_given
+            factor = system.factor[system.pattern]
+            weight = torch.cholesky_solve(column.unsqueeze(-1), factor).squeeze(-1)
+            zeros = weights.new_zeros(len(column), weights.size(1))
+            weights[system.rows] = zeros.scatter_add(1, system.labels, weight * system.is_given)
+        return weights
 
     def covariance(self, is_given: Tensor, noise: Tensor) -> Tensor:
         r"""Returns the covariances :math:`(B, L, L)` of residuals that given labels leave:
@@ -318,6 +352,18 @@ class Neighbourhoods(nn.Module):
 
     #: No label is its own neighbour, so messages leave it out anyway.
     leave_one_out = forward
+
+    def weights(self, is_given: Tensor, label: Tensor, noise: Tensor) -> Tensor:
+        """Returns the weights :math:`(B, L)` of residuals in the message to one label of each
+        sample, 0 for labels that are not given or not its neighbours.
+        """
+        neighbour = self.neighbour[label]  # [B, K]
+        mask = (is_given.gather(1, neighbour) & self.is_neighbour[label]).to(self.block.dtype)
+        matrix = mask.unsqueeze(-1) * self.block[label] * mask.unsqueeze(-2)
+        matrix.diagonal(dim1=1, dim2=2).add_(noise)
+        weight = torch.linalg.solve(matrix, mask * self.correlation[label])
+        weights: Tensor = weight.new_zeros(is_given.shape)
+        return weights.scatter_add(1, neighbour, weight * mask)
 
     def _messages(self, z: Tensor, is_given: Tensor, noise: Tensor) -> Tensor:
         mask = (is_given[:, self.neighbour] & self.is_neighbour).to(z.dtype).permute(1, 2, 0)
