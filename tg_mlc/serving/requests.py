@@ -59,6 +59,9 @@ class Body(pydantic.BaseModel):
     coverage_per: Per = pydantic.Field(
         "label", description="The unit of the fraction: each label, or each sample."
     )
+    top: int | None = pydantic.Field(
+        None, description="The number of most probable labels to answer with, if not all."
+    )
     explain: list[str] | None = pydantic.Field(
         None, description="Labels to explain, which takes long."
     )
@@ -125,7 +128,7 @@ async def read(request: fastapi.Request, limits: Limits, model: Model) -> Reques
     is_csv, inputs, messages = content_type.startswith("text/csv"), None, list[str]()
     try:
         if is_csv:
-            names, query = ("metric", "coverage", "coverage_per"), request.query_params
+            names, query = ("metric", "coverage", "coverage_per", "top"), request.query_params
             options: dict[str, Any] = {name: query[name] for name in names if name in query}
             options |= {"inputs": [], "explain": query.getlist("explain")}
             body = Body.model_validate(options)
@@ -195,7 +198,7 @@ def _checked(inputs: Any, body: Body, limits: Limits, model: Model, messages: li
             got = f"(got {len(given)})"
             raise ValueError(f"Expected 'given' with an entry for each of {size} inputs {got}")
         coverage = body.coverage, body.coverage_per
-        query = Query(given, body.metric, *coverage, batch_size=limits.max_batch)
+        query = Query(given, body.metric, *coverage, batch_size=limits.max_batch, top=body.top)
         if unknown := {*explain} - {*model.label_names}:
             expected = "'explain' to name labels of the model"
             raise ValueError(f"Expected {expected} (got {sorted(unknown)[:5]})")
