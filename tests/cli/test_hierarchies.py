@@ -125,6 +125,7 @@ def test_ancestors_become_labels_with_the_metrics_of_hierarchies(columns, tmp_pa
     assert run("evaluate", model, "--json", csv=path, by_label=out) == 0
     evaluated = json.loads(capsys.readouterr().out)
     assert evaluated["auprc"] == evaluated["average_precision_micro"] > 0.5
+    assert names <= {*evaluated}
     results = pd.read_csv(out, index_col="label")
     assert results["positives"].to_dict() == {"GO:2": 30, "GO:3": 30, "GO:4": 15, "GO:1": 45}
     assert results["known"].eq(60).all()

@@ -189,7 +189,8 @@ class Prediction:
         probabilities has one line, of rank 0 and label -1.
         """
         order = np.argsort(-self.probabilities, axis=1, kind="stable")[:, : self.top]
-        rows, ranks = np.indices(order.shape)
+        positions: np.ndarray = np.indices(order.shape)
+        rows, ranks = positions[0], positions[1]
         is_line = ~np.isnan(self.probabilities).all(axis=1, keepdims=True) | (ranks == 0)
         row, rank, label = rows[is_line], ranks[is_line] + 1, order[is_line]
         probability = self.probabilities[row, label]
