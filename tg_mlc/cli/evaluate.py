@@ -31,8 +31,8 @@ def evaluate(
         device (NAME): The device to compute on, such as cpu or cuda.
         reliability (FILE): A file for the reliability diagram (SVG), which compares probabilities
             with frequencies.
-        by_label (FILE): A file for the results of each label (CSV): counts, ROC-AUC with its 95 %
-            interval, average precision, F1 and threshold.
+        by_label (FILE): A file for the results of each label (CSV): counts, ROC-AUC with its
+            interval of 95 percent, average precision, F1 and threshold.
         json: Prints JSON, with the results of each label.
 
     Examples:
