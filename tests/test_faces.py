@@ -2,6 +2,8 @@
 equal probabilities and decisions.
 """
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,3 +161,44 @@ def test_the_command_line_writes_the_predictions_of_python(tmp_path):
         names = [";".join(all_names[row]) for row in decisions]
         assert written["predicted"].fillna("").tolist() == names
         out.unlink()
+
+
+def test_the_most_probable_labels_are_alike_in_all_faces(saved, tmp_path, capsys):
+    """Python, streams, the command line in CSV and JSON, and the server rank the same labels."""
+    testclient = pytest.importorskip("fastapi.testclient")
+    from tg_mlc.cli import main
+    from tg_mlc.serving.app import make_app
+
+    raw, columns = RAW["vectors"], ["label", "probability", "decision"]
+    model = tg_mlc.load(saved("vectors"))
+    frame = model.predict(raw, top=2)
+    streamed = pd.concat(model.stream(raw, rows=3, top=2))
+    pd.testing.assert_frame_equal(streamed, frame)
+    wide = model.predict(raw)["probability"]
+    for row, lines in frame.groupby(level=0):
+        assert lines["label"].tolist() == wide.loc[row].nlargest(2).index.tolist()
+
+    with testclient.TestClient(make_app({"model": model})) as client:
+        response = client.post("/models/model/predict", json={"inputs": raw, "top": 2})
+        content = response.json()
+        wrong = client.post("/models/model/predict", json={"inputs": raw, "top": 0})
+    assert "thresholds" not in content
+    answered = pd.DataFrame([line for row in content["results"] for line in row["labels"]])
+    pd.testing.assert_frame_equal(answered, frame[answered.columns].reset_index(drop=True))
+    assert wrong.status_code == 422
+    assert "'top' to be a whole number of at least 1" in wrong.json()["detail"]
+
+    facts = {"kind": model.kind.option, "columns": [*"vwxyz"], "labels": model.label_names}
+    model.facts["inputs"] = {**facts, "separator": None}
+    folder, path = model.save(tmp_path / "model"), tmp_path / "new.csv"
+    pd.DataFrame(raw, columns=[*"vwxyz"]).to_csv(path, index=False)
+    command = ["predict", str(folder), "--csv", str(path), "--top", "2", "--keep", "none"]
+    assert main([*command, "--out", str(tmp_path / "top.csv")]) == 0
+    written = pd.read_csv(tmp_path / "top.csv")
+    assert written["line"].tolist() == [2, 2, 3, 3, 4, 4, 5, 5]
+    expected = frame[columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(written[columns], expected, atol=1e-5)
+    capsys.readouterr()
+    assert main([*command, "--json"]) == 0
+    printed = pd.DataFrame(map(json.loads, capsys.readouterr().out.splitlines()))
+    pd.testing.assert_frame_equal(printed[columns], expected, atol=1e-5, check_dtype=False)

@@ -89,3 +89,47 @@ def test_labels_that_contradict_their_ancestors_are_refused(tmp_path, capsys):
     files = {"csv": tmp_path / "a.csv", "hierarchy": tmp_path / "p.csv"}
     assert run("train --labels animal,dog", out=tmp_path / "m", **files) == 1
     assert "row 0, in which 'dog' applies and 'animal' above it does not" in capsys.readouterr().err
+
+
+TERMS = ["GO:2;GO:3", "GO:2", "GO:3", "GO:4"]
+OBO = "".join(
+    f"[Term]\nid: GO:{child}\nis_a: GO:{parent}\n\n"
+    for child, parent in [(1, "0008150"), (2, 1), (3, 1), (4, "0008150")]
+)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_ancestors_become_labels_with_the_metrics_of_hierarchies(columns, tmp_path, capsys):
+    """Both lists of terms and columns of terms get ancestors, in training and in evaluation."""
+    pytest.importorskip("obonet")
+    (tmp_path / "go.obo").write_text(f"[Term]\nid: GO:0008150\n\n{OBO}")
+    frame = pd.DataFrame({"size": [row % 4 + row / 99 for row in range(60)]})
+    terms = [TERMS[row % 4].split(";") for row in range(60)]
+    if columns:
+        for name in ("GO:2", "GO:3", "GO:4"):
+            frame[name] = [int(name in row) for row in terms]
+        options = "--labels GO:2,GO:3,GO:4"
+    else:
+        frame["terms"] = [";".join(row) for row in terms]
+        options = "--labels terms --label_separator ;"
+    path, model = tmp_path / "a.csv", tmp_path / "model"
+    frame.to_csv(path, index=False)
+    files = {"csv": path, "hierarchy": tmp_path / "go.obo", "out": model}
+    assert run(f"train --seconds 0 --json {options}", **files) == 0
+    trained = json.loads(capsys.readouterr().out)
+    assert [row["label"] for row in trained["by_label"]] == ["GO:2", "GO:3", "GO:4", "GO:1"]
+    assert tg_mlc.load(model).facts["by_label"] == trained["by_label"]
+    names = {"fmax", "smin", "auprc", "precision_at_1", "propensity_precision_at_3"}
+    assert names <= {*trained["test"]}
+    out = tmp_path / "labels.csv"
+    assert run("evaluate", model, "--json", csv=path, by_label=out) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["auprc"] == evaluated["average_precision_micro"] > 0.5
+    assert names <= {*evaluated}
+    results = pd.read_csv(out, index_col="label")
+    assert results["positives"].to_dict() == {"GO:2": 30, "GO:3": 30, "GO:4": 15, "GO:1": 45}
+    assert results["known"].eq(60).all()
+    shown = pd.DataFrame(evaluated["by_label"]).set_index("label")
+    pd.testing.assert_frame_equal(shown, results)
+    assert run("evaluate", model, csv=path) == 0
+    assert "GO:1      60         45" in capsys.readouterr().out

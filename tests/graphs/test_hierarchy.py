@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tg_mlc.graphs import tree
-from tg_mlc.graphs.hierarchy import ancestor_pairs, coherent, coherent_decider, pairs_of, propagate
+from tg_mlc.graphs.hierarchy import (
+    ancestor_pairs,
+    coherent,
+    coherent_decider,
+    derive,
+    pairs_of,
+    propagate,
+    roots_of,
+)
 from tg_mlc.metrics import LabelSets, ThresholdTuner
 
 #    0   1
@@ -17,6 +25,28 @@ from tg_mlc.metrics import LabelSets, ThresholdTuner
 PARENTS = torch.tensor([[0, 0, 1, 2], [2, 3, 3, 4]])
 PAIRS = [(0, 2), (0, 3), (0, 4), (1, 3), (2, 4)]
 NAN = float("nan")
+
+
+def test_roots_are_known_ones_and_a_label_above_all_others_that_always_applies():
+    pairs, names = ancestor_pairs(torch.tensor([[0, 0], [1, 2]]), 3), ["life", "dog", "oak"]
+    y = torch.tensor([[1, 1, 0], [1, 0, NAN], [NAN, NAN, NAN]])
+    assert roots_of(y, pairs, names) == ["life"]
+    assert roots_of(torch.tensor([[1.0, 1, 0], [0, 0, 0]]), pairs, names) == []
+    assert roots_of(y, pairs[:, :1], names) == []
+    assert roots_of(y, pairs[:, :0], ["GO:0008150", "dog", "GO:0003674"]) == [
+        "GO:0008150",
+        "GO:0003674",
+    ]
+
+
+def test_labels_without_values_follow_from_those_below_them():
+    y = torch.tensor([[NAN, 0, NAN, 0, 1], [NAN, 0, NAN, 0, 0], [NAN, 1, NAN, NAN, 0]])
+    is_derived = torch.tensor([True, False, True, False, False])
+    derived = derive(y, ancestor_pairs(PARENTS, 5), is_derived)
+    assert derived[:, 0].tolist()[:2] == [1, 0]
+    assert derived[2, 0].isnan()  # Label 3 below it is unknown.
+    assert derived[:, 2].tolist() == [1, 0, 0]
+    assert torch.equal(derived[:, [1, 4]], y[:, [1, 4]])
 
 
 def test_closure_and_scores_in_chunks(monkeypatch):

@@ -100,3 +100,36 @@ def test_hierarchies_are_read_from_an_obo_file(tmp_path):
     options = FileOptions(hierarchy=tmp_path / "p.obo")
     dataset = Vectors.from_csv(tmp_path / "a.csv", ["size"], ["animal", "dog", "poodle"], options)
     assert torch.equal(dataset.y, torch.tensor([[1.0, 1, 1], [0, 0, 0], [1, 0, 0]]))
+
+
+GO = "".join(
+    f"[Term]\nid: {term}\n\n"
+    for term in ("GO:0008150", "GO:1\nis_a: GO:0008150", "GO:2\nis_a: GO:1", "GO:3\nis_a: GO:1")
+)
+LISTS = [
+    (";", "1,GO:2;GO:3\n2,GO:3\n3,\n4,NA\n"),
+    (None, "1,\"['GO:2', 'GO:3']\"\n2,['GO:3']\n3,[]\n4,NA\n"),
+]
+
+
+@pytest.mark.parametrize(("separator", "rows"), LISTS)
+def test_ancestors_of_listed_labels_become_labels_but_roots(separator, rows, tmp_path):
+    pytest.importorskip("obonet")
+    (tmp_path / "go.obo").write_text(GO)
+    (tmp_path / "a.csv").write_text(f"size,terms\n{rows}")
+    options = FileOptions(hierarchy=tmp_path / "go.obo", label_separator=separator)
+    dataset = Vectors.from_csv(tmp_path / "a.csv", ["size"], ["terms"], options)
+    assert dataset.label_names == ["GO:2", "GO:3", "GO:1"]
+    assert dataset.y[:3].tolist() == [[1, 1, 1], [0, 1, 1], [0, 0, 0]]
+    assert dataset.y[3].isnan().all()
+    assert dataset.copy().samples().label_names == dataset.label_names
+    assert dataset.label_graph.parent_index.t().tolist() == [[2, 0], [2, 1]]
+
+
+def test_ancestors_of_columns_apply_where_a_label_below_them_does():
+    values = [[1, 0], [0, 0], [0, NAN], [1, NAN], [NAN, NAN]]
+    dataset = from_arrays(np.arange(10.0).reshape(5, 2), np.array(values), ["poodle", "cat"])
+    dataset = with_hierarchy(dataset, dict(PAIRS), ancestors=True)
+    assert dataset.label_names == ["poodle", "cat", "dog", "animal"]
+    expected = [[1, 0, 1, 1], [0, 0, 0, 0], [0, NAN, 0, NAN], [1, NAN, 1, 1], [NAN] * 4]
+    np.testing.assert_array_equal(dataset.y.numpy(), expected)

@@ -35,7 +35,11 @@ def test_values_equal_the_metrics(data, method):
     y, scores = data
     tuners = tune_thresholds(y, scores, method)
     evaluation = evaluate(y, scores, tuners, NAMES)
-    assert list(evaluation.values) == [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
+    at_k = [f"{name}_at_{k}" for k in (1, 3) for name in ("precision", "ndcg")]
+    assert list(evaluation.values) == [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro", *at_k]
+    for name in at_k:
+        metric, k = getattr(metrics, f"{name[:-2]}_k"), int(name[-1])
+        assert evaluation[name] == metric(y, scores, k)
     for name, metric in DECISIONS.items():
         assert evaluation[name] == metric(y, tuners[name].predict(scores))
         expected = tuners[name].thresholds.squeeze()
@@ -79,7 +83,7 @@ def test_the_table_and_json_show_everything(data):
     names = [*DECISIONS, *RANKINGS, "ece_macro", "brier_macro"]
     assert [line.split()[0] for line in lines[1:12]] == names
     assert lines[3].split()[2:] == ["0.3", "1"]
-    assert lines[12] == "30 samples, 5 labels, 38 unknown entries"
+    assert lines[16] == "30 samples, 5 labels, 38 unknown entries"
     evaluation = evaluate(*data, np.full(5, 0.25), NAMES)
     restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert restored["values"] == evaluation.values
@@ -174,3 +178,37 @@ def test_metrics_per_label_equal_an_evaluation(data):
     assert sum(number for *_, number in reliability.bins) == (~np.isnan(y)).sum()
     with pytest.raises(ValueError, match="at least one observed label"):
         metrics_per_label(np.full((2, 2), NAN), probabilities[:2, :2], decisions[:2, :2])
+
+
+def test_results_of_each_label_are_those_of_the_label_alone(data):
+    y, scores = data
+    evaluation = evaluate(y, scores, [0.4, 0.5, 0.6, 0.5, 0.5], NAMES)
+    frame = evaluation.frame()
+    assert frame.index.tolist() == NAMES
+    assert frame["known"].tolist() == [22, 30, 30, 30, 0]
+    assert frame["positives"].tolist() == np.nansum(y, axis=0).tolist()
+    assert frame["threshold"].tolist() == [0.4, 0.5, 0.6, 0.5, 0.5]
+    for index, name in enumerate(NAMES[:2]):
+        column, score = y[:, [index]], scores[:, [index]]
+        row, threshold = frame.loc[name], frame.loc[name, "threshold"]
+        assert row["roc_auc"] == metrics.macro_roc_auc(column, score)
+        assert row["average_precision"] == metrics.macro_average_precision(column, score)
+        assert row["f1"] == macro_f1(column, score >= threshold)
+        assert row["roc_auc_low"] < row["roc_auc"] < row["roc_auc_high"]
+    assert frame.loc["unseen", ["roc_auc", "roc_auc_low", "f1"]].isna().all()
+    [*_, last] = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))["by_label"]
+    assert last["label"] == "unseen"
+    assert last["roc_auc"] is None
+
+
+def test_averages_leave_out_roots(data):
+    y, scores = data[0][:, [0, 1, 2]], data[1][:, [0, 1, 2]]
+    evaluation = evaluate(y, scores, None, NAMES[:3], roots=["always"])
+    alone = evaluate(y[:, :2], scores[:, :2], None, NAMES[:2], roots=[])
+    for name, value in alone.values.items():
+        assert evaluation[name] == pytest.approx(value), name
+    assert evaluation.frame().loc["always", "positives"] == 30
+    assert evaluation.undefined == alone.undefined == []
+    assert "all averages leave out the roots: always" in str(evaluation)
+    with pytest.raises(ValueError, match="besides the roots"):
+        evaluate(y[:, 2:], scores[:, 2:], None, ["always"], roots=["always"])

@@ -124,6 +124,22 @@ def test_warnings_of_given_labels_stay_with_their_request(ask, models, monkeypat
     assert [answer.json()["warnings"] for answer in answers] == expected * 5
 
 
+def test_requests_answered_together_have_their_own_numbers_of_labels(ask, models):
+    tops = [None, 1, 2, 99]
+    answers = ask(*(post("rows", inputs=ROWS, top=top) for top in tops * 5))
+    num_labels = len(models["rows"].label_names)
+    for answer, top in zip(answers, tops * 5, strict=True):
+        lists = [result.get("labels") for result in answer.json()["results"]]
+        if top is None:
+            assert lists == [None] * 3
+            continue
+        assert [len(labels) for labels in lists] == [min(top, num_labels)] * 3
+        expected = models["rows"].predict(ROWS, top=top)["label"].tolist()
+        assert [entry["label"] for labels in lists for entry in labels] == expected
+    [answer] = ask(post_csv("table", table().to_csv(index=False), "?top=1"))
+    assert len(answer.json()["results"][0]["labels"]) == 1
+
+
 def test_requests_with_different_options_are_answered_together(ask, models):
     given = [{models["table"].label_names[0]: 1}]
     unknown = {"given": [{"no label": 1}]}

@@ -390,6 +390,10 @@ def test_calibration_and_label_sets_are_fitted_on_held_out_samples(tmp_path):
     assert frame["decision"].to_numpy()[y == 1].mean() == pytest.approx(0.8, abs=0.1)
     test = result.data.part(result.data.split.test)
     assert result.evaluate("test").values == loaded.evaluate(test).values
+    rows = result.data.split.train.tolist()
+    counts = torch.stack([result.data.dataset[row].y.view(-1) for row in rows]).sum(dim=0)
+    assert loaded.facts["counts"]["positive"].tolist() == counts.tolist()
+    assert "propensity_precision_at_1" in loaded.evaluate(test).values
     with pytest.raises(ValueError, match="'conformalize'"):
         tg_mlc.load(plain.folder, Steep).predict(noisy, coverage=0.8)
 

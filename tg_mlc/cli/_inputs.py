@@ -16,11 +16,12 @@ from tqdm import tqdm
 from tg_mlc._optional import require
 from tg_mlc.cli._options import InputColumns, RowsFile, SingleInput, TableOptions
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.graphs.hierarchy import ROOTS
 from tg_mlc.inference import Model, Prediction, Query
 from tg_mlc.inference.decisions import Calibration, Coherence
 from tg_mlc.inference.flow import Reading
 from tg_mlc.inputs import InputKind
-from tg_mlc.inputs._arff_table import ROOTS, labels_of_arff
+from tg_mlc.inputs._arff_table import labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
@@ -51,8 +52,9 @@ class Inputs(NamedTuple):
         return read_blocks(path, self.delimiter, self.encoding)
 
     def targets(self, table: Table, model: Model, unknown: dict[str, set[str]]) -> np.ndarray:
-        """Returns the targets :math:`(N, L)` of some rows. The ancestors of labels in label lists
-        are present, too, if the model has a hierarchy.
+        """Returns the targets :math:`(N, L)` of some rows. If the model has a hierarchy, the
+        ancestors of labels in label lists are present, too, and labels without a column follow from
+        those below them.
 
         Args:
             table (Table): The rows.
@@ -64,16 +66,20 @@ class Inputs(NamedTuple):
             # One attribute may give several labels.
             y, own_names = table.targets(self.labels, None)
             return y[:, [own_names.index(name) for name in match_names(label_names, own_names)]]
-        if self.separator is None and self.labels == label_names:
-            return table.labels(match_names(label_names, table.header, f"'{table.path}'"))
+        coherence = model.stage(Coherence)
+        if self.separator is None and self.labels == label_names[: len(self.labels)]:
+            y = np.full((len(table), len(label_names)), np.nan, np.float32)
+            columns = match_names(self.labels, table.header, f"'{table.path}'")
+            y[:, : len(self.labels)] = table.labels(columns)
+            is_derived = np.arange(len(label_names)) >= len(self.labels)
+            return y if coherence is None else coherence.derive(y, is_derived)
         sets = table.label_sets(self.labels[0], self.separator)
         for row, names in enumerate(sets):
             if unknown_names := (names or set()).difference(label_names, ROOTS):
                 unknown[table.where(row)] = unknown_names
         known_names = [names and names.intersection(label_names) for names in sets]
         y, _ = read_labels(known_names, label_names)
-        coherence = model.stage(Coherence)
-        return y if self.separator is None or coherence is None else coherence.with_ancestors(y)
+        return y if coherence is None else coherence.with_ancestors(y)
 
     def label_columns(self, table: Table, label_names: list[str]) -> list[str]:
         """Returns the columns of a file that hold labels of a model."""

@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tg_mlc._optional import require
 
+if TYPE_CHECKING:
+    from tg_mlc.metrics import Evaluation
+
+MAX_LABELS = 30  #: Maximum number of labels whose results are printed.
 #: Options by Python name, unless the names only differ by the suffix "_column".
 _OPTIONS = {"label_columns": "labels", "feature_columns": "features", "drop": "ignore"}
 
@@ -46,6 +50,23 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         cells = [cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True)]
         texts.append("  ".join([first_cell.ljust(widths[0]), *cells]))
     return "\n".join(texts)
+
+
+def results_by_label(evaluation: Evaluation) -> str:
+    """Returns a table of the results of each label, if these are few enough to be read."""
+    if evaluation.num_labels > MAX_LABELS:
+        return (
+            f"Results of each of the {evaluation.num_labels} labels: --json, or evaluate --by_label"
+        )
+    header = ("label", "known", "positives", "ROC-AUC", "95 %", "AP", "F1", "threshold")
+    rows = []
+    for values in evaluation.records():
+        label, *counts = (str(values[name]) for name in ("label", "known", "positives"))
+        names = ("roc_auc", "roc_auc_low", "roc_auc_high", "average_precision", "f1", "threshold")
+        cells = ["" if values[name] is None else f"{values[name]:.3f}" for name in names]
+        auc, low, high, *others = cells
+        rows.append((label, *counts, auc, f"{low}-{high}".strip("-"), *others))
+    return f"\n{aligned(header, rows)}\n"
 
 
 def check_output(out: str, csv: str, model: str | None = None, name: str = "--out") -> None:

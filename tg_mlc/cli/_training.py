@@ -16,7 +16,7 @@ from tqdm import tqdm
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.cli._inputs import Inputs, check_label_names, file_options, make_inputs
 from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
-from tg_mlc.cli._output import show
+from tg_mlc.cli._output import results_by_label, show
 from tg_mlc.data import MultiLabelDataset, Split, random_split, scaffold_split, stratified_split
 from tg_mlc.inference import Model
 from tg_mlc.inference.folder import CONTENT, check_folder
@@ -96,6 +96,7 @@ class Run:
         weights = dict(zip(combination.names, means, strict=True))
         results = {
             "test": evaluation.to_dict()["values"],
+            "by_label": evaluation.records(),
             "validation": model.report["validation"],
             "weights": weights,
             "without_lamp": reason,
@@ -106,7 +107,7 @@ class Run:
         split = {"split": self.split.hash, "split_name": self.split.name}
         model.facts |= {"inputs": inputs._asdict(), **split, **results}
         model.save(self.out)
-        lines = [str(evaluation)]
+        lines = [str(evaluation), results_by_label(evaluation)]
         for name, fact in facts.items():
             pairs = fact.items() if isinstance(fact, dict) else ()
             lines.append(f"{name}: {', '.join(f'{key} {value}' for key, value in pairs) or fact}")

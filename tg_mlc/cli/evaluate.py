@@ -6,7 +6,7 @@ import reprlib
 import sys
 
 from tg_mlc.cli._options import RowsFile
-from tg_mlc.cli._output import check_output, show
+from tg_mlc.cli._output import check_output, results_by_label, show
 
 
 def evaluate(
@@ -16,6 +16,7 @@ def evaluate(
     batch_size: int = 256,
     device: str = "cpu",
     reliability: str | None = None,
+    by_label: str | None = None,
     json: bool = False,
 ) -> int:
     """Evaluates a model on the rows of a file with known labels.
@@ -30,7 +31,9 @@ def evaluate(
         device (NAME): The device to compute on, such as cpu or cuda.
         reliability (FILE): A file for the reliability diagram (SVG), which compares probabilities
             with frequencies.
-        json: Prints JSON.
+        by_label (FILE): A file for the results of each label (CSV): counts, ROC-AUC with its
+            interval of 95 percent, average precision, F1 and threshold.
+        json: Prints JSON, with the results of each label.
 
     Examples:
         tg-mlc evaluate model --csv test.csv --json
@@ -42,8 +45,8 @@ def evaluate(
     from tg_mlc.inference import Query, load
 
     path, loaded = file.path, load(model, device=device)
-    if reliability is not None:
-        check_output(reliability, path, model)
+    for out in filter(None, (reliability, by_label)):
+        check_output(out, path, model)
     inputs = inputs_of(loaded, model, file)
     blocks = Predictions(loaded, inputs, path, Query(batch_size=batch_size))
     probabilities, targets = [], []
@@ -67,6 +70,10 @@ def evaluate(
     if reliability is not None and report.reliability is not None:
         with replace_when_done(reliability) as unfinished:
             unfinished.write_text(report.reliability.to_svg(), encoding="utf-8")
+    if by_label is not None:
+        with replace_when_done(by_label) as unfinished:
+            report.frame().to_csv(unfinished)
     values = {**report.to_dict()["values"], "calibrated": loaded.is_calibrated}
-    show(values, f"{report}\nProbabilities are {calibration_of(loaded)}.", json)
+    lines = [str(report), results_by_label(report), f"Probabilities are {calibration_of(loaded)}."]
+    show({**values, "by_label": report.records()}, "\n".join(lines), json)
     return blocks.status("skipped")

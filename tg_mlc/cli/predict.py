@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from math import isnan
 from typing import Any, cast
 
 from tg_mlc._optional import require
@@ -28,6 +27,7 @@ def predict(
     coherent: bool | None = None,
     coverage: float | None = None,
     coverage_per: str = "label",
+    top: int | None = None,
     json: bool = False,
 ) -> int:
     """Predicts the labels of one input, or of all rows of a file.
@@ -55,6 +55,8 @@ def predict(
             model of "train --coverage_share".
         coverage_per (NAME): The unit of --coverage: label, for each label, or sample, for the
             labels of a sample together.
+        top (NUMBER): The number of most probable labels; a file then gets one line for each row and
+            label, in descending order of probability.
         json: Prints JSON, a line for each row of a file.
 
     Examples:
@@ -73,7 +75,7 @@ def predict(
         check_output(out, path, model)
     loaded = load(model, device=device)
     values = None if given is None or path is not None else given_values(given)
-    query = Query(values, metric, coverage, cast("Per", coverage_per), coherent, batch_size)
+    query = Query(values, metric, coverage, cast("Per", coverage_per), coherent, batch_size, top)
     inputs = inputs_of(loaded, model, file)
     value = one_input(inputs, file, single)
     if path is None:
@@ -92,6 +94,7 @@ def predict(
         "coherent": coherent,
         "device": device,
         "batch_size": batch_size,
+        "top": top,
     }
     if out is not None:
         command |= identity(model, path)
@@ -110,13 +113,18 @@ def predict(
 
 def _lines(table: Any, prediction: Any, keep: str, separator: str) -> Any:
     """Returns a data frame of columns of the file, predicted labels, probabilities and reasons."""
-    pandas, probabilities = require("pandas", extra="train"), prediction.probabilities.round(6)
-    lines = pandas.DataFrame(probabilities, columns=prediction.label_names)
-    names = [separator.join(lines.columns[row]) for row in prediction.decisions]
-    lines.insert(0, "predicted", names)
-    lines["reason"] = [prediction.reasons.get(row, "") for row in range(len(lines))]
-    for index, (name, cells) in enumerate(_file_columns(table, keep, set(lines.columns)).items()):
-        lines.insert(index, name, cells)
+    pandas = require("pandas", extra="train")
+    if prediction.top is not None:
+        lines = prediction.frame().round({"probability": 6, "threshold": 6})
+    else:
+        probabilities = prediction.probabilities.round(6)
+        lines = pandas.DataFrame(probabilities, columns=prediction.label_names)
+        names = [separator.join(lines.columns[row]) for row in prediction.decisions]
+        lines.insert(0, "predicted", names)
+    lines["reason"] = [prediction.reasons.get(row, "") for row in lines.index]
+    repeated = pandas.DataFrame(_file_columns(table, keep, set(lines.columns)))
+    for index, name in enumerate(repeated):
+        lines.insert(index, name, repeated[name].loc[lines.index])
     return lines
 
 
@@ -140,18 +148,13 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     prediction = model.answer([value], query, on_error="raise")
     show_warnings(prediction)
     given = query.given or {}
-    result, rows = list[dict[str, Any]](), []
-    values = (prediction.probabilities[0], prediction.decisions[0], prediction.thresholds)
-    columns = zip(prediction.label_names, *(array.tolist() for array in values), strict=True)
-    for name, probability, applies, threshold in sorted(columns, key=lambda column: -column[1]):
-        json_threshold, shown_threshold = threshold, f"{threshold:.3f}"
-        if isnan(threshold):
-            json_threshold, shown_threshold = None, "label sets"
-        entry = {"label": name, "probability": probability, "decision": applies}
-        entry["threshold"] = json_threshold
+    result, rows = prediction.records(0), []
+    for entry in result:
+        name, threshold = entry["label"], entry["threshold"]
+        shown_threshold = "label sets" if threshold is None else f"{threshold:.3f}"
         if name in given:
             entry["given"], shown_threshold = True, "given"
-        result.append(entry)
-        rows.append((name, f"{probability:.3f}", shown_threshold, "yes" if applies else "no"))
+        applies = "yes" if entry["decision"] else "no"
+        rows.append((name, f"{entry['probability']:.3f}", shown_threshold, applies))
     title = "calibrated probability" if prediction.calibrated else "probability"
     show(result, aligned(("label", title, "threshold", "predicted"), rows), as_json)

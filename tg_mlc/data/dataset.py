@@ -135,7 +135,8 @@ class ArrayDataset(MultiLabelDataset):
         if self._indices is not None:
             return self.copy().samples()
         train, test = self._official or (None, None)
-        return self._samples._replace(data=self._data, slices=self.slices, train=train, test=test)
+        changed = {"data": self._data, "slices": self.slices, "label_names": self.label_names}
+        return self._samples._replace(**changed, train=train, test=test)
 
 
 def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,7 @@ def _edges_of(cells: np.ndarray) -> list[list[Any]]:
 def _strongest(edges: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Returns the edges with the largest weights of either sign, the largest first."""
     ordered = sorted(edges, key=lambda edge: -abs(edge[2]))
-    return [[source, target, _plain(weight, 3)] for source, target, weight in ordered[:MAX_EDGES]]
+    return [[source, target, plain(weight, 3)] for source, target, weight in ordered[:MAX_EDGES]]
 
 
 def _sample(

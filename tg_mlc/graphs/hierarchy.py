@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from tg_mlc.metrics._inputs import ArrayLike
     from tg_mlc.metrics.thresholds import Decider, ThresholdTuner
 
+#: The roots of hierarchies, including three of the Gene Ontology. Roots apply to all samples, and
+#: publications do not evaluate them.
+ROOTS = frozenset(
+    {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
+)
 _MAX_SCORES = 2**24  # Without gradients, `coherent` splits inputs with more scores.
 
 
@@ -63,6 +68,32 @@ def pairs_of(
             index_of = {label: index for index, label in enumerate(label_names)}
             parents = torch.tensor([index_of[label] for label in names], dtype=torch.long)[parents]
     return ancestor_pairs(parents, size)
+
+
+def roots_of(y: Tensor, pairs: Tensor, label_names: Sequence[str]) -> list[str]:
+    """Returns the labels that are :data:`ROOTS`, or that lie above all others and apply to all
+    samples of the targets :math:`(N, L)`.
+    """
+    num_below = torch.bincount(pairs[0], minlength=len(label_names))
+    is_above_all = (num_below == len(label_names) - 1) & (num_below > 0)
+    is_root = (is_above_all & ~(y == 0).any(dim=0)).tolist()
+    return [name for name, root in zip(label_names, is_root, strict=True) if root or name in ROOTS]
+
+
+def derive(y: Tensor, pairs: Tensor, is_derived: Tensor) -> Tensor:
+    """Returns labels :math:`(N, L)` in which labels without values of their own follow from those
+    below them: 1 if one of these applies, 0 if none does, else NaN.
+
+    Args:
+        y (Tensor): Labels :math:`(N, L)`: 0, 1, or NaN for unknown.
+        pairs (Tensor): The :func:`ancestor_pairs`.
+        is_derived (Tensor): Whether a label follows from others :math:`(L)`.
+    """
+    maybe = torch.where(is_derived, 0.0, (y != 0).float())
+    present = coherent(torch.where(is_derived, 0.0, (y == 1).float()), pairs) == 1
+    absent = coherent(maybe, pairs) == 0
+    values = torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
+    return torch.where(is_derived, values, y)
 
 
 def coherent(scores: Tensor, pairs: Tensor) -> Tensor:

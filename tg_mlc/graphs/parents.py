@@ -387,6 +387,18 @@ def label_edges(
     }
 
 
+def ancestors_of(parents: Parents, label_names: Sequence[str]) -> list[str]:
+    """Returns the ancestors of labels that are no labels, in the order of the hierarchy."""
+    import networkx as nx
+
+    hierarchy = _hierarchy(parents)
+    ancestors = set[Node]()
+    for name in hierarchy.nodes & {*label_names}:
+        ancestors |= nx.ancestors(hierarchy, name)
+    ancestors -= {*label_names}
+    return [str(node) for node in hierarchy if node in ancestors]
+
+
 def _hierarchy(parents: Parents) -> nx.DiGraph[Node]:
     """Returns the hierarchy as a graph from parents to children."""
     import networkx as nx

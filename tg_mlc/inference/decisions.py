@@ -16,7 +16,7 @@ from typing_extensions import Self
 from tg_mlc._names import few, find
 from tg_mlc._warnings import warn
 from tg_mlc.graphs.hierarchy import coherent as make_coherent
-from tg_mlc.graphs.hierarchy import coherent_decider, pairs_of, propagate
+from tg_mlc.graphs.hierarchy import coherent_decider, derive, pairs_of, propagate, roots_of
 from tg_mlc.inference.checkpoint import restore_tuners
 from tg_mlc.inference.flow import Coherent, Flow
 from tg_mlc.inference.network import packed, unpacked
@@ -227,6 +227,19 @@ class Coherence(Stage):
         """
         pairs = self.pairs()
         return y if pairs is None else make_coherent(torch.from_numpy(y), pairs).numpy()
+
+    def derive(self, y: np.ndarray, is_derived: np.ndarray) -> np.ndarray:
+        """Returns targets :math:`(N, L)` in which some labels follow from those below them, if
+        predictions respect a hierarchy by default; else the same targets.
+        """
+        if (pairs := self.pairs()) is None:
+            return y
+        return derive(torch.from_numpy(y), pairs, torch.from_numpy(is_derived)).numpy()
+
+    def roots(self, y: np.ndarray, coherent: Coherent = None) -> list[str] | None:
+        """Returns the roots of the hierarchy, given targets :math:`(N, L)`; None without one."""
+        pairs = self.pairs(None if coherent is False else coherent)
+        return None if pairs is None else roots_of(torch.from_numpy(y), pairs, self.label_names)
 
     def begin(self, flow: Flow) -> None:
         pairs, default = self.pairs(flow.query.coherent), self.pairs()

@@ -30,11 +30,12 @@ class Query:
     """The options of a prediction, without the inputs. The constructor checks the options.
 
     Args:
-        given, metric, coverage, coverage_per, coherent, batch_size (optional): As in
+        given, metric, coverage, coverage_per, coherent, batch_size, top (optional): As in
             :meth:`Model.predict <tg_mlc.inference.Model.predict>`.
 
     Raises:
-        ValueError: If the coverage is not between 0 and 1, or the batch size is not positive.
+        ValueError: If the coverage is not between 0 and 1, or the batch size or :obj:`top` is not
+            positive.
     """
 
     given: Any = None
@@ -43,9 +44,11 @@ class Query:
     coverage_per: Per = "label"
     coherent: Coherent = None
     batch_size: int = 256
+    top: int | None = None
 
     def __post_init__(self) -> None:
         check_count("batch_size", self.batch_size)
+        check_count("top", self.top, or_none=True)
         if self.coverage is not None:
             Coverage(self.coverage, self.coverage_per).check()
 
@@ -161,6 +164,7 @@ class Prediction:
     #: labels that are given or follow from given labels :math:`(N, L)`, NaN for unknown
     given: np.ndarray | None = None
     calibrated: bool = False  #: whether probabilities are calibrated for each label
+    top: int | None = None  #: the number of labels per row in views of the prediction; None for all
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -176,8 +180,48 @@ class Prediction:
             given=None if given is None else given[rows],
         )
 
+    def ranked(self) -> dict[str, np.ndarray]:
+        """Returns the :attr:`top` labels of each row in descending order of probability, as columns
+        of a table with one line per row and label. Labels of equal probability keep their order.
+
+        The columns are ``"row"``, ``"rank"`` (from 1), ``"label"`` (an index of
+        :attr:`label_names`), ``"probability"``, ``"decision"`` and ``"threshold"``. A row without
+        probabilities has one line, of rank 0 and label -1.
+        """
+        order = np.argsort(-self.probabilities, axis=1, kind="stable")[:, : self.top]
+        positions: np.ndarray = np.indices(order.shape)
+        rows, ranks = positions[0], positions[1]
+        is_line = ~np.isnan(self.probabilities).all(axis=1, keepdims=True) | (ranks == 0)
+        row, rank, label = rows[is_line], ranks[is_line] + 1, order[is_line]
+        probability = self.probabilities[row, label]
+        is_blank = np.isnan(probability)
+        return {
+            "row": row,
+            "rank": np.where(is_blank, 0, rank),
+            "label": np.where(is_blank, -1, label),
+            "probability": probability,
+            "decision": self.decisions[row, label],
+            "threshold": np.where(is_blank, np.nan, self.thresholds[label]),
+        }
+
+    def records(self, row: int) -> list[dict[str, Any]]:
+        """Returns the lines of :meth:`ranked` for one row as plain data, with None for NaN."""
+        columns = self.part(row, row + 1).ranked()
+        lines = zip(*(values.tolist() for values in columns.values()), strict=True)
+        return [
+            {
+                "label": self.label_names[label],
+                "probability": probability,
+                "decision": applies,
+                "threshold": None if isnan(threshold) else threshold,
+            }
+            for _, _, label, probability, applies, threshold in lines
+            if label >= 0
+        ]
+
     def frame(self, index: Any = None) -> Any:
-        """Returns a data frame with ``"probability"``, ``"decision"`` and ``"threshold"`` by label.
+        """Returns a data frame with ``"probability"``, ``"decision"`` and ``"threshold"`` by label;
+        with :attr:`top`, a data frame with one line per row and label.
 
         Args:
             index (Any, optional): The index of the rows. (default: :obj:`None`, row numbers)
@@ -186,6 +230,8 @@ class Prediction:
             ImportError: If pandas is not installed (extra ``train``).
         """
         pandas = require("pandas", extra="train")
+        if self.top is not None:
+            return self._long_frame(pandas, index)
         axes = {"index": index, "columns": self.label_names}
         probability = pandas.DataFrame(self.probabilities, **axes)
         decision = pandas.DataFrame(self.decisions, **axes)
@@ -195,6 +241,20 @@ class Prediction:
         frames = {"probability": probability, "decision": decision}
         frames["threshold"] = pandas.DataFrame(thresholds, **axes)
         frame = _frame_class()(pandas.concat(frames, axis=1))
+        frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
+        return frame
+
+    def _long_frame(self, pandas: Any, index: Any) -> Any:
+        """Returns the lines of :meth:`ranked` as a data frame with the names of labels."""
+        columns: dict[str, Any] = self.ranked()
+        row, label = columns.pop("row"), columns["label"]
+        names = np.array([*self.label_names, None], dtype=object)  # Label -1 is None.
+        columns["label"] = names[label]
+        rows = pandas.RangeIndex(len(self)) if index is None else pandas.Index(index)
+        frame = pandas.DataFrame(columns, index=rows[row])
+        if self.reasons:
+            frame = frame.astype({"rank": "Int64", "decision": "boolean"})
+            frame.loc[label < 0, ["rank", "decision"]] = pandas.NA
         frame.attrs |= {"unreadable": dict(self.reasons), "calibrated": self.calibrated}
         return frame
 

@@ -23,7 +23,7 @@ from tg_mlc._names import check_same_names, find
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.given import MAX_GIVEN, draw_given
-from tg_mlc.graphs.hierarchy import propagate
+from tg_mlc.graphs.hierarchy import pairs_of, propagate
 from tg_mlc.inference.batches import batches_of, makes_batches
 from tg_mlc.inference.decisions import GIVEN_WITH_COVERAGE, Calibration, Coherence, Decision
 from tg_mlc.inference.decisions import GivenLabels as GivenLabelsStage
@@ -34,7 +34,9 @@ from tg_mlc.inference.network import describe_settings, label_graph_users, names
 from tg_mlc.inference.networks import Networks
 from tg_mlc.inference.pipeline import Pipeline
 from tg_mlc.inputs import Preprocessor
-from tg_mlc.metrics import Evaluation, LabelSets, evaluate, tune_thresholds
+from tg_mlc.inputs.kind import num_rows
+from tg_mlc.inputs.preprocessor import as_tensors
+from tg_mlc.metrics import Evaluation, LabelCounts, LabelSets, evaluate, tune_thresholds
 from tg_mlc.metrics._inputs import read_matrix
 from tg_mlc.metrics.calibration import Calibration as LabelCalibration
 from tg_mlc.metrics.coverage import ConformalThresholds, Per
@@ -137,6 +139,7 @@ class Model(Pipeline):
         coherent: Coherent = None,
         batch_size: int = 256,
         on_error: Literal["blank", "raise"] = "blank",
+        top: int | None = None,
     ) -> Any:
         """Returns a data frame with three columns per label: the ``"probability"`` (calibrated
         if ``frame.attrs["calibrated"]``), the ``"decision"`` whether the label applies, and the
@@ -165,12 +168,16 @@ class Model(Pipeline):
             on_error (str, optional): :obj:`"blank"` warns about unreadable inputs, leaves their
                 probabilities and decisions missing, and keeps the reasons by row in
                 ``frame.attrs["unreadable"]``; :obj:`"raise"` raises. (default: :obj:`"blank"`)
+            top (int, optional): The number of most probable labels per row. The data frame is then
+                long: a line per row and label, in descending order of probability, with the columns
+                ``"rank"``, ``"label"``, ``"probability"``, ``"decision"`` and ``"threshold"``; the
+                index repeats the row. (default: :obj:`None`, three columns for every label)
 
         Raises:
             ValueError: If the model cannot take an input, or cannot promise the coverage.
             ImportError: If pandas is not installed (extra ``train``).
         """
-        query = Query(given, metric, coverage, coverage_per, coherent, batch_size)
+        query = Query(given, metric, coverage, coverage_per, coherent, batch_size, top)
         prediction = self.answer(raw, query, on_error=on_error)
         for message in prediction.warnings:
             warnings.warn(message, stacklevel=2)
@@ -249,10 +256,12 @@ class Model(Pipeline):
         for chunk in chunks:
             frame = self.predict(chunk, given=given, **options)
             yield frame if hasattr(chunk, "iloc") else frame.set_index(frame.index + first)
-            first += len(frame)
+            first += num_rows(chunk) or 0
 
     def evaluate(self, raw: Any, y: Any = None, **query: Any) -> Evaluation:
-        """Returns all metrics over labels that are not given, with the model's own thresholds.
+        """Returns all metrics over labels that are not given, with the model's own thresholds, and
+        results of each label (:meth:`~tg_mlc.metrics.Evaluation.frame`). With a hierarchy, averages
+        skip its roots, and Fmax, Smin and AUPRC are added.
 
         Labels given by :obj:`given`, or by the samples themselves, count as unknown targets,
         because their scores are the given values.
@@ -276,13 +285,29 @@ class Model(Pipeline):
         self, y: Any, scores: Any, given: Any = None, coherent: Coherent = None
     ) -> Evaluation:
         """Returns the metrics of :meth:`evaluate` for targets and probabilities :math:`(N, L)`."""
+        y = read_matrix(y, "y")
         if given is not None and np.shape(given) == np.shape(y):  # Metrics raise for other shapes.
             y = np.where(np.isnan(np.asarray(given)), y, np.nan)
         deciders: dict[str, Any] = {}
         for metric in self.decision.tuners:
             flow = self.start(Reading.empty(), Query(metric=metric, coherent=coherent))
             deciders[metric] = self.decision.decider(flow)
-        return evaluate(y, scores, deciders or self.thresholds(), self.label_names)
+        roots, counts = self._needed(Coherence).roots(y, coherent), self.facts.get("counts")
+        if counts is not None:
+            counts = LabelCounts.from_state(counts, len(self.label_names))
+        thresholds, names = deciders or self.thresholds(), self.label_names
+        return evaluate(y, scores, thresholds, names, counts=counts, roots=roots)
+
+    def count_labels(self, y: Any) -> Self:
+        """Stores how often labels apply in training samples, for metrics that weight labels.
+
+        Args:
+            y (Tensor or numpy.ndarray): Targets :math:`(N, L)`: 0, 1, or NaN for unknown.
+        """
+        hierarchy = self.hierarchy
+        pairs = None if hierarchy is None else pairs_of(hierarchy, self.label_names)
+        self.facts["counts"] = as_tensors(LabelCounts.of(y, pairs).state_dict())
+        return self
 
     def targets(self, raw: Any, y: Any) -> np.ndarray:
         """Returns targets :math:`(N, L)` from :obj:`y`, or from samples if :obj:`y` is None."""

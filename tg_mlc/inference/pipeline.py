@@ -204,7 +204,8 @@ class Pipeline:
         arrays = probabilities, decisions, flow.thresholds
         reasons = dict(sorted(reasons.items()))
         messages = tuple(dict.fromkeys([*reading.warnings, *messages]))
-        return Prediction(self.label_names, *arrays, reasons, messages, given, self.is_calibrated)
+        options = given, self.is_calibrated, flow.query.top
+        return Prediction(self.label_names, *arrays, reasons, messages, *options)
 
     def start(self, raw: Any, query: Query | None = None) -> Flow:
         """Returns the flow of raw inputs or of a :class:`Reading`, before any stage computes."""

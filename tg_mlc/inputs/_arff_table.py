@@ -25,6 +25,7 @@ from tg_mlc._numbers import NUMBER, TRUTHS, parse_number
 from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.graphs.hierarchy import ROOTS
 from tg_mlc.inputs.cells import clean, texts_of
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Truth, looks_like
 from tg_mlc.inputs.schema import (
@@ -56,11 +57,6 @@ _NUMERIC = frozenset({"numeric", "real", "integer"})
 _ONE = {"1", "1.0", "+1", "+1.0", *(one for _, one in TRUTHS)}
 _ZERO = {"0", "0.0", "-1", "-1.0", *(zero for zero, _ in TRUTHS)}
 _NO_PATH = dict.fromkeys(("", "n", "none", "root"), 0.0)  # Texts of cells without a path.
-#: The roots of hierarchies, including three of the Gene Ontology. Roots apply to all samples, and
-#: publications do not evaluate them.
-ROOTS = frozenset(
-    {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
-)
 _DATE = "yyyy-MM-dd'T'HH:mm:ss"  #: The default format of date attributes.
 _EPOCH = datetime(1970, 1, 1)
 _DATE_PARTS = {"yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H"}

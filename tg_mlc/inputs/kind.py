@@ -249,10 +249,10 @@ class InputKind(Preprocessor, Components):
         dataset.schema = schema
         check_samples(dataset)
         if options.hierarchy is not None:
-            lists_names = options.label_separator is not None
-            return with_hierarchy(dataset, read_parents(options.hierarchy), listed=lists_names)
-        parents = table.hierarchy(labels, label_names, options.label_paths)
-        return dataset if parents is None else with_hierarchy(dataset, parents, listed=True)
+            parents, listed = read_parents(options.hierarchy), label_names != list(labels)
+            return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
+        paths = table.hierarchy(labels, label_names, options.label_paths)
+        return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.label_names = list(dataset.label_names)

@@ -314,7 +314,6 @@ def suspects(
         rows.sort_values("suspicion", **by),
         noise,
         blanks.sort_values("probability", **by),
-        Evidence(model, raw, base_logits, y, fold, leave_out),
     )
 
 

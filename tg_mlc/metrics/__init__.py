@@ -8,6 +8,8 @@ from tg_mlc.metrics.decisions import (
     micro_f1,
     subset_accuracy,
 )
+from tg_mlc.metrics.hierarchical import fmax, smin
+from tg_mlc.metrics.label_counts import LabelCounts
 from tg_mlc.metrics.label_sets import LabelSets
 from tg_mlc.metrics.ranking import (
     hit_rate_at_k,
@@ -16,6 +18,8 @@ from tg_mlc.metrics.ranking import (
     micro_average_precision,
     micro_roc_auc,
     ndcg_at_k,
+    precision_at_k,
+    propensity_precision_at_k,
     recall_at_k,
 )
 from tg_mlc.metrics.report import Evaluation, evaluate
@@ -24,10 +28,12 @@ from tg_mlc.metrics.thresholds import ThresholdTuner, tune_thresholds
 __all__ = [
     "DECISION_METRICS",
     "Evaluation",
+    "LabelCounts",
     "LabelSets",
     "ThresholdTuner",
     "evaluate",
     "example_f1",
+    "fmax",
     "hamming_accuracy",
     "hit_rate_at_k",
     "macro_average_precision",
@@ -37,7 +43,10 @@ __all__ = [
     "micro_f1",
     "micro_roc_auc",
     "ndcg_at_k",
+    "precision_at_k",
+    "propensity_precision_at_k",
     "recall_at_k",
+    "smin",
     "subset_accuracy",
     "tune_thresholds",
 ]

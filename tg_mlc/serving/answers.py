@@ -24,16 +24,22 @@ async def predict(request: Request[PredictBody], batcher: Batcher) -> dict[str, 
         if row in prediction.reasons:
             results.append({"error": prediction.reasons[row]})
             continue
-        probability = prediction.of_labels(prediction.probabilities[row])
-        decision = prediction.of_labels(prediction.decisions[row])
-        results.append({"probability": probability, "decision": decision})
+        if prediction.top is not None:
+            results.append({"labels": prediction.records(row)})
+        else:
+            probability = prediction.of_labels(prediction.probabilities[row])
+            decision = prediction.of_labels(prediction.decisions[row])
+            results.append({"probability": probability, "decision": decision})
         if labels:
             in_thread = partial(asyncio.get_running_loop().run_in_executor, batcher.thread)
             results[-1]["explanation"] = await in_thread(_explain, request, labels, model, row)
+    # Ranked labels hold their own thresholds.
+    is_ranked = prediction.top is not None
+    thresholds = {} if is_ranked else {"thresholds": prediction.of_labels(prediction.thresholds)}
     return {
         "calibrated": prediction.calibrated,
         "metric": str(request.query.decides),
-        "thresholds": prediction.of_labels(prediction.thresholds),
+        **thresholds,
         "warnings": list(dict.fromkeys([*request.warnings, *prediction.warnings])),
         "results": results,
     }

@@ -171,7 +171,7 @@ class Batcher:
     def _answer_together(
         self, readings: Sequence[Reading], queries: Sequence[Query]
     ) -> list[Prediction]:
-        """Answers requests that differ only in inputs and given labels."""
+        """Answers requests that differ only in inputs, given labels and numbers of top labels."""
         given = None
         if any(query.given is not None for query in queries):
             names, pairs = self.model.label_names, zip(readings, queries, strict=True)
@@ -180,8 +180,8 @@ class Batcher:
         prediction = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
         return [
-            replace(prediction.part(start, stop), warnings=tuple(reading.warnings))
-            for (start, stop), reading in zip(bounds, readings, strict=True)
+            replace(prediction.part(*bound), warnings=tuple(reading.warnings), top=query.top)
+            for bound, reading, query in zip(bounds, readings, queries, strict=True)
         ]
 
 

@@ -75,6 +75,9 @@ class PredictBody(GivenBody):
     coverage_per: Per = pydantic.Field(
         "label", description="The unit of the fraction: each label, or each sample."
     )
+    top: int | None = pydantic.Field(
+        None, description="The number of most probable labels to answer with, if not all."
+    )
     explain: list[str] | None = pydantic.Field(
         None, description="Labels to explain, which takes long."
     )
@@ -146,7 +149,7 @@ class Limits:
 
 
 #: Options of a request that are options of a query.
-_QUERY = ("given", "metric", "coverage", "coverage_per")
+_QUERY = ("given", "metric", "coverage", "coverage_per", "top")
 
 
 @dataclass(frozen=True)
@@ -272,7 +275,8 @@ def _checked(
         if number > limit:
             expected = f"at most {limit} {product}"
             raise fastapi.HTTPException(413, f"Expected {expected} (got {number})")
-    query = {name: options[name] for name in _QUERY if name in options}
+    asked = _QUERY if isinstance(body, PredictBody) else ("given",)
+    query = {name: options[name] for name in asked if name in options}
     try:
         for name in ("given", "recorded"):
             if options.get(name) is not None:

@@ -153,7 +153,7 @@ class _Fit:
         report["calibration"] = None if calibration is None else calibration.methods
         report["seconds"] = time.monotonic() - self.start
         model.facts["report"] = as_tensors(report)
-        return model
+        return model.count_labels(self.y)
 
     def features(self) -> tuple[StackingFeatures, MultiLabelDataset]:
         """Returns the classifiers, and samples with their held-out scores."""

@@ -240,6 +240,7 @@ def fit(
     values = {metric: tuner.best_value for metric, tuner in module.tuners.items()}
     model.facts = {"validation": {monitor: best_value, **values}, "epochs": trainer.current_epoch}
     model.facts |= {"data": data_hash(data.dataset), "split": data.split.hash}
+    model.count_labels(model.targets(data.part(data.split.train), None))
     model.training = Training(
         model,
         module,
