@@ -139,23 +139,14 @@ def test_every_mark_belongs_to_its_word_and_formats_vanish():
     assert [char for char in formats if tokenize(f"co{char}op") != ["coop"]] == []
 
 
-@pytest.mark.parametrize("kind", [Words(), None], ids=["transform", "file"])
-def test_texts_that_lose_all_their_words_are_counted(kind, tmp_path):
-    texts = ["red apple", "\U0001f600", "", "\U0001f44d\U0001f44d"]
+def test_texts_that_lose_all_their_words_are_counted(tmp_path):
+    texts, path = ["red apple", "\U0001f600", "", "\U0001f44d\U0001f44d"], tmp_path / "a.csv"
+    lines = [f'"{text}",{row % 2}' for row, text in enumerate(texts)]
+    path.write_text("\n".join(["text,label", *lines]), encoding="utf-8")
     with pytest.warns(UserWarning, match="2 of 4 texts have no words, such as '\U0001f600'"):
-        if kind is not None:
-            kind.split(texts)
-        else:
-            lines = [f'"{text}",{row % 2}' for row, text in enumerate(texts)]
-            path = tmp_path / "a.csv"
-            path.write_text("\n".join(["text,label", *lines]), encoding="utf-8")
-            from_csv(path, ["label"], text_column="text")
-
-
-@pytest.mark.parametrize("kind", ["bag", "sequence"])
-def test_samples_without_any_word_are_refused(kind):
-    with pytest.raises(ValueError, match=r"words in some samples \(got none in 2 samples\)"):
-        from_arrays([[], []], [[0], [1]], kind=kind)
+        Words.split(texts)
+    with pytest.warns(UserWarning, match="2 of 4 texts have no words, such as '\U0001f600'"):
+        from_csv(path, ["label"], text_column="text")
 
 
 def test_the_old_tokenizer_keeps_letters_alone():

@@ -316,9 +316,6 @@ def number_words(
     With :obj:`num_inputs`, the vocabulary comes from an earlier data set and is not extended.
     """
     words = None if feature_names is None else list(map(str, feature_names))
-    if words is None and num_inputs is None and not any(map(len, documents)):
-        got = f"none in {len(documents)} samples"
-        raise ValueError(f"Expected words in some samples (got {got}); emoji are no words")
     if words is not None:
         check_names(words, len(words), "feature_names")
     if not any(isinstance(word, str) for word in chain.from_iterable(documents)):
