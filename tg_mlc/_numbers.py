@@ -42,6 +42,8 @@ def as_list(values: Any) -> Any:
     """Converts a column of Python objects, or any sequence but a string, to a list. Matrices and
     columns of numbers are unchanged. Rows that are sequences become lists, too.
     """
+    if isinstance(values, list) and {*map(type, values)} <= {str, list}:
+        return values
     values = values.to_numpy() if hasattr(values, "to_list") else values
     if getattr(values, "ndim", None) == 1 and getattr(values.dtype, "kind", None) in ("O", "U"):
         # Cells of Parquet files may be arrays.

@@ -292,7 +292,7 @@ class InputKind(Preprocessor, Components):
         if isinstance(raw, (str, bytes)):
             got = f"(got the string {raw[:40]!r}); pass one input as [input]"
             raise ValueError(f"Expected a list of raw inputs {got}")
-        raw = as_list(as_frame(raw))
+        raw = raw if isinstance(raw, (list, tuple)) else as_list(as_frame(raw))
         if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
             forms = "a list, a column, a matrix or a data frame, with one for each sample"
             got = f"{str(raw)[:40]!r} of {type(raw).__name__}"
