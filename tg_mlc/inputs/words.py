@@ -378,16 +378,16 @@ def tokenize(text: str, how: str = "words") -> list[str]:
     """
     if how == "letters" or text.isascii():
         return PATTERNS[how].findall(text.lower())
-    script = _unicode()
-    text = text if text.isprintable() else script.formats.sub("", text)
+    pattern, marks, formats = _unicode()
+    text = text if text.isprintable() else formats.sub("", text)
     words: list[str] = []
-    for word in script.word.findall(unicodedata.normalize("NFKC", text).lower()):
+    for word in pattern.findall(unicodedata.normalize("NFKC", text).lower()):
         if _IS_UNSPACED.match(word) is None:
             words.append(word)
-        elif script.marks.isdisjoint(word):
+        elif marks.isdisjoint(word):
             words += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
         else:
-            starts = [i for i, letter in enumerate(word) if letter not in script.marks]
+            starts = [i for i, letter in enumerate(word) if letter not in marks]
             starts.append(len(word))
             pairs = zip(starts, starts[2:] or starts[1:], strict=False)
             words += [word[start:end] for start, end in pairs]
