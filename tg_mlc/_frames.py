@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tg_mlc._names import check_names
+from tg_mlc._numbers import as_list
+from tg_mlc._optional import require
+
+
+def as_frame(values: Any) -> Any:
+    """Converts dictionaries of columns, and tables of pyarrow, Hugging Face's datasets and others,
+    to data frames of pandas; collects lazy frames of polars. Other values are unchanged.
+    """
+    if isinstance(values, Mapping):
+        return _of_columns(values)
+    if hasattr(values, "iloc") or hasattr(values, "to_list"):  # of pandas, or a column of polars
+        return values
+    if hasattr(values, "lazy"):  # a frame of polars
+        return values.collect() if hasattr(values, "collect") else values
+    if hasattr(values, "to_pandas"):
+        return values.to_pandas()
+    if hasattr(values, "__arrow_c_stream__"):
+        return require("pyarrow", extra="parquet").table(values).to_pandas()
+    return values
+
+
+def _of_columns(columns: Mapping[Any, Any]) -> Any:
+    cells, sizes = dict[Any, Any](), set[int]()
+    for name, values in columns.items():
+        column = as_list(values)
+        cells[name] = column if isinstance(column, list) else np.asarray(column)
+        sizes.add(len(column) if isinstance(column, list) or np.ndim(column) > 0 else -1)
+    if len(sizes) != 1 or -1 in sizes:
+        expected = "columns of one length in a dictionary"
+        raise ValueError(f"Expected {expected} (got {[*columns][:5]}); pass one row as [row]")
+    return require("pandas", extra="data").DataFrame(cells)
 
 
 def take_by_name(frame: Any, names: Sequence[str] | None, argument: str) -> Any:

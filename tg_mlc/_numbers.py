@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import KeysView, Sequence, ValuesView
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _IS_NUMBER = re.compile(NUMBER)
+_SEQUENCES = (Sequence, KeysView, ValuesView)
 #: Spellings of unknown values in inputs and labels, in lower case. A minus sign also means unknown
 #: if all other cells are numbers or labels.
 MISSING = frozenset(
@@ -37,12 +39,29 @@ def parse_number(text: str) -> float | None:
 
 
 def as_list(values: Any) -> Any:
-    """Converts a Series or array of Python objects, such as sets, to a list."""
-    values = values.to_numpy() if hasattr(values, "to_list") else values
-    if getattr(values, "ndim", None) != 1 or getattr(values.dtype, "kind", None) != "O":
+    """Converts a column of Python objects, or any sequence but a string, to a list. Matrices and
+    columns of numbers are unchanged. Rows that are sequences become lists, too.
+    """
+    if isinstance(values, list) and {*map(type, values)} <= {str, list}:
         return values
-    # Cells of Parquet files may be arrays.
-    return [row.tolist() if isinstance(row, np.ndarray) else row for row in values]
+    values = values.to_numpy() if hasattr(values, "to_list") else values
+    if getattr(values, "ndim", None) == 1 and getattr(values.dtype, "kind", None) in ("O", "U"):
+        # Cells of Parquet files may be arrays.
+        return [row.tolist() if isinstance(row, np.ndarray) else _row(row) for row in values]
+    is_text = isinstance(values, (str, bytes, bytearray))
+    is_sequence = isinstance(values, _SEQUENCES) and not is_text and not hasattr(values, "shape")
+    return list(map(_row, values)) if is_sequence else values
+
+
+def _row(row: Any) -> Any:
+    """Returns a row as a list if it is a sequence; arrays of numbers are unchanged."""
+    if isinstance(row, (str, bytes, list, tuple, Tensor)):
+        return row
+    if hasattr(row, "to_pylist"):  # a row of pyarrow
+        return row.to_pylist()
+    if isinstance(row, np.ndarray):
+        return row.tolist() if row.dtype.kind in "OU" else row
+    return list(row) if isinstance(row, _SEQUENCES) else row
 
 
 def as_array(values: Any) -> np.ndarray:
@@ -56,6 +75,11 @@ def as_array(values: Any) -> np.ndarray:
     if isinstance(values, (list, tuple)):
         values = [as_array(row) if isinstance(row, Tensor) else row for row in values]
     return np.asarray(values.toarray() if sp.issparse(values) else values)
+
+
+def shape_of(array: np.ndarray, values: Any) -> str:
+    """Returns the shape of an array for a message, or the type of values that are no array."""
+    return f"a {type(values).__name__}; pass a list" if array.ndim == 0 else str(list(array.shape))
 
 
 def to_scipy(values: Any) -> Any:

@@ -28,7 +28,10 @@ def table(write):
 def test_blanks_are_filled_and_all_else_is_kept(rows, table, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert run("complete", rows / "model", csv=table, out=out) == 0
-    assert "probabilities are not calibrated" in capsys.readouterr().err
+    assert (
+        "are not calibrated for each label; for that, train with --calibrate"
+        in capsys.readouterr().err
+    )
     (header, *before), (new_header, *after) = read(table), read(out)
     assert new_header == [*header, "tall probability", "broad probability", "reason"]
     inputs = pd.DataFrame(before, columns=header)[["height", "width"]].astype(float)

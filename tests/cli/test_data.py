@@ -439,3 +439,10 @@ def test_real_files_are_checked_without_a_warning(real_file, file, options, line
         pytest.importorskip("rdkit")
         assert "molecule" in printed.out
         assert printed.out.count(" label ") == (27 if "sider" in file else 12)
+
+
+def test_leading_zeros_are_quoted_in_a_schema(tmp_path):
+    path, schema = tmp_path / "a.csv", tmp_path / "schema.yaml"
+    path.write_text("zip,calm\n" + "02906,1\n01067,0\n" * 6)
+    assert run("data check --labels calm", csv=path, write=schema) == 0
+    assert "- '02906'" in schema.read_text()

@@ -239,12 +239,15 @@ def test_label_sets_decide_without_a_threshold(fruit, tmp_path, capsys):
     records = json.loads(capsys.readouterr().out)
     assert [(record["decision"], record["threshold"]) for record in records] == [(True, None)] * 2
     assert run(*command, text="plums") == 0
-    for line in capsys.readouterr().out.splitlines()[-2:]:
-        assert re.search("label sets +yes$", line)
+    *_, first, second, note = capsys.readouterr().out.splitlines()
+    assert all(re.search("label sets +yes$", line) for line in (first, second))
+    assert note == "label sets: whole sets of labels are chosen, by no threshold of single labels"
     assert run(*command, csv=fruit / "train.csv") == 0
     assert {line["predicted"] for line in read(capsys.readouterr().out)} == {"green,red"}
     assert run("evaluate", model, csv=fruit / "train.csv") == 0
-    assert "0.6667  label sets" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "0.6667  label sets" in output
+    assert note in output
 
 
 def test_labels_of_rows_may_be_given(rows, write, capsys):

@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -57,6 +58,36 @@ def test_a_word_that_gives_a_label_away_is_warned_of(present, unknown):
 def test_suspicious_labels_are_warned_of(Y, names, message):
     with pytest.warns(UserWarning, match=message):
         samples([[0], [1]], Y, names)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ca\u200blm", r"invisible characters .*: 'ca\\u200blm'"),
+        ("\ufeffcalm", r"invisible characters .*: '\\ufeffcalm'"),
+        ("2-Mar", "dates or decimals, .*: '2-Mar'"),
+        ("Mar-02", "dates or decimals, .*: 'Mar-02'"),
+        ("01/02/2024", "dates or decimals, .*: '01/02/2024'"),
+        ("2024-03-02 00:00:00", "dates or decimals, .*: '2024-03-02 00:00:00'"),
+        ("1.3", "dates or decimals, .*: '1.3'"),
+        ("می\u200cخواهم", None),
+        ("2-methyl", None),
+        ("14-3-3", None),
+        ("GO:0008150", None),
+        ("1.14.13.39", None),
+    ],
+)
+def test_names_that_programs_have_changed_are_warned_of(name, message):
+    with collected_warnings() as messages:
+        samples([[0], [1]], [[1, 0], [0, 1]], ["sad", name])
+    assert len(messages) == (message is not None)
+    assert message is None or re.search(message, messages[0])
+
+
+def test_most_labels_may_be_decimals():
+    with collected_warnings() as messages:
+        samples([[0], [1], [1]], np.eye(3), ["250.01", "250.02", "401"])
+    assert messages == []
 
 
 @pytest.mark.parametrize("blank", [[-1], [3], [3, -1]])

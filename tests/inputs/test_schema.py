@@ -246,3 +246,19 @@ def test_schemas_of_files_are_checked():
     for column in (*wrong_columns, {"name": "a", "role": "id", "b": 1}):
         with pytest.raises(ValueError, match="a column with a 'name' and one of the roles"):
             Schema.from_dict({"columns": [column]})
+
+
+@pytest.mark.parametrize("value", [2906, 567, None])
+def test_values_of_an_edited_schema_are_texts(value):
+    column = {"name": "zip", "role": "category", "values": ["01067", value]}
+    with pytest.raises(ValueError, match=f"column 'zip' .got {value}.; write them in quotes"):
+        Schema.from_dict({"columns": [column]})
+
+
+def test_numbers_stand_for_the_only_category_with_leading_zeros():
+    schema = Schema.infer({"zip": np.array(["02906", "01067", "007", "7"] * 3, dtype=object)}, {})
+    with pytest.warns(UserWarning, match="taken as 2906 for '02906'"):
+        rows = schema.matrix({"zip": np.array(["2906", 2906, "02906"], dtype=object)})
+    assert [np.flatnonzero(row).tolist() for row in rows] == [[2]] * 3
+    assert schema.feature_names[2] == "zip=02906"
+    assert schema.matrix({"zip": np.array(["7"], dtype=object)})[0].tolist() == [0, 0, 0, 1]

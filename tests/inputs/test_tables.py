@@ -393,6 +393,8 @@ OTHER_NAMES = [
     (["food", None, "NA", "-", ""], {"food"}),
     ("['food', 'NA', None]", {"food"}),
     ("[3, 17]", {"3", "17"}),
+    ("[ 3 17]", {"3", "17"}),
+    ("[3.\n 1.5]", {"3.0", "1.5"}),
 ]
 NO_NAMES = ["", " ; ", "set()", "[]", ";"]
 UNKNOWN = ["NA", "nan", "None", "<NA>", "?", "-", "['nan', '']", "NA;?", None]
@@ -413,7 +415,18 @@ def test_cells_of_label_names_are_parsed(cell, names):
 
 @pytest.mark.parametrize(
     "cell",
-    ["[0, 1, 0]", "1;0;0", "[food, red]", "['food'", "{food,red}", "[['food']]", "[{'id': 1}]"],
+    [
+        "[0, 1, 0]",
+        "1;0;0",
+        "[food, red]",
+        "['food'",
+        "{food,red}",
+        "[['food']]",
+        "[{'id': 1}]",
+        "[02 3]",
+        "[1 2 ... 9]",
+        "[0 1 1]",
+    ],
 )
 def test_malformed_lists_of_names_are_refused(cell):
     with pytest.raises(ValueError, match=r"Expected .* row 0"):
@@ -438,6 +451,16 @@ def test_suggested_label_separators_work(save):
     assert table.label_sets("topics", " ") == [{"16", "0"}, {"3"}]
     with pytest.raises(ValueError, match=r"Expected a list of names of labels \(got '\[food'"):
         parse_names("[food", None, lambda: "row 0")
+
+
+def test_a_separator_that_no_cell_has_is_warned_of(save):
+    table = read_table(save("body;topics\nx;food\ny;NA\nz;red\n"), ";")
+    with pytest.warns(UserWarning, match=r"No cell of column 'topics' .* '\|', .* such as 'food'"):
+        table.targets("topics", "|")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lists = read_table(save("body;topics\nx;['food']\ny;NA\nz;['red']\n"), ";")
+        assert lists.targets("topics", "|")[1] == ["food", "red"]
 
 
 @pytest.mark.parametrize("word", ["none", "N/A", "-"])

@@ -1,4 +1,5 @@
-from unicodedata import normalize
+from sys import maxunicode
+from unicodedata import category, normalize
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.inputs.test_kinds import fitted
-from tg_mlc.data import from_arrays
+from tg_mlc.data import from_arrays, from_csv
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs import TfIdf, Words
 from tg_mlc.inputs.words import UNKNOWN, build_vocabulary, check_words, encode, tokenize
@@ -114,11 +115,38 @@ def test_the_encoder_keeps_words_of_enough_documents(min_df):
         ("חָתוּל", "חָתוּל"),
         ("红苹果 red", "红苹 苹果 red"),
         ("Ｃ＋＋ ソフト", "c++ ソフ フト"),
+        ("ދިވެހި ބަސް", "ދިވެހި ބަސް"),
+        ("ܫܠܵܡܵܐ", "ܫܠܵܡܵܐ"),
+        ("བོད་སྐད་ཡིན།", "བོད སྐད ཡིན"),
+        ("ꯃꯤꯇꯩ ꯃꯌꯦꯛ", "ꯃꯤꯇꯩ ꯃꯌꯦꯛ"),
+        ("בְּרֵאשִׁית", "בְּרֵאשִׁית"),
+        ("hyphen\u00adation می\u200cخواهم", "hyphenation میخواهم"),
+        ("one\u200btwo \u0301three", "one two three"),
+        ("\U00020000\U00020001\U00030000", "\U00020000\U00020001 \U00020001\U00030000"),
+        ("ភាសាខ្មែរ", "ភាសា សាខ្ ខ្មែ មែរ"),
     ],
 )
 def test_texts_are_split_into_words(text, words):
     expected = [normalize("NFC", word) for word in words.split(" ")]
     assert [normalize("NFC", word) for word in tokenize(text)] == expected
+
+
+def test_every_mark_belongs_to_its_word_and_formats_vanish():
+    characters = list(map(chr, range(maxunicode + 1)))
+    marks = [char for char in characters if category(char) in ("Mn", "Mc")]
+    assert [mark for mark in marks if len(tokenize(f"ක{mark}ක")) != 1] == []
+    formats = [char for char in characters if category(char) == "Cf" and char != "\u200b"]
+    assert [char for char in formats if tokenize(f"co{char}op") != ["coop"]] == []
+
+
+def test_texts_that_lose_all_their_words_are_counted(tmp_path):
+    texts, path = ["red apple", "\U0001f600", "", "\U0001f44d\U0001f44d"], tmp_path / "a.csv"
+    lines = [f'"{text}",{row % 2}' for row, text in enumerate(texts)]
+    path.write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    with pytest.warns(UserWarning, match="2 of 4 texts have no words, such as '\U0001f600'"):
+        Words.split(texts)
+    with pytest.warns(UserWarning, match="2 of 4 texts have no words, such as '\U0001f600'"):
+        from_csv(path, ["label"], text_column="text")
 
 
 def test_the_old_tokenizer_keeps_letters_alone():

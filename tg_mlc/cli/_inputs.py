@@ -224,7 +224,7 @@ def calibration_of(model: Model) -> str:
     """Returns a text on whether and how the probabilities of each label are calibrated."""
     calibration = model.stage(Calibration)
     if calibration is None:
-        return "not calibrated for each label"
+        return "not calibrated for each label; for that, train with --calibrate"
     numbers = calibration.methods.items()
     methods = [f"{n} {'as it was' if name == 'identity' else f'by {name}'}" for name, n in numbers]
     return f"calibrated for each label ({', '.join(methods)})"

@@ -70,10 +70,24 @@ def check(columns: InputColumns, table: TableOptions, *, write: str | None = Non
     print(text)  # noqa: T201
     if write is not None:
         yaml = require("yaml", extra="data")
-        text = yaml.safe_dump(schema.to_dict(), sort_keys=False, allow_unicode=True)
+        text = yaml.dump(schema.to_dict(), None, _dumper(yaml), sort_keys=False, allow_unicode=True)
         with replace_when_done(write) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
     return int(any(column.role == "refused" for column in schema.columns))
+
+
+def _dumper(yaml: Any) -> Any:
+    """Returns a writer of YAML that quotes texts which begin with a digit, because other readers
+    take 02906 for a number.
+    """
+
+    class Dumper(yaml.SafeDumper):
+        def represent_text(self, text: str) -> Any:
+            style = "'" if text[:1].isdigit() else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    return Dumper
 
 
 def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:

@@ -144,6 +144,7 @@ def _file_columns(table: Any, keep: str, taken: set[str]) -> dict[str, Any]:
 def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
     """Prints the labels of one input, in descending order of probability."""
     from tg_mlc.cli._inputs import show_warnings
+    from tg_mlc.metrics.report import THRESHOLD_WORDS
 
     prediction = model.answer([value], query, on_error="raise")
     show_warnings(prediction)
@@ -157,4 +158,7 @@ def _show_one(model: Any, value: Any, query: Any, as_json: bool) -> None:
         applies = "yes" if entry["decision"] else "no"
         rows.append((name, f"{entry['probability']:.3f}", shown_threshold, applies))
     title = "calibrated probability" if prediction.calibrated else "probability"
-    show(result, aligned(("label", title, "threshold", "predicted"), rows), as_json)
+    shown, meanings = {row[2] for row in rows}, {**THRESHOLD_WORDS, "given": "your value decides"}
+    notes = [f"{word}: {meaning}" for word, meaning in meanings.items() if word in shown]
+    lines = [aligned(("label", title, "threshold", "predicted"), rows), *notes]
+    show(result, "\n".join(lines), as_json)

@@ -8,10 +8,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from tg_mlc._frames import take_by_name
 from tg_mlc._names import check_names, shorten
-from tg_mlc._numbers import TRUTHS, as_array, is_blank, is_missing, parse_number, to_numbers
+from tg_mlc._numbers import (
+    TRUTHS,
+    as_array,
+    as_list,
+    is_blank,
+    is_missing,
+    parse_number,
+    shape_of,
+    to_numbers,
+)
 
 _INDICES_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
 _VECTOR_HINT = "give each label a column of 0 and 1"
@@ -83,8 +93,10 @@ def _check_size(num_samples: int, num_labels: int) -> None:
 
 def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
     """Converts lists of label indices to sets of indices, and returns sorted indices as names. Rows
-    are such lists if their lengths differ. Other inputs are returned unchanged.
+    are such lists if their lengths differ. A matrix of names, or a column of lists in a data frame,
+    becomes a list of lists. Other inputs are returned unchanged.
     """
+    Y = _lists_of_names(Y)
     rows = [row for row in Y if not is_missing(row)] if isinstance(Y, (list, tuple)) else []
     if not all(isinstance(row, (list, tuple)) for row in rows) or len(set(map(len, rows))) < 2:
         return Y, None
@@ -97,6 +109,32 @@ def numbers_as_names(Y: Any) -> tuple[Any, list[str] | None]:
             expected = f"{_MATRIX_OR_SETS}, or of distinct numbers of labels"
             raise ValueError(f"Expected {expected} (got {got})")
     return sets, list(map(str, sorted(set().union(*filter(None, sets)))))
+
+
+def _lists_of_names(Y: Any) -> Any:
+    """Returns the rows of a matrix of names padded by blanks, or the lists in the only column of a
+    data frame; in lists, rows that are arrays become lists. Other values are unchanged.
+
+    Most texts of names are no labels: a misspelt label in a matrix of 0 and 1 is no name.
+    """
+    if hasattr(Y, "columns"):
+        column = as_list(Y[Y.columns[0]]) if len(Y.columns) == 1 else None
+        return column if isinstance(column, list) and are_names(column) else Y
+    if isinstance(Y, (list, tuple)):
+        return list(map(_as_list_if_flat, Y))
+    if not isinstance(Y, np.ndarray) or Y.ndim != 2 or Y.dtype.kind not in "OU":
+        return Y
+    cells = [cell for cell in Y.flat if not is_missing(cell)]
+    if not all(isinstance(cell, str) for cell in cells):
+        return Y
+    texts = {cell for cell in cells if not is_unknown(cell)}
+    are_most_names = 2 * sum(label_of(text) is None for text in texts) > len(texts)
+    return Y.tolist() if are_most_names else Y
+
+
+def _as_list_if_flat(row: Any) -> Any:
+    is_flat = isinstance(row, (np.ndarray, torch.Tensor)) and row.ndim == 1
+    return row.tolist() if is_flat else row
 
 
 def _is_index(number: Any) -> bool:
@@ -195,13 +233,14 @@ def _matrix(Y: Any) -> np.ndarray:
     try:
         values = as_array(Y)
     except ValueError as error:
-        got = "rows of differing lengths or types"
+        are_rows = isinstance(Y, list)
+        got = "rows of differing lengths or types" if are_rows else f"a {type(Y).__name__}"
         raise ValueError(f"Expected {_MATRIX_OR_SETS} (got {got})") from error
     if values.ndim == 1 and any(isinstance(name, str) for name in values.tolist()):
         raise ValueError(_expected_sets([str(text) for text in values.tolist()]))
     if values.ndim != 2:
         expected = "labels of shape [num_samples, num_labels], one column per label"
-        raise ValueError(f"Expected {expected} (got {list(values.shape)})")
+        raise ValueError(f"Expected {expected} (got {shape_of(values, Y)})")
     if values.dtype.kind in "OU":
         values = values.astype(object)
         labels = {cell: label_of(cell) for cell in values.flat if isinstance(cell, str)}

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data.data import BaseData
 
+from tg_mlc._frames import as_frame
 from tg_mlc._names import check_names, shorten
-from tg_mlc._numbers import as_array
+from tg_mlc._numbers import as_array, as_list
 from tg_mlc.data._label_values import read_labels
 from tg_mlc.data.bags import without_attribute
 from tg_mlc.data.dataset import MultiLabelDataset
@@ -44,6 +45,7 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
     Raises:
         ValueError: If a name is unknown, or a value is neither 0, 1 nor NaN.
     """
+    given = given if isinstance(given, (Mapping, list)) else as_list(as_frame(given))
     if hasattr(given, "columns"):
         columns = [str(name) for name in given.columns]
         check_names(columns, len(columns), "columns of given")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from tg_mlc._frames import take_by_name
+from tg_mlc._frames import as_frame, take_by_name
 from tg_mlc._numbers import to_label_csr
 from tg_mlc._options import check_choice, check_count
 from tg_mlc.graphs.builders import check_selection, select, source_in_words
@@ -124,6 +124,7 @@ def _read_labels(
 ) -> tuple[sparse.csr_array, Sequence[str] | None]:
     """Returns training labels as a sparse matrix of ones and NaNs, and their names."""
     label_names = None if label_names is None else as_names(label_names)
+    y = as_frame(y)
     # Data frames are checked first, because their columns are attributes, perhaps "y".
     if hasattr(y, "columns"):
         y = take_by_name(y, label_names, "label_names")

@@ -229,7 +229,7 @@ def dense_matrix(X: Any) -> np.ndarray:
         raise ValueError(f"Expected rows of one length in a matrix of inputs ({error})") from error
     if values.ndim != 2:
         expected = "inputs as a matrix of shape [num_samples, num_features] or as lists of words"
-        got = f"an array of shape {list(values.shape)}"
+        got = f"an array of shape {list(values.shape)}" if values.ndim else f"a {type(X).__name__}"
         hint = "split texts into words first, or take 'from_csv' with 'text_column'"
         raise ValueError(f"Expected {expected} (got {got}); {hint}")
     return to_numbers(values, getattr(X, "columns", None), "inputs")

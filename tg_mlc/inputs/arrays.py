@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from tg_mlc._frames import check_same_rows, in_order
+from tg_mlc._frames import as_frame, check_same_rows, in_order
 from tg_mlc._numbers import as_list
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
 from tg_mlc.data._label_values import read_labels
@@ -78,7 +78,9 @@ def from_arrays(
             take more than 8 GiB, an input does not fit its kind or fits two kinds, rows or names
             are invalid, labels are unspecified, or samples do not match :obj:`like`.
     """
+    X, Y = as_frame(X), as_frame(Y)
     check_same_rows(X, Y)
+    X = as_list(X)
     num_inputs = None
     if like is not None:
         if label_names is not None or feature_names is not None:
@@ -93,7 +95,6 @@ def from_arrays(
     if isinstance(feature_names, str):
         expected = "'feature_names' to be a list of names"
         raise ValueError(f"Expected {expected} (got the string '{feature_names}')")
-    X = as_list(X)
     if Y is None:
         if label_names is None:
             expected = "labels 'Y', or 'like' or 'label_names' for samples of unknown labels"

@@ -104,25 +104,26 @@ def single_cells(
 
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     """Returns columns of 0 and 1 for the values of a category; rows without a match are 0. A cell
-    matches an equal value, else a value that differs in case only, else the only equal number.
+    matches an equal value, else a value that differs in case only, else the only equal number, as
+    spreadsheets drop leading zeros.
     """
     texts = [clean(text) for text in texts_of(cells)]
-    numeric = [_is_number(cell) for cell in cells.tolist()]
     index, by_number = {value: i for i, value in enumerate(values)}, dict[float, list[int]]()
     by_casefold = {value.casefold(): i for value, i in reversed(index.items())}
-    for value, i in index.items() if any(numeric) else ():
+    for value, i in index.items():
         if (number := parse_number(value)) is not None:
             by_number.setdefault(number, []).append(i)
-    codes, unseen, guessed = dict[tuple[str, bool], int](), set[str](), set[str]()
-    for text, is_number in {*zip(texts, numeric, strict=True)}:
+    codes, unseen, guessed = dict[str, int](), set[str](), set[str]()
+    for text in {*texts}:
         code = index.get(text, -1 if is_blank(text) else by_casefold.get(text.casefold()))
-        matching = by_number.get(float(text), []) if is_number and code is None else []
+        number = parse_number(text) if code is None and by_number else None
+        matching = [] if number is None else by_number.get(number, [])
         if len(matching) == 1:
             code = matching[0]
             guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
         if code is None:
             unseen.add(text)
-        codes[text, is_number] = len(values) if code in (None, -1) else int(code or 0)
+        codes[text] = len(values) if code in (None, -1) else int(code or 0)
     if unseen:
         names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
         message = "has values that did not occur in training and are ignored"
@@ -130,12 +131,7 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     if guessed:
         names = ", ".join(sorted(guessed)[:5])
         warn(f"Column '{name}' has numbers where training had texts, taken as {names}; pass texts")
-    codes_of_rows = [codes[key] for key in zip(texts, numeric, strict=True)]
-    return np.eye(len(values) + 1)[codes_of_rows, :-1]
-
-
-def _is_number(cell: Any) -> bool:
-    return isinstance(cell, (Real, Decimal)) and not isinstance(cell, (bool, np.bool_))
+    return np.eye(len(values) + 1)[[codes[text] for text in texts], :-1]
 
 
 def _parse(notation: Notation, cells: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:

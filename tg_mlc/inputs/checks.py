@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -14,12 +16,19 @@ from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import inputs_of
+from tg_mlc.inputs.notations import looks_like
 from tg_mlc.inputs.schema import by_spelling
 
 #: Minimum number of rows with a label, and without it; fewer may be separable by chance.
 MIN_CLASS = 10
 PERFECT = 0.999  #: minimum ROC-AUC at which a single input counts as a leak of a label
 ALWAYS_LOST = 5  #: number of rows that may always be skipped, even in small files
+_DATE = re.compile(
+    r"[0-9]{1,2}-[A-Z][a-z]{2}(?:-[0-9]{2,4})?|[A-Z][a-z]{2}-[0-9]{2}"
+    r"|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
+)
+_DECIMAL = re.compile(r"[0-9]+[.,][0-9]+")
+_JOINERS = frozenset("\u200c\u200d")  # Letters of many scripts, and emoji, are joined by them.
 #: Maximum of input cells times labels with unknown rows; larger data are not checked for leaks.
 MAX_CELLS = 5 * 10**6
 
@@ -42,11 +51,38 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     if similar := [group for group in by_spelling(names).values() if len(group) > 1]:
         warning = "Labels that differ only in case or spaces are treated as different"
         warn(f"{warning}: {similar[:5]}")
+    _warn_of_names(names, dataset.feature_names or () if dataset.kind == "vector" else ())
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     num_cells = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and num_cells * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
         columns = dataset.feature_names or [f"column {i}" for i in range(x.shape[1])]
         _warn_of_leaks(x, y, columns, names)
+
+
+def _warn_of_names(labels: Sequence[str], columns: Sequence[str]) -> None:
+    """Warns of names with invisible characters, and of labels that a spreadsheet has changed."""
+    names = [*labels, *columns]
+    if hidden := [ascii(name) for name in names if _has_hidden(name)]:
+        warn(f"Names with invisible characters differ from those without them: {few(hidden)}")
+    dates = [name for name in labels if _is_date(name)]
+    decimals = [name for name in labels if _DECIMAL.fullmatch(name)]
+    # Codes such as those of ICD-9 are decimals, too, but then most of them are.
+    changed = [group for group in (dates, decimals) if 2 * len(group) <= len(labels)]
+    if shown := [f"'{name}'" for group in changed for name in group]:
+        note = "Labels look like dates or decimals, into which a spreadsheet may have changed them"
+        warn(f"{note}, such as '1,3' to 1.3: {few(shown)}. If so, mend the file")
+
+
+def _is_date(name: str) -> bool:
+    if _DATE.fullmatch(name) is None:  # This is much faster than reading all notations of dates.
+        return False
+    has_no_year = name[:1].isdigit() and name[-1:].isalpha()  # 2-Mar
+    return looks_like(f"{name}-2000" if has_no_year else name) == "a date"
+
+
+def _has_hidden(name: str) -> bool:
+    others = {*name} - _JOINERS
+    return any(unicodedata.category(character) == "Cf" for character in others)
 
 
 def check_lost(

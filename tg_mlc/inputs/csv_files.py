@@ -22,7 +22,7 @@ from tg_mlc.inputs.label_columns import find_labels, has_patterns
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
-from tg_mlc.inputs.words import tokenize
+from tg_mlc.inputs.words import tokenize, warn_of_lost
 
 
 def from_csv(
@@ -134,7 +134,9 @@ def from_csv(
     names: list[str] | None = None
     if text_column is not None:
         schema = table.schema([text_column], labels, hints, "text")
-        X = [tokenizer(text) for text in table.documents(text_column)]
+        texts = table.documents(text_column)
+        X = [tokenizer(text) for text in texts]
+        warn_of_lost(texts, X)
     else:
         X, schema = _read_columns(table, labels, list(feature_columns or ()), hints, like)
         names = schema.feature_names if like is None else None

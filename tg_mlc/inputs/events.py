@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from tg_mlc._frames import as_frame
 from tg_mlc._numbers import MISSING
 from tg_mlc._optional import require
 from tg_mlc._warnings import warn
@@ -206,6 +207,7 @@ class _EventTable:
     ) -> None:
         self._pandas = require("pandas", extra="data")
         is_path = isinstance(table, (str, os.PathLike))
+        table = as_frame(table)
         self.source = f"'{table}'" if is_path else "the table"
         self._csv: Table | None = None
         if is_path:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from typing_extensions import Self, Unpack
 
+from tg_mlc._frames import as_frame
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
@@ -26,7 +27,7 @@ from tg_mlc.inputs.checks import check_lost, check_samples
 from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
-from tg_mlc.inputs.rows import as_frame, only_cell, take_column
+from tg_mlc.inputs.rows import only_cell, take_column
 from tg_mlc.inputs.schema import INPUTS, Hints, Role
 from tg_mlc.inputs.tables import read_table
 
@@ -274,7 +275,7 @@ class InputKind(Preprocessor, Components):
             columns (Sequence[str], optional): The training columns, if they are known; only one
                 column for kinds whose inputs are single cells. (default: :obj:`()`)
         """
-        raw = raw if isinstance(raw, (list, tuple)) else as_frame(raw)
+        raw = raw if isinstance(raw, (list, tuple)) else as_list(as_frame(raw))
         if self.reads_columns or self.role == "number":
             return raw
         inputs = take_column(raw, columns or self.training_columns())
@@ -291,13 +292,12 @@ class InputKind(Preprocessor, Components):
         if isinstance(raw, (str, bytes)):
             got = f"(got the string {raw[:40]!r}); pass one input as [input]"
             raise ValueError(f"Expected a list of raw inputs {got}")
+        raw = raw if isinstance(raw, (list, tuple)) else as_list(as_frame(raw))
         if num_rows(raw) is None or (isinstance(raw, Tensor) and raw.is_meta):
             forms = "a list, a column, a matrix or a data frame, with one for each sample"
             got = f"{str(raw)[:40]!r} of {type(raw).__name__}"
             raise ValueError(f"Expected raw inputs in {forms} (got {got})")
         raw = as_list(self._column(raw))
-        if isinstance(raw, np.ndarray) and raw.ndim == 1 and raw.dtype.kind == "U":
-            raw = raw.tolist()
         if num_rows(raw) == 0:
             hint = "pass a list with one entry per sample"
             raise ValueError(f"Expected at least one raw input (got none); {hint}")
@@ -406,8 +406,6 @@ class InputKind(Preprocessor, Components):
 def as_texts(X: Any) -> list[Any] | None:
     """Returns texts or lists of words, also from a frame of one column, as a list; else None."""
     values = as_list(X[X.columns[0]] if len(getattr(X, "columns", ())) == 1 else X)
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "U":
-        values = values.tolist()
     if not isinstance(values, list) or not values:
         return None
     for value in values:

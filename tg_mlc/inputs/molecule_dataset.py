@@ -15,7 +15,7 @@ from tqdm import tqdm
 from typing_extensions import Unpack
 
 from tg_mlc._files import sha256
-from tg_mlc._frames import check_same_rows
+from tg_mlc._frames import as_frame, check_same_rows
 from tg_mlc._names import shorten
 from tg_mlc._numbers import as_list
 from tg_mlc._optional import require
@@ -172,11 +172,13 @@ class MoleculeDataset(LabeledMolecules):
             ValueError: If shapes or label values are wrong, two labels have the same name, no
                 molecule is valid, or one is invalid and :obj:`on_error` is :obj:`"raise"`.
         """
+        smiles, y = as_frame(smiles), as_frame(y)
+        check_same_rows(smiles, y)
+        smiles = as_list(smiles)
         is_list = hasattr(smiles, "__len__") and getattr(smiles, "ndim", 1) == 1
         if isinstance(smiles, str) or not is_list:
             got = f"(got {type(smiles).__name__}); choose a column of a table"
             raise ValueError(f"Expected 'smiles' to be a list of strings {got}")
-        check_same_rows(smiles, y)
         labels, names = read_labels(as_list(y), label_names)
         if len(labels) != len(smiles):
             expected = f"'y' of shape [{len(smiles)}, {len(names)}], one row per molecule"

@@ -9,26 +9,11 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._numbers import as_array, as_list, is_blank, is_missing
-from tg_mlc._optional import require
 from tg_mlc.inputs.cells import LARGEST, array_of, clean
 from tg_mlc.inputs.schema import Column, Schema, check_unique, match_names
 
 #: A matrix with one row per input, and the reasons for unreadable inputs, by row.
 ReadRows = tuple[np.ndarray, dict[int, str]]
-
-
-def as_frame(raw: Any) -> Any:
-    """Converts pyarrow tables and dictionaries of columns to data frames. Others are unchanged."""
-    if hasattr(raw, "column_names") and hasattr(raw, "to_pandas"):
-        return raw.to_pandas()
-    if not isinstance(raw, Mapping):
-        return raw
-    sizes = {len(cells) if np.ndim(cells) > 0 else -1 for cells in raw.values()}
-    if len(sizes) != 1 or -1 in sizes:
-        expected = "columns of one length in a dictionary"
-        raise ValueError(f"Expected {expected} (got {[*raw][:5]}); pass one row as [row]")
-    columns = {name: as_list(np.asarray(cells)) for name, cells in raw.items()}
-    return require("pandas", extra="data").DataFrame(columns)
 
 
 def take_column(raw: Any, columns: Sequence[str]) -> Any:
@@ -40,7 +25,6 @@ def take_column(raw: Any, columns: Sequence[str]) -> Any:
         cells = np.empty(0) if name is None else array_of(raw[name])
         return [_text(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
     raw = as_list(raw)
-    raw = raw.tolist() if isinstance(raw, np.ndarray) and raw.dtype.kind == "U" else raw
     if not isinstance(raw, (list, tuple)):
         return raw
     inputs = list[Any]()

@@ -294,6 +294,10 @@ class Schema:
             if unknown or "name" not in column or column.get("role") not in roles:
                 expected = f"a column with a 'name' and one of the roles {roles}"
                 raise ValueError(f"Expected {expected} (got {str(column)[:80]})")
+            if odd := [value for value in column.get("values", ()) if not isinstance(value, str)]:
+                expected = f"texts as the values of column '{column['name']}'"
+                hint = "write them in quotes, which keep leading zeros"
+                raise ValueError(f"Expected {expected} (got {odd[0]!r:.40}); {hint}")
             if column["role"] == "refused":
                 got = f"'refused': {column['reason']}"
                 raise ValueError(f"Expected another role of column '{column['name']}' (got {got})")

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tg_mlc._names import shorten
-from tg_mlc._numbers import is_blank, is_missing
+from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc._options import argument
 from tg_mlc._warnings import warn
@@ -210,6 +210,7 @@ class Table:
             return read_labels(self.labels(labels), labels)
         column = labels if isinstance(labels, str) else labels[0]
         sets: list[Any] = self.label_sets(column, separator)
+        self._warn_of_separator(column, separator)
         if paths is None:
             _judge_paths(set().union(*filter(None, sets)), f"column '{column}' of '{self.path}'")
         if paths:
@@ -269,6 +270,14 @@ class Table:
         got = f"cells such as {example[:60]!r}"
         raise ValueError(f"Expected {expected} the names of labels in {where} (got {got}); {hint}")
 
+    def _warn_of_separator(self, column: str, separator: str | None) -> None:
+        """Warns if no cell of training labels has the separator, and some are no lists."""
+        texts = [text for text in self.texts(column) if not (is_blank(text) or _LIST.match(text))]
+        if separator and texts and not any(separator in text for text in texts):
+            note = f"No cell of column '{column}' has the separator {separator!r}"
+            hint = f"If names are separated otherwise, pass {argument('label_separator')}"
+            warn(f"{note}, so each is one name, such as {texts[0]!r:.40}. {hint}")
+
 
 def parse_names(cell: Any, separator: str | None, where: Callable[[], str]) -> set[str] | None:
     """Returns the label names in a cell: separated names, or a list of Python, JSON or NumPy.
@@ -304,6 +313,9 @@ def _literal_names(text: str) -> Iterable[Any] | None:
                 names = parse(text)
                 if isinstance(names, (list, tuple, set)):
                     return names
+    if re.fullmatch(rf"\[\s*(?:{NUMBER}\s+)*{NUMBER}\s*\]", text) is not None:
+        with suppress(SyntaxError):  # Python has no numbers with leading zeros, nor does NumPy.
+            return [ast.literal_eval(number) for number in text[1:-1].split()]
     if re.fullmatch(r"""\[\s*(?:(?:'[^']*'|"[^"]*")\s*)*\]""", text) is None:
         return None
     quoted = re.findall(r"""'([^']*)'|"([^"]*)\"""", text)

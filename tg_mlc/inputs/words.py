@@ -7,8 +7,9 @@ import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from typing import Any, Literal
+from functools import cache
+from itertools import chain, groupby, islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +20,9 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_list, is_missing
+from tg_mlc._numbers import as_list, is_blank, is_missing
 from tg_mlc._options import check_count
-from tg_mlc._warnings import collected_warnings
+from tg_mlc._warnings import collected_warnings, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.dataset import joined
@@ -41,20 +42,18 @@ from tg_mlc.inputs.scalers import TfIdf
 
 #: The word that replaces every word outside the vocabulary; its index is 0.
 UNKNOWN = "<unk>"
-#: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese.
+#: Scripts without spaces between words: Thai to Myanmar, Khmer, Chinese and Japanese, of which the
+#: rare characters fill two planes.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
-_UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-#: Signs within words that Python's \w excludes: accents, Hebrew and Arabic points, vowels.
-_SIGNS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u200c\u200d"
-_WORD = rf"(?:[^\W_{_UNSPACED}]|[{_SIGNS}])"
-#: Regular expressions that split texts, by the names that models store.
+_UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_NUMBER = r"[0-9]+(?:[.,][0-9]+)+"
+_SUFFIX = r"(?:[+#]+(?:[0-9]+|(?![+#]|[^\W_])))?"  # as of C++
+#: Regular expressions that split texts, by the names that models store; "words" splits ASCII texts.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
-    "words": re.compile(
-        rf"[0-9]+(?:[.,][0-9]+)+|{_WORD}+(?:[+#]+(?:[0-9]+|(?![+#]|{_WORD})))?|[{_UNSPACED}]+"
-    ),
+    "words": re.compile(rf"{_NUMBER}|[^\W_]+{_SUFFIX}", re.ASCII),
 }
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]{{2,}}")
 NO_NUMBER = -1  #: stands for the index of a word outside the vocabulary
 
 
@@ -134,7 +133,9 @@ class Words(TableKind):
             if how not in PATTERNS:
                 got = "texts, but the training texts were split by a custom tokenizer"
                 raise ValueError(f"Expected lists of words (got {got})")
-            return [tokenize(text, how) if isinstance(text, str) else text for text in raw]
+            words = [tokenize(text, how) if isinstance(text, str) else text for text in raw]
+            warn_of_lost(raw, words)
+            return words
         return raw
 
     def _split(self, raw: Any) -> Any:
@@ -292,6 +293,16 @@ class Words(TableKind):
         return np.asarray(is_same / is_same.sum(dim=0).clamp_min(1))
 
 
+def warn_of_lost(texts: Sequence[Any], documents: Sequence[Sequence[Any]]) -> None:
+    """Warns of texts that lose all their words, such as those of emoji alone."""
+    pairs = zip(texts, documents, strict=True)
+    lost = [text for text, words in pairs if not len(words) and isinstance(text, str)]
+    if lost := [text for text in lost if not is_blank(text)]:
+        reason = "because they have neither letters nor digits"
+        got = f"{len(lost)} of {len(documents)} texts have no words"
+        warn(f"{got}, such as {lost[0]!r:.40}, {reason}. Emoji are no words: write them out")
+
+
 def number_words(
     documents: list[Document],
     ordered: bool,
@@ -361,15 +372,62 @@ def tokenize(text: str, how: str = "words") -> list[str]:
         text (str): The text.
         how (str, optional): :obj:`"words"`, runs of letters and digits that may end in ``+`` or
             ``#``, and pairs of characters in scripts without spaces; or :obj:`"letters"`, runs of
-            letters alone. (default: :obj:`"words"`)
+            letters alone. Marks, such as accents and vowel signs, belong to the character before
+            them, and characters without a shape vanish, such as soft hyphens.
+            (default: :obj:`"words"`)
     """
     if how == "letters" or text.isascii():
         return PATTERNS[how].findall(text.lower())
+    pattern, marks, formats = _unicode()
+    text = text if text.isprintable() else formats.sub("", text)
     words: list[str] = []
-    for word in PATTERNS[how].findall(unicodedata.normalize("NFKC", text).lower()):
-        is_unspaced = _IS_UNSPACED.fullmatch(word) is not None
-        words += [word[i : i + 2] for i in range(len(word) - 1)] if is_unspaced else [word]
+    for word in pattern.findall(unicodedata.normalize("NFKC", text).lower()):
+        if _IS_UNSPACED.match(word) is None:
+            words.append(word)
+        elif marks.isdisjoint(word):
+            words += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+        else:
+            starts = [i for i, letter in enumerate(word) if letter not in marks]
+            starts.append(len(word))
+            pairs = zip(starts, starts[2:] or starts[1:], strict=False)
+            words += [word[start:end] for start, end in pairs]
     return words
+
+
+class _Unicode(NamedTuple):
+    """What splits texts that are not ASCII."""
+
+    word: re.Pattern[str]  #: a word, or a run of a script without spaces
+    marks: frozenset[str]  #: accents, points of Hebrew and Arabic, and vowels of many scripts
+    formats: re.Pattern[str]  #: a character without a shape, such as a soft hyphen
+
+
+@cache
+def _unicode() -> _Unicode:
+    """Returns what splits texts, made on first use because it takes a tenth of a second."""
+    # Only planes 0, 1 and 14 have marks and formats; the others are empty, ideographs or private.
+    codes = chain(range(0x20000), range(0xE0000, 0xF0000))
+    by_category: dict[str, list[int]] = {}
+    for code in codes:
+        by_category.setdefault(unicodedata.category(chr(code)), []).append(code)
+    marks = sorted(by_category["Mn"] + by_category["Mc"])
+    formats = [code for code in by_category["Cf"] if code != 0x200B]  # It separates words.
+    # Python's \w excludes marks. Ranges beyond the basic plane are slow to search.
+    basic, others = _ranges(c for c in marks if c < 2**16), _ranges(c for c in marks if c >= 2**16)
+    mark = rf"(?![\0-\x7f])(?:[{basic}]|(?![\0-\uffff])[{others}])"
+    word = rf"[^\W_{_UNSPACED}]+(?:{mark}[^\W_{_UNSPACED}]*)*"
+    unspaced = f"[{_UNSPACED}]+(?:{mark}[{_UNSPACED}]*)*"
+    pattern = re.compile(f"{_NUMBER}|{word}{_SUFFIX}|{unspaced}")
+    return _Unicode(pattern, frozenset(map(chr, marks)), re.compile(f"[{_ranges(formats)}]"))
+
+
+def _ranges(codes: Iterable[int]) -> str:
+    """Returns ascending codes as ranges for a regular expression."""
+    numbered = enumerate(codes)
+    runs = (
+        [code for _, code in run] for _, run in groupby(numbered, lambda pair: pair[1] - pair[0])
+    )
+    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs)
 
 
 def build_vocabulary(

@@ -52,6 +52,11 @@ from tg_mlc.metrics.thresholds import Decider, ThresholdTuner, decide
 
 Threshold = float | Decider | ArrayLike
 
+#: What words in a column of thresholds mean.
+THRESHOLD_WORDS = {
+    "per label": "each label has its own threshold",
+    "label sets": "whole sets of labels are chosen, by no threshold of single labels",
+}
 _SHOWN = 20  # Maximum number of label names in a note of a report.
 RANKS = (1, 3, 5)  #: Numbers of top labels in metrics at k, which need more labels than k.
 #: The metric whose thresholds decide in results by label: the default of predictions.
@@ -185,10 +190,13 @@ class Evaluation:
             threshold = "per label" if isinstance(threshold, list) else threshold
             text = threshold if isinstance(threshold, str) else f"{threshold:g}"
             rows.append((name, f"{value:.4f}", text, str(self.zero_division.get(name, ""))))
+        shown = {row[2] for row in rows}
+        words = [f"{word}: {meaning}" for word, meaning in THRESHOLD_WORDS.items() if word in shown]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         sizes = f"{self.num_samples} samples, {self.num_labels} labels"
-        return "\n".join([*lines, f"{sizes}, {self.num_unknown} unknown entries", *self.notes])
+        sizes = f"{sizes}, {self.num_unknown} unknown entries"
+        return "\n".join([*lines, *words, sizes, *self.notes])
 
     @property
     def notes(self) -> list[str]:

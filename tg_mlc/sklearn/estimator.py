@@ -16,6 +16,7 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 from typing_extensions import Self
 
+from tg_mlc._frames import as_frame
 from tg_mlc._names import shorten
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
@@ -169,13 +170,14 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return matrix
 
     def _read_training_inputs(self, X: Any) -> Any:
+        X = as_frame(X)
         check_choice("inputs", self.inputs, ("auto", *kinds_by_form()))
         self.inputs_ = infer_form(X) if self.inputs == "auto" else self.inputs
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
         """Returns a list of inputs, or a matrix in which nominal columns are one-hot encoded."""
-        kind = kinds_by_form()[self.inputs_]
+        X, kind = as_frame(X), kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
         if reset:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from tg_mlc._frames import as_frame
 from tg_mlc._names import shorten
 from tg_mlc._numbers import as_list, is_missing
 from tg_mlc.data._label_values import are_names, names_in, numbers_as_names, read_labels
@@ -128,7 +129,7 @@ class LabelForm:
 
 def _plain(y: Any) -> Any:
     """Returns labels as a list, a matrix or a data frame."""
-    y = as_list(y)
+    y = as_list(as_frame(y))
     return y if isinstance(y, (list, tuple)) or hasattr(y, "shape") else np.asarray(y)
 
 
