@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._names import check_names, shorten
+from tg_mlc._names import check_names, few, shorten
 from tg_mlc._numbers import TRUTHS, as_array, is_blank, is_missing, parse_number, to_numbers
 
 _INDICES_HINT = "if rows hold the numbers of labels, pass [{str(i) for i in row} for row in Y]"
@@ -21,6 +21,16 @@ _WORDS = {word: float(value) for pair in TRUTHS for value, word in enumerate(pai
 _DELIMITERS = (",", ";", "|", "\t")  # Delimiters of names in one string.
 DASHES = ("-", "\u2013", "\u2014")  #: Dashes, which mean unknown labels.
 MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
+
+
+def check_known(y: Any, label_names: Sequence[str]) -> None:
+    """Raises ValueError if no training sample knows a label: its scores would be arbitrary."""
+    unknown = np.flatnonzero(np.isnan(np.asarray(y)).all(axis=0))
+    if len(y) and unknown.size:
+        got = few([shorten(label_names[index], 40) for index in unknown], 2)
+        expected = "a known value of each label among the training samples"
+        hint = "drop the label, or add samples that know it"
+        raise ValueError(f"Expected {expected} (got none of {got}); {hint}")
 
 
 def read_labels(

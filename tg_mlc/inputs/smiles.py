@@ -63,7 +63,8 @@ def molecule_from_smiles(smiles: str) -> Data:
 
     Unlike that function, this one raises an error for invalid strings instead of returning graphs
     without nodes, and leaves RDKit's log settings unchanged. Molecules of several fragments become
-    one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``.
+    one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``. All
+    spellings of a molecule have the same features.
 
     Args:
         smiles (str): The SMILES or InChI string.
@@ -77,12 +78,29 @@ def molecule_from_smiles(smiles: str) -> Data:
         smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
     mol = parse_smiles(smiles)
     try:
-        data = from_rdmol(mol)
+        data = from_rdmol(_with_canonical_tags(mol))
     except ValueError as error:  # PyG looks up categories with `list.index`.
         reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
         raise MoleculeError(reason) from error
     data.smiles = smiles
     return data
+
+
+def _with_canonical_tags(mol: Mol) -> Mol:
+    """Returns a copy whose chiral tags refer to the order of atoms in its canonical SMILES.
+
+    RDKit's tags are clockwise or not with respect to the order of atoms in the string, so that two
+    spellings of one molecule differ in them. They are features of PyG.
+    """
+    if not any(atom.GetChiralTag() for atom in mol.GetAtoms()):
+        return mol
+    chem = _require("rdkit.Chem")
+    tagged = chem.Mol(mol)
+    canonical = _unsanitized(chem.MolToSmiles(tagged))
+    order = map(int, re.findall("[0-9]+", tagged.GetProp("_smilesAtomOutputOrder")))
+    for atom, index in zip(canonical.GetAtoms(), order, strict=True):
+        tagged.GetAtomWithIdx(index).SetChiralTag(atom.GetChiralTag())
+    return tagged
 
 
 def parse_smiles(smiles: str) -> Mol:
