@@ -25,8 +25,8 @@ MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
 
 def check_known(y: Any, label_names: Sequence[str]) -> None:
     """Raises ValueError if no training sample knows a label: its scores would be arbitrary."""
-    unknown = np.flatnonzero(np.isnan(np.asarray(y)).all(axis=0))
-    if len(y) and unknown.size:
+    unknown = np.flatnonzero(np.isnan(np.asarray(y)).all(axis=0)).tolist()
+    if len(y) and unknown:
         got = few([shorten(label_names[index], 40) for index in unknown], 2)
         expected = "a known value of each label among the training samples"
         hint = "drop the label, or add samples that know it"

@@ -95,8 +95,8 @@ def _with_canonical_tags(mol: Mol) -> Mol:
     if not any(atom.GetChiralTag() for atom in mol.GetAtoms()):
         return mol
     chem = _require("rdkit.Chem")
-    tagged = chem.Mol(mol)
-    canonical = _unsanitized(chem.MolToSmiles(tagged))
+    tagged: Mol = chem.Mol(mol)
+    canonical: Any = _unsanitized(chem.MolToSmiles(tagged))
     order = map(int, re.findall("[0-9]+", tagged.GetProp("_smilesAtomOutputOrder")))
     for atom, index in zip(canonical.GetAtoms(), order, strict=True):
         tagged.GetAtomWithIdx(index).SetChiralTag(atom.GetChiralTag())

@@ -338,12 +338,14 @@ def _divided(samples: Any, parts: Mapping[str, Any], seed: int) -> tuple[Any, Sp
     split = stratified_split(targets_of(samples), (1 - val - test, val, test), seed)
     if not others:
         return samples, split
-    sources, indices = [samples], dict(zip(PARTS, split.parts, strict=True))
+    sources = [samples]
+    indices: dict[str, Tensor] = dict(zip(PARTS, split.parts, strict=True))
     size = len(samples)
     for name, part in others.items():
         sources.append(as_samples(_samples_of(part), name))
         indices[name] = torch.arange(size, size := size + len(sources[-1]))
-    return _joined(sources), predefined_split(*indices.values(), size)
+    train, val_indices, test_indices = indices.values()
+    return _joined(sources), predefined_split(train, val_indices, test_indices, size)
 
 
 def _joined(sources: list[Any]) -> Any:
@@ -388,8 +390,8 @@ def _samples_of(data: Any) -> Any:
         hint = "pass its samples, and make in 'forward' or in the samples what a batch lacks"
         hint = _ON_NODES if is_of_pyg and not isinstance(data, DataLoader) else hint
         expected = "loaders with 'batch_size', 'shuffle' and 'drop_last' alone"
-        got = f"a {type(data).__name__} with {', '.join(got)}"
-        raise ValueError(f"Expected {expected} (got {got}); {hint}")
+        loader = f"a {type(data).__name__} with {', '.join(got)}"
+        raise ValueError(f"Expected {expected} (got {loader}); {hint}")
     return data.dataset
 
 
