@@ -77,8 +77,10 @@ def molecule_from_smiles(smiles: str) -> Data:
     if smiles.startswith(INCHI):
         smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
     mol = parse_smiles(smiles)
+    if any(map(_require("rdkit.Chem").Atom.GetChiralTag, mol.GetAtoms())):
+        mol = _with_canonical_tags(mol)
     try:
-        data = from_rdmol(_with_canonical_tags(mol))
+        data = from_rdmol(mol)
     except ValueError as error:  # PyG looks up categories with `list.index`.
         reason = f"PyG's features have no category for one of its atoms or bonds ({error})"
         raise MoleculeError(reason) from error
@@ -92,8 +94,6 @@ def _with_canonical_tags(mol: Mol) -> Mol:
     RDKit's tags are clockwise or not with respect to the order of atoms in the string, so that two
     spellings of one molecule differ in them. They are features of PyG.
     """
-    if not any(atom.GetChiralTag() for atom in mol.GetAtoms()):
-        return mol
     chem = _require("rdkit.Chem")
     tagged: Mol = chem.Mol(mol)
     canonical: Any = _unsanitized(chem.MolToSmiles(tagged))
