@@ -34,7 +34,7 @@ class Net(torch.nn.Module):
         x, bonds = self.atoms(data.x.float()), self.bonds(data.edge_attr.float())
         x = self.conv1(x, data.edge_index, bonds).relu()
         x = self.conv2(x, data.edge_index, bonds).relu()
-        return self.readout(self.labels(x, data.batch))
+        return self.readout(self.labels(x, ptr=data.ptr))
 
 
 def main(num_molecules: int = 500, epochs: int = 10) -> None:

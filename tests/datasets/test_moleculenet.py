@@ -74,7 +74,7 @@ def test_filters_and_transforms_apply_and_damaged_files_are_refused(write, tmp_p
     filtered = ClinTox(tmp_path, transform=mark, pre_filter=lambda data: data.num_nodes == 1)
     assert (filtered[0].smiles, filtered.report.filtered, filtered[0].marked) == ("C", [0], 1)
     assert filtered.num_classes == 2
-    complete, processed = ClinTox(tmp_path), tmp_path / "processed" / "data.pt"
+    complete, processed = ClinTox(tmp_path), tmp_path / "processed" / "molecules.pt"
     processed.write_bytes(processed.read_bytes()[:-1000])
     with pytest.raises(RuntimeError, match="force_reload=True"):
         ClinTox(tmp_path)

@@ -44,6 +44,31 @@ def test_the_features_are_those_of_pyg(smiles):
         assert torch.equal(data[key], expected[key])
 
 
+@pytest.mark.parametrize(
+    "smiles",
+    [
+        "C[C@H](N)C(=O)O",
+        "C[C@@H]1CN([C@H]2CC[C@](C#N)(c3ccc(F)cc3)CC2)CC[C@]1(C(=O)O)c1ccccc1",
+        "O[C@H]1[C@@H](O)[C@H](O)[C@@H](O)[C@H](O)[C@@H]1O",
+        "C[S@](=O)c1ccccc1.F/C=C/[C@@](Cl)(Br)I",
+    ],
+)
+def test_all_spellings_of_a_molecule_have_the_same_features(smiles):
+    mol = Chem.MolFromSmiles(smiles)
+    roots = range(mol.GetNumAtoms())
+    texts = {Chem.MolToSmiles(mol, canonical=False, rootedAtAtom=root) for root in roots}
+    assert len(texts) > 4
+    atoms = {str(sorted(molecule_from_smiles(text).x.tolist())) for text in (smiles, *texts)}
+    assert atoms == {str(sorted(from_smiles(Chem.MolToSmiles(mol)).x.tolist()))}
+    # The parsed molecule, from which fingerprints and explanations are made, stays as it is.
+    assert Chem.MolToSmiles(module.find_molecule(smiles)) == Chem.MolToSmiles(mol)
+
+
+def test_mirror_images_have_different_features():
+    left, right = map(molecule_from_smiles, ("C[C@H](N)C(=O)O", "C[C@@H](N)C(=O)O"))
+    assert not torch.equal(left.x, right.x)
+
+
 def test_a_single_atom_has_empty_edges_of_the_right_shape():
     data = molecule_from_smiles("[Li+]")
     assert data.x.shape == (1, 9)

@@ -23,4 +23,4 @@ class Net(nn.Module):
         self.head = tg_mlc.LabelHead(self.labels)
 
     def forward(self, batch: Data) -> torch.Tensor:
-        return self.head(self.labels(self.lin(batch.x.float()).relu(), batch.batch))
+        return self.head(self.labels(self.lin(batch.x.float()).relu(), ptr=batch.ptr))

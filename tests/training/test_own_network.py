@@ -7,28 +7,31 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback, TQDMProgressBar
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch import nn
-from torch.utils.data import Subset, WeightedRandomSampler
-from torch_geometric.data import Data, HeteroData, OnDiskDataset
-from torch_geometric.loader import DataLoader
+from torch.utils.data import DataLoader as TorchLoader
+from torch.utils.data import RandomSampler, Subset, WeightedRandomSampler
+from torch_geometric.data import Batch, Data, HeteroData, OnDiskDataset
+from torch_geometric.loader import DataLoader, RandomNodeLoader
 from torch_geometric.nn import global_mean_pool
 
 import tg_mlc
 from tests.fresh import run_python
 from tests.training.conftest import GINE, LABELS, LabelModel, make_module
 from tests.training.networks import Net
-from tg_mlc.data import random_split
+from tg_mlc.data import from_arrays, random_split
 from tg_mlc.datasets import registry
 from tg_mlc.graphs import LabelGraph, edgeless
 from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import Calibration
 from tg_mlc.inputs.tables import read_molecules
 from tg_mlc.models import builder
-from tg_mlc.training import MultiLabelDataModule
+from tg_mlc.sklearn import AutoClassifier, LaMPClassifier, LinearClassifier
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule
 
 NAMES = ["calm", "sad"]
 
@@ -118,7 +121,9 @@ DATA = {
     "subset": lambda folder: Subset(samples(), range(30)),
     "on disk": on_disk,
     "loader": lambda folder: DataLoader(samples(), batch_size=8, shuffle=True),
-    "three loaders": lambda folder: [DataLoader(samples(n), 8) for n in (24, 8, 8)],
+    "three loaders": lambda folder: [DataLoader(samples(n), 8, shuffle=True) for n in (24, 8, 8)],
+    "three lists": lambda folder: [samples(n) for n in (24, 8, 8)],
+    "two lists and a data set": lambda folder: [samples(24), on_disk(folder), samples(8)],
     "module": lambda folder: MultiLabelDataModule(samples(), random_split(40)),
 }
 
@@ -197,6 +202,112 @@ def test_targets_default_to_those_of_the_samples_and_are_required(tmp_path):
         predictor.predict(unlabelled[0])
 
 
+def of_labels(num_labels: int) -> list[Data]:
+    return [Data(x=torch.zeros(2, 3), y=torch.zeros(num_labels)) for _ in range(4)]
+
+
+def divided(batch: list[Data]) -> Batch:
+    joined = Batch.from_data_list(batch)
+    joined.x = joined.x / 1000
+    return joined
+
+
+def test_further_samples_validate_and_test(tmp_path):
+    first, second, third = samples(24), of_labels(2), of_labels(2)[:3]
+    parts = {"val": second, "test": DataLoader(third, 2)}
+    data = fit(Net(2), first, tmp_path, **parts).training.data
+    assert data.split.sizes == (24, 4, 3)
+    assert [sample.num_nodes for sample in data.part(data.split.val)] == [2] * 4
+    assert next(iter(data.train_dataloader())).num_nodes == 24 * 4
+    # Only what is missing is taken out of the samples.
+    for options, sizes in (
+        ({"val": second}, (24, 4, 0)),
+        ({"val": second, "test": 0.25}, (18, 4, 6)),
+        ({"test": third}, (22, 2, 3)),
+    ):
+        assert fit(Net(2), first, tmp_path, **options).training.data.split.sizes == sizes
+
+
+def test_parts_keep_the_label_names_that_they_share(tmp_path):
+    x, y = torch.randn(12, 3), torch.eye(2)[torch.arange(12) % 2]
+    first, second = (
+        from_arrays(x, y, label_names=names, kind="vector") for names in (NAMES, NAMES[::-1])
+    )
+    assert fit(Net(2), first, tmp_path, val=first).label_names == NAMES
+    with pytest.raises(ValueError, match="'val' and 'test' to have the 2 labels of the training"):
+        fit(Net(2), first, tmp_path, val=second)
+
+
+def test_a_loader_keeps_its_order_and_drops_its_last_batch(tmp_path):
+    class Pooled(nn.Module):
+        def __init__(self, num_labels: int) -> None:
+            super().__init__()
+            self.norm, self.lin = nn.BatchNorm1d(3), nn.Linear(3, num_labels)
+
+        def forward(self, batch):
+            return self.lin(self.norm(global_mean_pool(batch.x, batch.batch)))
+
+    parts = {"val": samples(4), "max_epochs": 2}
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+        fit(Pooled(2), DataLoader(samples(17), 8, shuffle=True), tmp_path, **parts)
+    loader = DataLoader(samples(17), 8, drop_last=True)
+    with pytest.warns(UserWarning, match="does not shuffle, .* pass shuffle=True"):
+        data = fit(Pooled(2), loader, tmp_path, **parts).training.data
+    epochs = [torch.cat([batch.x for batch in data.train_dataloader()]) for _ in range(2)]
+    assert torch.equal(*epochs)
+    assert torch.equal(epochs[0], torch.cat([batch.x for batch in loader]))
+
+
+def test_options_of_the_loss_are_taken_by_name(tmp_path):
+    weights = torch.tensor([1.0, 3.0])
+    trained = fit(Net(2), samples(), tmp_path, pos_weight=weights, label_smoothing=0.1).training
+    module = MultiLabelModule.load_from_checkpoint(trained.checkpoint, model=Net(2))
+    options = {"pos_weight": [1.0, 3.0]}
+    assert module.objective == BinaryObjective(label_smoothing=0.1, loss_options=options)
+    module = fit(Net(2), samples(), tmp_path, loss_name="focal", gamma=1.0).training.module
+    assert module.objective == BinaryObjective(loss_name="focal", loss_options={"gamma": 1.0})
+    with pytest.raises(ValueError, match=r"\['gamma'\] to be arguments of the MultiLabelModule"):
+        fit(module, samples(), tmp_path, gamma=1.0)
+
+
+def test_a_label_that_no_training_sample_knows_is_refused(tmp_path):
+    def unknown(num_samples: int) -> list[Data]:
+        data = samples(num_samples)
+        for sample in data:
+            sample.y[1] = torch.nan
+        return data
+
+    message = r"a known value of each label among the training samples \(got none of sad\); drop"
+    for training in (unknown(20), [unknown(20), samples(4), samples(4)]):
+        with pytest.raises(ValueError, match=message):
+            fit(Net(2), training, tmp_path, label_names=NAMES)
+    dataset = from_arrays(np.eye(8), [[1.0, np.nan], [0.0, np.nan]] * 4, NAMES, kind="vector")
+    with pytest.raises(ValueError, match=message):
+        tg_mlc.auto(dataset, seconds=1)
+    names = pd.DataFrame([[1.0, np.nan], [0.0, np.nan]] * 4, columns=NAMES)
+    for estimator in (AutoClassifier(seconds=1), LaMPClassifier(), LinearClassifier()):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(np.eye(8), names)
+
+
+def test_a_graph_without_nodes_is_predicted_or_refused(tmp_path):
+    class Unsafe(Net):
+        def forward(self, batch):
+            return self.head(self.labels(self.lin(batch.x).relu(), batch.batch))
+
+    data = [*samples(6), *[Data(x=torch.zeros(0, 3), y=torch.ones(2)) for _ in range(6)]]
+    message = r"a row of outputs for each of \d+ samples .* 'batch' does not .* pass ptr=data.ptr"
+    model = fit(Net(2), data, tmp_path, val=data)
+    assert model.probabilities(data).shape == (12, 2)
+    unsafe = Model.of(Unsafe(2), NAMES)
+    for method in (unsafe.probabilities, unsafe.evaluate, unsafe.tune):
+        with pytest.raises(ValueError, match=message):
+            method(data)
+    for training, validation in ((data, data[:6]), (data[:6], data)):
+        with pytest.raises(ValueError, match=message):
+            fit(Unsafe(2), training, tmp_path, val=validation, shuffle=False)
+
+
 WEIGHTED = WeightedRandomSampler([1.0] * 40, 40)
 
 
@@ -204,15 +315,39 @@ WEIGHTED = WeightedRandomSampler([1.0] * 40, 40)
     ("data", "options", "message"),
     [
         (samples, {"val": 1.5}, r"'val' to be a number in \[0, 1\]"),
-        (samples, {"val": samples(50)}, r"'val' to be a number in \[0, 1\] \(got .{,80}\)$"),
+        (
+            samples,
+            {"val": [1]},
+            r"'val' to be a data set of PyG, or a list of Data \(got list of in",
+        ),
+        (samples, {"test": None}, r"'test' to be a data set of PyG, .* \(got NoneType\)"),
+        (samples, {"val": of_labels(3)}, r"2 labels in 'val' and 'test', as in .* \(got 3\)"),
+        (samples, {"pos_weight": -1.0}, "'pos_weight' to be a finite number"),
+        (samples, {"gamma": 2.0}, r"'loss_options' of 'bce' among .* \(got \['gamma'\]\)"),
+        (samples, {"objective": BinaryObjective(), "pos_weight": 2.0}, "either 'objective' or"),
+        (samples, {"batch_size": 64, "drop_last": True}, "at least 64 training samples for one"),
+        (samples, {"shuffle": 1}, "'shuffle' to be True or False"),
         (samples, {"val": 0.6, "test": 0.5}, r"'val \+ test' to be a number .* \(got 1.1\)"),
         (samples, {"split": random_split(40), "val": 0.2}, "either 'split' or"),
         (samples, {"label_names": ["one"]}, "'label_names' to name each of the 2 labels"),
         (lambda: DATA["module"](None), {"val": 0.2}, "to be options of the MultiLabelDataModule"),
-        (lambda: DATA["three loaders"](None)[:2], {}, "Expected three loaders"),
-        (lambda: DATA["three loaders"](None), {"val": 0.2}, "Expected three loaders"),
+        (lambda: DATA["three loaders"](None)[:2], {}, "Expected three parts"),
+        (lambda: DATA["three lists"](None), {"val": 0.2}, "Expected three parts"),
         (lambda: DataLoader(samples(), 4, sampler=WEIGHTED), {}, "Expected loaders with"),
         (lambda: DataLoader(samples(), 4, follow_batch=["x"]), {}, "Expected loaders with"),
+        (lambda: TorchLoader(samples(), 4, collate_fn=divided), {}, "Loader with a 'collate_fn'"),
+        (samples, {"val": TorchLoader(samples(), 4, collate_fn=divided)}, "with a 'collate_fn'"),
+        (
+            lambda: DataLoader(samples(), sampler=RandomSampler(range(40), replacement=True)),
+            {},
+            "with a sampler",
+        ),
+        (
+            lambda: RandomNodeLoader(samples(1)[0], num_parts=2),
+            {},
+            "RandomNodeLoader .* on the nodes of one graph, see docs/node_labels.md",
+        ),
+        (lambda: samples(1)[0], {}, "on the nodes of one graph, see docs/node_labels.md"),
     ],
 )
 def test_options_that_contradict_data_are_refused(tmp_path, data, options, message):

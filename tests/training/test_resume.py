@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Callback
 from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module, train
 from tg_mlc.data import random_split
 from tg_mlc.inference import read_checkpoint
-from tg_mlc.training import MultiLabelDataModule
+from tg_mlc.training import MultiLabelDataModule, MultiLabelModule
 
 SCHEDULE = {"lr_schedule": "cosine", "warmup": 0.2, "weight_decay": 0.01}
 
@@ -204,6 +204,24 @@ def test_resume_refuses_other_data_and_other_labels(tmp_path, dataset, split, da
     monkeypatch.setattr(data.dataset, "label_names", LABELS[::-1])
     with pytest.raises(ValueError, match="Expected the label names"):
         train(module, data, tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"lr": 0.5}, {"weight_decay": 0.1}, {"betas": (0.8, 0.9)}, {"lr_schedule": "linear"}],
+)
+def test_resume_refuses_other_settings_of_the_optimiser(tmp_path, data, changed):
+    train(make_module(), data, tmp_path, max_epochs=1)
+    options = {"max_epochs": 2, "resume": True}
+    [name] = changed
+    with pytest.raises(
+        ValueError, match=rf"optimiser's settings of .*'{name}': .* resume with the"
+    ):
+        train(make_module(**changed), data, tmp_path, **options)
+    # Weights alone can be loaded with other settings.
+    path = tmp_path / "last.ckpt"
+    module = MultiLabelModule.load_from_checkpoint(path, model=GINE(), **changed)
+    assert module.hparams[name] == changed[name]
 
 
 def test_a_checkpoint_in_the_middle_of_an_epoch_has_no_thresholds(tmp_path, data):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tg_mlc._frames import take_by_name
-from tg_mlc._names import check_names, shorten
+from tg_mlc._names import check_names, few, shorten
 from tg_mlc._numbers import (
     TRUTHS,
     as_array,
@@ -31,6 +31,16 @@ _WORDS = {word: float(value) for pair in TRUTHS for value, word in enumerate(pai
 _DELIMITERS = (",", ";", "|", "\t")  # Delimiters of names in one string.
 DASHES = ("-", "\u2013", "\u2014")  #: Dashes, which mean unknown labels.
 MAX_BYTES = 2**33  # Limit of the memory for the labels of all samples.
+
+
+def check_known(y: Any, label_names: Sequence[str]) -> None:
+    """Raises ValueError if no training sample knows a label: its scores would be arbitrary."""
+    unknown = np.flatnonzero(np.isnan(np.asarray(y)).all(axis=0)).tolist()
+    if len(y) and unknown:
+        got = few([shorten(label_names[index], 40) for index in unknown], 2)
+        expected = "a known value of each label among the training samples"
+        hint = "drop the label, or add samples that know it"
+        raise ValueError(f"Expected {expected} (got none of {got}); {hint}")
 
 
 def read_labels(

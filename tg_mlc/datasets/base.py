@@ -134,6 +134,11 @@ class PublishedMolecules(LabeledMolecules, PublishedDataset):
         """Returns SMILES, labels and their names."""
         raise NotImplementedError
 
+    @property
+    def processed_file_names(self) -> str:
+        # In files named data.pt, chiral tags depend on the spelling of molecules.
+        return "molecules.pt"
+
     def make(self) -> Samples:
         options = {"pre_transform": self.pre_transform, "pre_filter": self.pre_filter}
         return molecule_samples(*self.read(), **options)

@@ -55,11 +55,27 @@ def in_type_of(model: nn.Module, batch: Batch) -> Batch:
     return copy.copy(batch).apply(lambda x: x.to(dtype) if x.is_floating_point() else x)
 
 
+def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
+    """Returns a model's outputs. Raises unless there is a row for each sample of the batch."""
+    outputs: Tensor = model(batch)
+    if outputs.size()[:1] != (batch.num_graphs,):
+        raise rows_error(outputs, batch)
+    return outputs
+
+
+def rows_error(outputs: Tensor, batch: Batch) -> ValueError:
+    """Returns the error for outputs without a row for each sample of a batch."""
+    expected = f"Expected a row of outputs for each of {batch.num_graphs} samples"
+    reason = "'batch' does not count graphs without nodes at the end"
+    hint = "pass ptr=data.ptr to LabelMessagePassing, and size=data.num_graphs to poolings"
+    return ValueError(f"{expected} (got shape {list(outputs.shape)}): {reason}; {hint}")
+
+
 def logits_of(model: nn.Module, batches: Iterable[Batch]) -> Tensor:
     """Returns the logits :math:`(N, L)` of batches on the CPU; the model may be on any device."""
     device = next(model.parameters()).device
     with torch.inference_mode():
-        return torch.cat([model(batch.to(device)).cpu() for batch in batches])
+        return torch.cat([outputs_of(model, batch.to(device)).cpu() for batch in batches])
 
 
 def scores_of(objective: Any, model: nn.Module, batch: Batch) -> Tensor:

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from typing_extensions import Self
 
 from tg_mlc._names import few, find
-from tg_mlc.inference.batches import batches_of, in_type_of, scores_of
+from tg_mlc.inference.batches import batches_of, in_type_of, rows_error, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
 from tg_mlc.inference.stage import NetworkClass, Stage, State, TensorStage, Values
@@ -113,8 +113,12 @@ class Networks(Stage):
     def of_batch(self, network: nn.Module, batch: Batch) -> Tensor:
         """Returns logits :math:`(B, L)`, or scores if the objective gives no logits."""
         if self.gives_logits:
-            return cast(Tensor, network(batch).float())
-        return cast(Tensor, self.objective.scores(network, batch))
+            outputs = cast(Tensor, network(batch).float())
+        else:
+            outputs = self.objective.scores(network, batch)
+        if len(outputs) != batch.num_graphs:
+            raise rows_error(outputs, batch)
+        return outputs
 
     def module(self) -> TensorStage:
         return _NetworkModules(self)

@@ -63,7 +63,8 @@ def molecule_from_smiles(smiles: str) -> Data:
 
     Unlike that function, this one raises an error for invalid strings instead of returning graphs
     without nodes, and leaves RDKit's log settings unchanged. Molecules of several fragments become
-    one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``.
+    one graph of several components; a single atom has ``edge_index`` of shape ``[2, 0]``. All
+    spellings of a molecule have the same features.
 
     Args:
         smiles (str): The SMILES or InChI string.
@@ -76,6 +77,8 @@ def molecule_from_smiles(smiles: str) -> Data:
     if smiles.startswith(INCHI):
         smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
     mol = parse_smiles(smiles)
+    if any(map(_require("rdkit.Chem").Atom.GetChiralTag, mol.GetAtoms())):
+        mol = _with_canonical_tags(mol)
     try:
         data = from_rdmol(mol)
     except ValueError as error:  # PyG looks up categories with `list.index`.
@@ -83,6 +86,21 @@ def molecule_from_smiles(smiles: str) -> Data:
         raise MoleculeError(reason) from error
     data.smiles = smiles
     return data
+
+
+def _with_canonical_tags(mol: Mol) -> Mol:
+    """Returns a copy whose chiral tags refer to the order of atoms in its canonical SMILES.
+
+    RDKit's tags are clockwise or not with respect to the order of atoms in the string, so that two
+    spellings of one molecule differ in them. They are features of PyG.
+    """
+    chem = _require("rdkit.Chem")
+    tagged: Mol = chem.Mol(mol)
+    canonical: Any = _unsanitized(chem.MolToSmiles(tagged))
+    order = map(int, re.findall("[0-9]+", tagged.GetProp("_smilesAtomOutputOrder")))
+    for atom, index in zip(canonical.GetAtoms(), order, strict=True):
+        tagged.GetAtomWithIdx(index).SetChiralTag(atom.GetChiralTag())
+    return tagged
 
 
 def parse_smiles(smiles: str) -> Mol:

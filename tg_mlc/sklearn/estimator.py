@@ -20,6 +20,7 @@ from tg_mlc._frames import as_frame
 from tg_mlc._names import shorten
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data._label_values import check_known
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inference import Model, Query
 from tg_mlc.inference.flow import Flow
@@ -166,6 +167,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{expected}, but the target y is None.")
         form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
         check_consistent_length(X, matrix)
+        if not keep:
+            check_known(matrix, list(map(str, form.names)))
         self._form = form
         return matrix
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.data import MultiLabelDataset, Split, random_split
+from tg_mlc.data._label_values import check_known
 from tg_mlc.graphs.hierarchy import coherent as make_coherent
 from tg_mlc.graphs.hierarchy import coherent_decider
 from tg_mlc.inference import Model
@@ -96,7 +97,8 @@ def auto(
 
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
-        ValueError: If samples are of another kind, or too few for two folds.
+        ValueError: If samples are of another kind, or too few for two folds, or no sample knows a
+            label.
     """
     from lightning.pytorch.utilities.seed import isolate_rng  # Loading a model needs no Lightning.
 
@@ -106,6 +108,7 @@ def auto(
     # Coverage guarantees need exchangeable samples, so the split is not stratified.
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
+    check_known(train.y, dataset.label_names)
     with isolate_rng():
         model = _Fit(train, seconds, seed, search).model(given_masks, calibrate)
     return model.conformalize(dataset[split.test]) if coverage_share else model

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from torch import Generator, Tensor
-from torch.utils.data import ConcatDataset, RandomSampler, Sampler, SequentialSampler, Subset
+from torch.utils.data import (
+    ConcatDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    default_collate,
+)
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Dataset as TorchDataset
 from torch_geometric.data import Data, Dataset, InMemoryDataset
 from torch_geometric.data.data import BaseData
 from torch_geometric.loader import DataLoader
+from torch_geometric.loader.dataloader import Collater
 
-from tg_mlc._names import shorten
-from tg_mlc._options import check_count, check_number, check_share
+from tg_mlc._names import check_same_names, shorten
+from tg_mlc._options import check_count, check_flag, check_number, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.splits import PARTS
 from tg_mlc.inference.batches import make_loader, makes_batches
+
+_ON_NODES = "for labels on the nodes of one graph, see docs/node_labels.md"
 
 
 class EpochSampler(Sampler[int]):
@@ -35,9 +48,12 @@ class EpochSampler(Sampler[int]):
         seed (int): A number of at least zero.
         shuffle (bool, optional): Whether to change the order of samples. (default: :obj:`True`)
         batch_size (int, optional): Number of samples per batch. (default: :obj:`1`)
+        drop_last (bool, optional): Whether to skip the last samples of an epoch if they do not
+            fill a batch of every process. (default: :obj:`False`)
         process (tuple, optional): Rank, and number of processes. (default: :obj:`(0, 1)`)
 
     Attributes:
+        num_samples (int): The number of samples of an epoch.
         num_own_batches (int): The number of batches without a repeated sample.
         generator (torch.Generator): Source of the seeds of a data loader's workers.
     """
@@ -49,12 +65,20 @@ class EpochSampler(Sampler[int]):
         *,
         shuffle: bool = True,
         batch_size: int = 1,
+        drop_last: bool = False,
         process: tuple[int, int] = (0, 1),
     ) -> None:
         if seed < 0:
             raise ValueError(f"Expected 'seed' to be at least 0 (got {seed})")
-        self.num_samples, self.seed, self.shuffle = num_samples, seed, shuffle
+        self.total, self.seed, self.shuffle = num_samples, seed, shuffle
         self.process = rank, num_processes = process
+        if drop_last:
+            step_size = batch_size * num_processes
+            if num_samples < step_size:
+                expected = f"at least {step_size} training samples for one step with 'drop_last'"
+                raise ValueError(f"Expected {expected} (got {num_samples}); lower 'batch_size'")
+            num_samples -= num_samples % step_size
+        self.num_samples = num_samples
         counts = [-(-len(range(r, num_samples, num_processes)) // batch_size) for r in (0, rank)]
         self.num_own_batches = counts[1]
         self.is_short = counts[1] < counts[0]
@@ -70,10 +94,10 @@ class EpochSampler(Sampler[int]):
         return np.random.default_rng((self.seed, self.epoch))
 
     def __iter__(self) -> Iterator[int]:
-        order = list(range(self.num_samples))
+        order = list(range(self.total))
         if self.shuffle:
-            order = self._random().permutation(self.num_samples).tolist()
-        rank, num_processes = self.process
+            order = self._random().permutation(self.total).tolist()
+        order, (rank, num_processes) = order[: self.num_samples], self.process
         return iter([*order[rank::num_processes], *order[: int(self.is_short)]])
 
     def __len__(self) -> int:
@@ -84,7 +108,7 @@ class EpochSampler(Sampler[int]):
 class _Samples(Dataset):
     """A PyG data set over a list or another data set, with targets of shape :math:`(1, L)`."""
 
-    def __init__(self, samples: Any) -> None:
+    def __init__(self, samples: Any, name: str = "dataset") -> None:
         checked = samples if isinstance(samples, (list, tuple)) else []
         # Samples of a data set on disk are checked when they are read.
         if isinstance(samples, torch.utils.data.Dataset) and len(samples):  # type: ignore[arg-type]
@@ -93,8 +117,9 @@ class _Samples(Dataset):
         if types or not checked:
             empty = "an empty " if hasattr(samples, "__len__") and not len(samples) else ""
             got = empty + " of ".join([type(samples).__name__, *types[:1]])
-            expected = "Expected 'dataset' to be a data set of PyG, or a list of Data"
+            expected = f"Expected '{name}' to be a data set of PyG, or a list of Data"
             hint = "'from_arrays' and the other readers of 'tg_mlc.data' make one"
+            hint = _ON_NODES if isinstance(samples, BaseData) else hint
             raise ValueError(f"{expected} (got {got}); {hint}")
         super().__init__()
         self.samples, self.label_names = samples, getattr(samples, "label_names", None)
@@ -132,7 +157,7 @@ def _target_of(sample: BaseData, index: int) -> Tensor:
     return y
 
 
-def as_samples(dataset: Any) -> Any:
+def as_samples(dataset: Any, name: str = "dataset") -> Any:
     """Returns a PyG data set with targets :math:`(1, L)`, or a data set of batches as it is."""
     if isinstance(dataset, (_Samples, MultiLabelDataset)) or makes_batches(dataset):
         return dataset
@@ -141,7 +166,13 @@ def as_samples(dataset: Any) -> Any:
         ptr = (dataset.slices or {}).get("y")
         if isinstance(ptr, Tensor) and torch.equal(ptr, torch.arange(ptr.numel())):
             return dataset
-    return _Samples(dataset)
+    return _Samples(dataset, name)
+
+
+def targets_of(samples: Any) -> Tensor:
+    """Returns the targets :math:`(N, L)` of the samples of :func:`as_samples`."""
+    is_ready = isinstance(samples, MultiLabelDataset)
+    return samples.y if is_ready else torch.cat([sample.y for sample in samples])
 
 
 class MultiLabelDataModule(LightningDataModule):
@@ -156,6 +187,10 @@ class MultiLabelDataModule(LightningDataModule):
         num_workers (int, optional): Number of processes that load batches; zero is fastest for
             small samples. (default: :obj:`0`)
         seed (int, optional): Seed of the order of training samples. (default: :obj:`0`)
+        shuffle (bool, optional): Whether to change the order of training samples in every epoch.
+            (default: :obj:`True`)
+        drop_last (bool, optional): Whether to skip the last training samples of an epoch if they
+            do not fill a batch, *e.g.* because a batch norm needs two. (default: :obj:`False`)
 
     Raises:
         ValueError: If :obj:`dataset` has another type, the split does not fit or has no training or
@@ -170,6 +205,8 @@ class MultiLabelDataModule(LightningDataModule):
         *,
         num_workers: int = 0,
         seed: int = 0,
+        shuffle: bool = True,
+        drop_last: bool = False,
     ) -> None:
         super().__init__()
         self.dataset = as_samples(dataset)
@@ -181,12 +218,15 @@ class MultiLabelDataModule(LightningDataModule):
             expected = "Expected a split with samples to train and to validate with"
             raise ValueError(f"{expected} (got {split})")
         check_count("batch_size", batch_size)
-        self.split, self.seed = split, seed
+        check_flag("shuffle", shuffle)
+        check_flag("drop_last", drop_last)
+        self.split, self.seed, self.shuffle, self.drop_last = split, seed, shuffle, drop_last
         self.batch_size, self.num_workers = batch_size, num_workers
 
     def train_dataloader(self) -> DataLoader:
         """Returns the training samples, in the order of the current epoch of the training."""
-        sampler = self._sampler(self.split.train)
+        options = {"shuffle": self.shuffle, "drop_last": self.drop_last}
+        sampler = self._sampler(self.split.train, **options)
         if self.trainer is not None:
             # In a resumed training, workers load batches before Lightning sets the epoch.
             progress = self.trainer.fit_loop.epoch_progress.current
@@ -205,8 +245,8 @@ class MultiLabelDataModule(LightningDataModule):
         """Returns the test samples, in order."""
         return self.test_dataloader()
 
-    def _sampler(self, indices: Tensor, *, shuffle: bool = True) -> EpochSampler:
-        options: dict[str, Any] = {"shuffle": shuffle, "batch_size": self.batch_size}
+    def _sampler(self, indices: Tensor, **options: Any) -> EpochSampler:
+        options["batch_size"] = self.batch_size
         if self.trainer is not None:
             options["process"] = self.trainer.global_rank, self.trainer.world_size
         return EpochSampler(indices.numel(), self.seed, **options)
@@ -226,6 +266,7 @@ class MultiLabelDataModule(LightningDataModule):
         """Returns all settings that determine the order of training samples."""
         num_processes = 1 if self.trainer is None else self.trainer.world_size
         state = {"split": self.split.hash, "seed": self.seed, "batch_size": self.batch_size}
+        state |= {"shuffle": self.shuffle, "drop_last": self.drop_last}
         return {**state, "num_processes": num_processes}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -238,9 +279,10 @@ class MultiLabelDataModule(LightningDataModule):
             raise ValueError(f"{expected} (got {shorten(got)}); {hint}")
 
 
-def _are_loaders(data: Any) -> bool:
-    is_list = isinstance(data, (list, tuple))
-    return is_list and any(isinstance(part, TorchDataLoader) for part in data)
+def _are_parts(data: Any) -> bool:
+    """Tells whether data are the parts of a split, such as three lists, and not samples."""
+    types = (TorchDataLoader, TorchDataset, list, tuple)
+    return isinstance(data, (list, tuple)) and any(isinstance(part, types) for part in data)
 
 
 def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -248,11 +290,11 @@ def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[A
     check_number("coverage_share", fraction, below=1.0)
     if not fraction:
         return data, None
-    is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or _are_loaders(data)
+    is_divided = isinstance(data, (MultiLabelDataModule, TorchDataLoader)) or _are_parts(data)
     if is_divided or "split" in options:
         expected = f"Expected samples that are not divided yet for coverage_share={fraction:g}"
         hint = "keep some out of these, and pass them to 'conformalize' of the model"
-        raise ValueError(f"{expected} (got loaders, a data module or a 'split'); {hint}")
+        raise ValueError(f"{expected} (got loaders, parts, a data module or a 'split'); {hint}")
     samples = as_samples(data)
     split = random_split(len(samples), (1 - fraction, 0.0, fraction), options.get("seed", 0))
     if isinstance(samples, Dataset):
@@ -261,49 +303,103 @@ def split_off(data: Any, fraction: float, options: Mapping[str, Any]) -> tuple[A
 
 
 def data_module(data: Any, options: dict[str, Any]) -> MultiLabelDataModule:
-    """Returns a data module of samples or loaders. Without a split, fractions determine one."""
+    """Returns a data module of samples, of a loader, or of the three parts of a split."""
     if isinstance(data, MultiLabelDataModule):
         if options:
             expected = f"Expected {sorted(options)} to be options of the MultiLabelDataModule"
             raise ValueError(f"{expected} (got them in 'fit')")
         return data
-    are_loaders = _are_loaders(data)
-    loaders = data if are_loaders else [data] * isinstance(data, TorchDataLoader)
-    for loader in loaders:
-        _check_loader(loader)
-    if are_loaders and (len(loaders) != len(PARTS) or {"val", "test", "split"} & {*options}):
-        expected = "three loaders (training, validation, test) without 'val', 'test', 'split'"
-        raise ValueError(f"Expected {expected} (got {len(loaders)} and {sorted(options)})")
-    if loaders:
-        sizes = {name: getattr(loaders[0], name) for name in ("batch_size", "num_workers")}
-        options, data = {**sizes, **options}, loaders[0].dataset
-    if are_loaders:
-        data = ConcatDataset([loader.dataset for loader in loaders])
-        bounds = [0, *data.cumulative_sizes]
-        train, validate, test = map(range, bounds[:-1], bounds[1:])
-        options["split"] = predefined_split(train, validate, test, bounds[-1])
+    if _are_parts(data):
+        if len(data) != len(PARTS) or {"val", "test", "split"} & {*options}:
+            expected = "three parts (training, validation, test) without 'val', 'test', 'split'"
+            raise ValueError(f"Expected {expected} (got {len(data)} and {sorted(options)})")
+        data, *held_out = data
+        options = {**options, **dict(zip(PARTS[1:], held_out, strict=True))}
+    if isinstance(data, TorchDataLoader):
+        options, data = {**_options_of(data), **options}, _samples_of(data)
     samples = as_samples(data)
-    fractions = {name: options.pop(name) for name in ("val", "test") if name in options}
-    if fractions and "split" in options:
-        raise ValueError(f"Expected either 'split' or {sorted(fractions)} (got both)")
+    parts = {name: options.pop(name) for name in PARTS[1:] if name in options}
+    if parts and "split" in options:
+        raise ValueError(f"Expected either 'split' or {sorted(parts)} (got both)")
     if "split" not in options:
-        val, test = fractions.get("val", 0.1), fractions.get("test", 0.1)
-        check_share("val", val)
-        check_share("test", test)
-        check_share("val + test", val + test)
-        is_ready = isinstance(samples, MultiLabelDataset)
-        y = samples.y if is_ready else torch.cat([sample.y for sample in samples])
-        options["split"] = stratified_split(y, (1 - val - test, val, test), options.get("seed", 0))
+        samples, options["split"] = _divided(samples, parts, options.get("seed", 0))
     return MultiLabelDataModule(samples, **options)
 
 
-def _check_loader(loader: Any) -> None:
-    """Raises if a new loader of the same samples would not make the same batches."""
-    is_loader = isinstance(loader, TorchDataLoader) and loader.batch_size is not None
-    extras = getattr(loader, "follow_batch", None) or getattr(loader, "exclude_keys", None)
-    supported = RandomSampler, SequentialSampler
-    if not is_loader or extras or type(loader.sampler) not in supported:
-        expected = "Expected loaders with 'batch_size' and 'shuffle' alone"
-        got = f"a {type(loader).__name__} with a sampler, 'follow_batch' or 'exclude_keys'"
-        hint = "pass its samples, and make in 'forward' what a batch lacks"
-        raise ValueError(f"{expected} (got {got}); {hint}")
+def _divided(samples: Any, parts: Mapping[str, Any], seed: int) -> tuple[Any, Split]:
+    """Returns all samples and their split, given fractions or samples to validate and test."""
+    others = {name: part for name, part in parts.items() if not isinstance(part, Real)}
+    # Whoever passes validation samples has divided the samples already.
+    default = {"val": 0.1, "test": 0.0 if "val" in others else 0.1}
+    val, test = (0.0 if name in others else parts.get(name, default[name]) for name in PARTS[1:])
+    check_share("val", val)
+    check_share("test", test)
+    check_share("val + test", val + test)
+    split = stratified_split(targets_of(samples), (1 - val - test, val, test), seed)
+    if not others:
+        return samples, split
+    sources = [samples]
+    indices: dict[str, Tensor] = dict(zip(PARTS, split.parts, strict=True))
+    size = len(samples)
+    for name, part in others.items():
+        sources.append(as_samples(_samples_of(part), name))
+        indices[name] = torch.arange(size, size := size + len(sources[-1]))
+    train, val_indices, test_indices = indices.values()
+    return _joined(sources), predefined_split(train, val_indices, test_indices, size)
+
+
+def _joined(sources: list[Any]) -> Any:
+    """Returns the samples of several data sets as one."""
+    if any(map(makes_batches, sources)):
+        expected = "fractions or a 'split' for a data set that makes batches"
+        raise ValueError(f"Expected {expected} (got 'val' or 'test' as samples)")
+    names = [getattr(source, "label_names", None) for source in sources]
+    known = [own for own in names if own is not None]
+    for own in known:
+        check_same_names(own, known[0], "'val' and 'test'", "the training samples")
+    samples = _Samples(ConcatDataset(sources))
+    samples.label_names = known[0] if known else None
+    for source in sources:
+        first = _target_of(source[0], 0).numel()
+        if first != samples.num_labels:
+            expected = f"{samples.num_labels} labels in 'val' and 'test', as in training samples"
+            raise ValueError(f"Expected {expected} (got {first})")
+    return samples
+
+
+def _samples_of(data: Any) -> Any:
+    """Returns the samples of a loader. Raises if new batches would differ from its batches."""
+    if not isinstance(data, TorchDataLoader):
+        return data
+    is_of_pyg = type(data).__module__.startswith("torch_geometric.loader")
+    sampler = data.sampler
+    is_plain = type(sampler) is SequentialSampler or (
+        type(sampler) is RandomSampler
+        and not sampler.replacement
+        and len(sampler) == len(data.dataset)  # type: ignore[arg-type]
+    )
+    is_collated = type(data.collate_fn) is Collater or data.collate_fn is default_collate
+    has_extras = getattr(data, "follow_batch", None) or getattr(data, "exclude_keys", None)
+    reasons = {
+        "no 'batch_size'": data.batch_size is None,
+        "a sampler": not is_plain,
+        "'follow_batch' or 'exclude_keys'": has_extras,
+        "a 'collate_fn'": not (is_collated or makes_batches(data.dataset)),
+    }
+    if got := [reason for reason, applies in reasons.items() if applies]:
+        hint = "pass its samples, and make in 'forward' or in the samples what a batch lacks"
+        hint = _ON_NODES if is_of_pyg and not isinstance(data, DataLoader) else hint
+        expected = "loaders with 'batch_size', 'shuffle' and 'drop_last' alone"
+        loader = f"a {type(data).__name__} with {', '.join(got)}"
+        raise ValueError(f"Expected {expected} (got {loader}); {hint}")
+    return data.dataset
+
+
+def _options_of(loader: Any) -> dict[str, Any]:
+    """Returns the options of a loader of training samples. Warns if it does not shuffle."""
+    _samples_of(loader)
+    if not (shuffles := isinstance(loader.sampler, RandomSampler)):
+        reason = "so that every epoch has the same batches; pass shuffle=True to it"
+        warnings.warn(f"The loader of training samples does not shuffle, {reason}", stacklevel=4)
+    names = ("batch_size", "num_workers", "drop_last")
+    return {"shuffle": shuffles, **{name: getattr(loader, name) for name in names}}

@@ -28,8 +28,9 @@ from tqdm import tqdm
 from tg_mlc._names import check_names, check_same_names, shorten
 from tg_mlc._options import check_choice, check_count, check_flag
 from tg_mlc.data import MultiLabelDataset, Split
+from tg_mlc.data._label_values import check_known
 from tg_mlc.data.splits import PARTS
-from tg_mlc.inference.batches import make_loader
+from tg_mlc.inference.batches import make_loader, makes_batches
 from tg_mlc.inference.checkpoint import load_file
 from tg_mlc.inference.model import Model
 from tg_mlc.inference.network import data_hash, label_graph_users
@@ -37,9 +38,15 @@ from tg_mlc.inputs import Preprocessor
 from tg_mlc.metrics import Evaluation
 from tg_mlc.models.builders import blueprint_of
 from tg_mlc.training.callbacks import FileCheckpoint, make_trainer, quiet, resuming_callbacks
-from tg_mlc.training.data import EpochSampler, MultiLabelDataModule, data_module, split_off
+from tg_mlc.training.data import (
+    EpochSampler,
+    MultiLabelDataModule,
+    data_module,
+    split_off,
+    targets_of,
+)
 from tg_mlc.training.module import MultiLabelModule, check_processes, gathered
-from tg_mlc.training.objectives import BinaryObjective, Objective
+from tg_mlc.training.objectives import OPTIONS, BinaryObjective, Objective, with_objective
 
 #: Metrics that can select the best epoch, and whether lower or higher values are better.
 MONITORS = {
@@ -71,8 +78,9 @@ _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "val_check_interval": (_is_unlimited, _END),
     "use_distributed_sampler": (not_, "samples are divided so that each counts once"),
 }
-_DATA_OPTIONS = ("val", "test", "split", "batch_size", "num_workers", "seed")
-_MODULE_OPTIONS = tuple(inspect.signature(MultiLabelModule).parameters)[1:]
+_LOADING = ("batch_size", "num_workers", "seed", "shuffle", "drop_last")
+_DATA_OPTIONS = ("val", "test", "split", *_LOADING)
+_MODULE_OPTIONS = (*[*inspect.signature(MultiLabelModule).parameters][1:], *OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -168,7 +176,9 @@ def fit(
             :math:`(B, L)`, or a module with its own objective.
         data (list of Data, Dataset, DataLoader or MultiLabelDataModule): Samples with :obj:`y` of
             shape :math:`(L)` or :math:`(1, L)`: 0, 1, or NaN for unknown; a loader of them; three
-            loaders for training, validation and test; or a module that loads the parts of a split.
+            lists, data sets or loaders for training, validation and test; or a module that loads
+            the parts of a split. Of a loader, ``batch_size``, ``num_workers``, ``shuffle`` and
+            ``drop_last`` apply; a loader that makes other batches is refused.
         folder (str or PathLike): The folder for checkpoints and logs.
         label_names (Sequence[str], optional): Names of labels. (default: the names in the samples,
             or in the label graph, or numbers)
@@ -193,16 +203,20 @@ def fit(
             validation samples. (default: :obj:`False`)
         coverage_share (float, optional): Fraction of randomly drawn samples that are held out to
             guarantee the coverage of ``predict(..., coverage=0.9)``. (default: :obj:`0`)
-        **options (optional): The fractions :obj:`val` and :obj:`test` of samples in a stratified
-            split (0.1 each), or a :obj:`split`; :obj:`batch_size`, :obj:`num_workers` and
-            :obj:`seed` (of the split and of the order of samples) of :class:`MultiLabelDataModule`;
-            :obj:`lr`, :obj:`objective` and others of :class:`MultiLabelModule`; and options of
-            :class:`lightning.pytorch.Trainer`, *e.g.* ``logger=False``.
+        **options (optional): :obj:`val` and :obj:`test`, each a fraction of the samples in a
+            stratified split (0.1) or further samples, or a :obj:`split`; :obj:`batch_size`,
+            :obj:`seed` (of the split and of the order of samples) and others of
+            :class:`MultiLabelDataModule`; :obj:`lr`, :obj:`objective` and others of
+            :class:`MultiLabelModule`; instead of an objective, the options of
+            :class:`BinaryObjective` and of its loss, *e.g.* ``pos_weight=5.0`` or
+            ``loss_name="focal", gamma=1.0``; and options of :class:`lightning.pytorch.Trainer`,
+            *e.g.* ``logger=False``.
 
     Raises:
-        ValueError: If an argument has another type or is out of range, several processes cannot
-            train as one, the checkpoint to resume from is damaged, or data set and module have
-            different label names.
+        ValueError: If an argument has another type or is out of range, no training sample knows a
+            label, several processes cannot train as one, the checkpoint to resume from is damaged
+            or has other settings of the optimiser, or data set and module have different label
+            names.
         FileNotFoundError: If the checkpoint to resume from, or that of the best epoch, is missing.
         OSError: If a checkpoint cannot be written.
         RuntimeError: If no epoch was validated, or another training writes to :obj:`folder`.
@@ -219,6 +233,8 @@ def fit(
     data = data_module(data, data_options)
     module = _make_module(module, data, label_names, module_options)
     check_same_names(getattr(data.dataset, "label_names", None), module.label_names, "the data set")
+    if not makes_batches(data.dataset):
+        check_known(targets_of(data.part(data.split.train)), module.label_names)
     _check_options(monitor, patience, gradient_clip, options)
     folder = Path(folder).resolve()
     best = FileCheckpoint(folder / "best.ckpt", monitor, MONITORS[monitor])
@@ -351,7 +367,7 @@ def _make_module(
     numbers = [f"label_{i}" for i in range(num_labels)]
     names: Any = next((names for names in sources if names is not None), numbers)
     check_names(list(names), num_labels, "label_names", "labels")
-    return MultiLabelModule(module, names, **options)
+    return MultiLabelModule(module, names, **with_objective(options))
 
 
 def _check_options(

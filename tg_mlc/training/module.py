@@ -55,6 +55,9 @@ _LOGGED = {
     "macro_average_precision": "average_precision_macro",
 }
 
+# Settings that the states of optimiser and schedule in a checkpoint depend on.
+_OPTIMISER = ("lr", "weight_decay", "betas", "eps", "lr_schedule", "warmup")
+
 
 class MultiLabelModule(LightningModule):
     r"""Trains a model that predicts the labels of a batch.
@@ -310,6 +313,8 @@ class MultiLabelModule(LightningModule):
             raise ValueError(f"Expected the label names of the checkpoint, {few(stored)} {got}")
         check_settings(entry["settings"], self.settings)
         check_same_graph(entry, self.model)
+        if self._trainer is not None:
+            self._check_optimiser(checkpoint["hyper_parameters"])
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
         check_settings(*({"objective": {"class": fields["class"]}} for fields in objectives))
         self._scored, self._tuners = None, checkpoints.restore_tuners(entry["thresholds"])
@@ -318,6 +323,19 @@ class MultiLabelModule(LightningModule):
             self.preprocessor = stored and from_state(stored)
         elif stored is not None:
             checkpoints.check_same_preprocessor(stored, self.preprocessor)
+
+    def _check_optimiser(self, stored: Mapping[str, Any]) -> None:
+        """Raises if a resumed training has other settings of the optimiser, whose state has the
+        earlier ones.
+        """
+        settings = {name: self.hparams[name] for name in _OPTIMISER}
+        changed = [name for name in _OPTIMISER if stored[name] != settings[name]]
+        if changed:
+            was, got = ({name: part[name] for name in changed} for part in (stored, settings))
+            hint = "resume with these, or train anew from the weights: model.load_state_dict("
+            hint += "read_checkpoint(path).state_dict)"
+            expected = f"the optimiser's settings of the checkpoint, {shorten(was)}"
+            raise ValueError(f"Expected {expected} (got {shorten(got)}); {hint}")
 
 
 def lr_factor(lr_schedule: LRSchedule, warmup: float, total_steps: int) -> Callable[[int], float]:

@@ -18,6 +18,7 @@ from tg_mlc import losses
 from tg_mlc._names import find, register, shorten
 from tg_mlc._options import check_choice, check_number
 from tg_mlc.data.given import draw_given
+from tg_mlc.inference.batches import outputs_of
 from tg_mlc.losses import lamp_loss, masked_bce
 from tg_mlc.nn.given import takes_given_labels
 
@@ -136,13 +137,16 @@ class SigmoidScores:
 
     def scores(self, model: nn.Module, batch: Batch) -> Tensor:
         """Returns probabilities."""
-        scores: Tensor = model(batch).float().sigmoid()
-        return scores
+        return outputs_of(model, batch).float().sigmoid()
 
     def validate(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """Returns probabilities and the cross-entropy of the final logits."""
-        logits: Tensor = model(batch).float()
+        logits = outputs_of(model, batch).float()
         return logits.sigmoid(), masked_bce(logits, batch.y)
+
+
+def _options_of(loss_name: str) -> set[str]:
+    return {*inspect.signature(LOSSES[loss_name]).parameters} - {"logits", "y", "label_smoothing"}
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class BinaryObjective(SigmoidScores, Objective):
         if not isinstance(self.loss_options, Mapping):
             raise ValueError(f"Expected 'loss_options' to be a mapping (got {got})")
         loss = LOSSES[self.loss_name]
-        allowed = {*inspect.signature(loss).parameters} - {"logits", "y", "label_smoothing"}
+        allowed = _options_of(self.loss_name)
         if unknown := sorted({*self.loss_options} - allowed):
             is_own = "label_smoothing" in unknown
             hint = "; 'label_smoothing' is an option of the objective" if is_own else ""
@@ -198,7 +202,7 @@ class BinaryObjective(SigmoidScores, Objective):
             output = model(batch, return_intermediate=True)
             logits, intermediate = output.logits, output.intermediate
         else:
-            logits, intermediate = model(batch), ()
+            logits, intermediate = outputs_of(model, batch), ()
         node = type(logits.grad_fn).__name__.removesuffix("Backward0")
         if node in ("Sigmoid", "Softmax"):
             reason = "but the loss takes logits and applies a sigmoid itself"
@@ -219,6 +223,28 @@ class BinaryObjective(SigmoidScores, Objective):
             expected = "a model whose forward takes 'return_intermediate'"
             hint = "set intermediate_weight=0.0 to train without intermediate terms"
             raise ValueError(f"Expected {expected} (got {type(model).__name__}); {hint}")
+
+
+#: Names that :func:`with_objective` takes: the options of the objective, and those of its losses.
+OPTIONS = {*inspect.signature(BinaryObjective).parameters}.union(*map(_options_of, LOSSES))
+
+
+def with_objective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns options of a module, in which an :obj:`objective` replaces the options of
+    :class:`BinaryObjective` and of its loss.
+    """
+    by_name = {name: value for name, value in options.items() if name in OPTIONS}
+    if not by_name:
+        return dict(options)
+    if options.get("objective") is not None:
+        raise ValueError(f"Expected either 'objective' or {sorted(by_name)} (got both)")
+    own = {name: by_name.pop(name) for name in list(by_name) if name in vars(BinaryObjective())}
+    arrays = {name: value for name, value in by_name.items() if hasattr(value, "tolist")}
+    by_name |= {name: value.tolist() for name, value in arrays.items()}
+    if by_name:
+        own["loss_options"] = {**own.get("loss_options", {}), **by_name}
+    others = {name: value for name, value in options.items() if name not in OPTIONS}
+    return {**others, "objective": BinaryObjective(**own)}
 
 
 def describe_objective(objective: Objective) -> dict[str, Any]:

@@ -304,6 +304,22 @@ def test_transforms_are_right_or_refused(backend):
             raise
 
 
+def test_auto_has_jacobians_and_hessians_by_transforms():
+    pattern = Blocks(ptr([2, 3]), ptr([4, 2]))
+    query, key, _ = (t.detach() for t in inputs(pattern, 2, torch.float32, seed=0))
+    assert explain_choice(query, key, key, pattern).startswith("dense")
+
+    def attend(query, backend="auto"):
+        return graph_attention(query, key, key, pattern, backend=backend).square().sum(dim=(1, 2))
+
+    expected = torch.autograd.functional.jacobian(lambda x: attend(x, "reference"), query)
+    for transform in (torch.func.jacrev, torch.func.jacfwd):
+        assert_close(transform(attend)(query), expected)
+    hessian = torch.func.hessian(lambda x: attend(x).sum())(query)
+    twice = torch.autograd.functional.hessian(lambda x: attend(x, "reference").sum(), query)
+    assert_close(hessian, twice, atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("preferred", ["blocks", "csr"])
 def test_auto_avoids_backends_that_cannot_take_transforms(preferred, monkeypatch):
     monkeypatch.setattr("tg_mlc.ops.kernels.threads.num_workers", lambda: 2)

@@ -23,6 +23,7 @@ from tg_mlc.ops.attention.crossovers import dense_from
 from tg_mlc.ops.dropout import dropout
 from tg_mlc.ops.patterns import Blocks, Edges, Shared
 from tg_mlc.ops.runtime import (
+    in_transform,
     is_exporting,
     numba_problem,
     once_differentiable,
@@ -101,7 +102,9 @@ def _attend(
     # On a CPU, PyTorch has no fused kernel with dropout, and draws random numbers slowly.
     device, compiling = query.device.type, torch.compiler.is_compiling()
     drops_on_cpu = call.dropout_p > 0.0 and device == "cpu" and not compiling
-    if not (call.return_weights or drops_on_cpu or differentiates_forward(call)):
+    # The fused kernels have no forward mode, and no rules for all transforms of torch.func.
+    transforms = differentiates_forward(call) or (not compiling and in_transform())
+    if not (call.return_weights or drops_on_cpu or transforms):
         tensors = (query, key, value)
         if not compiling:
             differentiated = tensors if mask is None else (*tensors, mask)
