@@ -4,10 +4,18 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import tg_mlc
+from tg_mlc import stacking
 from tg_mlc.data import from_arrays
 from tg_mlc.graphs import fully_connected
 from tg_mlc.joint import audit, auditing
-from tg_mlc.joint.auditing import error_probability, error_rates, joint_logits, swapped_probability
+from tg_mlc.joint.auditing import (
+    distinct_inputs,
+    error_probability,
+    error_rates,
+    joint_logits,
+    rows_with_errors,
+    swapped_probability,
+)
 from tg_mlc.nn import ResidualMessages
 
 NAMES = list("abcdef")
@@ -135,3 +143,41 @@ def test_rows_of_a_reading_keep_their_numbers():
     expected = model.audit(x, y).cells
     expected["row"] += expected["row"] > 0
     pd.testing.assert_frame_equal(result.cells, expected)
+
+
+def test_rows_with_a_single_wrong_label_are_counted_from_below():
+    _, y, b = planted(3000)
+    recorded, wrong = flipped(y, 0.02)
+    logits = joint_logits(messages_for(b, recorded), b, recorded, None)
+    assert 0 < rows_with_errors(logits, recorded) < wrong.any(axis=1).mean()
+    clean = joint_logits(messages_for(b, y), b, y, None)
+    assert rows_with_errors(clean, y) < 0.01
+
+
+def test_equal_inputs_have_one_index_whatever_their_labels():
+    x = np.array([[1.0, 2], [3, 4], [1, 2], [1, 5]])
+    y = np.array([[0.0, 1], [1, 1], [1, 1], [0, 0]])
+    dataset = from_arrays(x, y, label_names=["a", "b"], kind="vector")
+    assert distinct_inputs(dataset).tolist() == [0, 1, 0, 2]
+    assert distinct_inputs(dataset[[2, 3, 0]]).tolist() == [0, 1, 0]
+    words = from_arrays([["red", "wine"], ["wine"], ["red", "wine"]], y[:3], label_names=["a", "b"])
+    assert distinct_inputs(words).tolist() == [0, 1, 0]
+
+
+def test_a_repetition_does_not_speak_for_its_own_record(monkeypatch):
+    """Classifiers that see a repetition would take its record from it."""
+    x, y, _ = planted(100)
+    labels, given = np.concatenate([y, y, 1 - y[:1]]), {}
+
+    def auto(dataset, seconds, seed):
+        given["y"] = dataset.y.numpy()
+        return tg_mlc.auto(dataset, seconds, seed)
+
+    monkeypatch.setattr(stacking, "auto", auto)
+    repeated = from_arrays(np.concatenate([x, x, x[:1]]), labels, label_names=NAMES)
+    result = audit(repeated, seconds=0)
+    assert given["y"].tolist() == y.tolist()  # Two of the three records of sample 0 agree.
+    assert len(result.rows) == 201
+    for values in (result.evidence.base_logits, result.evidence.fold):
+        assert (values[0] == values[100]).all()
+        assert (values[0] == values[200]).all()

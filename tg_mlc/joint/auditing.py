@@ -35,7 +35,10 @@ _TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
 _ONE_SIDED = 4.0
 # Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
 _PERMUTATIONS, _LOWEST = 20, np.linspace(0.1, 0.5, 9)
-_CONFIDENCE = 0.95  # Of the least number of rows with a single wrong label.
+# Labels of a swapped row agree with each other. With more errors than this among the least and the
+# most probable labels, or if at least as many rows as look swapped have a single wrong label (at
+# this confidence), single labels are wrong, not rows.
+_AGREEING, _CONFIDENCE = 0.03, 0.95
 _LIKELY = 0.5  # Blanks of at least this probability are reported.
 
 
@@ -273,10 +276,10 @@ def suspects(
     wrongly_present, wrongly_absent = error_rates(logits, y)
     of_cell = error_probability(logits, y, wrongly_present, wrongly_absent)
     swapped_rows, swapped = 0.0, np.zeros(len(y))
-    fraction, probability_of_row = swapped_probability(base_logits, y, rng)
-    # A single wrong label makes a row look swapped, too. Labels of a swapped row agree.
-    if fraction > rows_with_errors(logits, y):
-        swapped_rows, swapped = fraction, probability_of_row
+    if wrongly_present + wrongly_absent < 2 * _AGREEING:
+        fraction, probability_of_row = swapped_probability(base_logits, y, rng)
+        if fraction > rows_with_errors(logits, y):
+            swapped_rows, swapped = fraction, probability_of_row
     by_inputs = np.where(y == 1, expit(-base_logits), expit(base_logits))
     suspicion = swapped[:, None] * by_inputs + (1 - swapped[:, None]) * of_cell
     probability = expit(np.where(y == 1, logits, -logits))
