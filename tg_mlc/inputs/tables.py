@@ -29,6 +29,7 @@ from tg_mlc.inputs._arff_table import Arff, read_arff
 from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.label_columns import find_labels
+from tg_mlc.inputs.limits import TableLimits
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, folded, match_names, repeated
 from tg_mlc.inputs.smiles import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
@@ -372,11 +373,15 @@ def read_table(
 
 
 def read_text(
-    content: bytes, name: str, delimiter: str | None = None, encoding: str | None = None
+    content: bytes,
+    name: str,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    limits: TableLimits | None = None,
 ) -> Table:
     """Reads the content of a text file as :func:`read_table` does; messages contain the name."""
     _refuse_foreign(content[: 2**12], name)
-    file = TextFile(Path(name), delimiter, encoding, content=content)
+    file = TextFile(Path(name), delimiter, encoding, content=content, limits=limits)
     if file.is_json:
         hint = "send it as 'application/json'"
         raise ValueError(f"Expected CSV in '{name}' (got JSON); {hint}")

@@ -19,8 +19,9 @@ from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
 from tg_mlc._numbers import NUMBER
 from tg_mlc._optional import require
 from tg_mlc._options import argument
-from tg_mlc._warnings import warn
+from tg_mlc._warnings import check_abandoned, warn
 from tg_mlc.inputs.cells import clean
+from tg_mlc.inputs.limits import TableLimits
 
 DELIMITERS = (",", ";", "\t", "|")  #: delimiters that are recognised
 _LONGEST = 2**31 - 1  # maximum length of a cell, for the module csv
@@ -63,6 +64,7 @@ class TextFile:
         encoding (str, optional): The encoding. (default: :obj:`None`, from the first bytes)
         header (Sequence[str], optional): The columns of a file without header.
         content (bytes, optional): The content. (default: :obj:`None`, read from the file)
+        limits (TableLimits, optional): Limits on the table. (default: :obj:`None`, none)
     """
 
     def __init__(
@@ -72,11 +74,13 @@ class TextFile:
         encoding: str | None = None,
         header: Sequence[str] | None = None,
         content: bytes | None = None,
+        limits: TableLimits | None = None,
     ) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             expected = f"{argument('delimiter')} to be one character that may stand between cells"
             raise ValueError(f"Expected {expected} (got {delimiter!r})")
         self.path, self.content = path, content
+        self.limits = limits or TableLimits(f"'{path}'")
         self.header = None if header is None else [name.strip() for name in header]
         with self._open() as file:
             head = file.read(2**16)
@@ -135,8 +139,10 @@ class TextFile:
             reader = csv.reader(text, delimiter=self.delimiter, strict=True)
             if self.header is None:
                 self.header = self._read_header(reader)
+            self.limits.check(1, len(self.header))
             rows = self._rows(reader, self.header)
             while block := _take(rows, size or _CHUNK):
+                self.limits.check(num_rows + len(block), len(self.header))
                 ends, cells = zip(*block, strict=True)
                 # Equal cells share one string, which saves much memory for categories.
                 columns = [list(map({}.setdefault, c, c)) for c in zip(*cells, strict=True)]
@@ -173,6 +179,7 @@ class TextFile:
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips
         for cells in reader:
+            check_abandoned()
             first_line, line = line + 1, reader.line_num + self.skips
             if not cells:
                 blank += [line] if len(header) == 1 else []

@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tg_mlc
 from tg_mlc._optional import require
-from tg_mlc.inference import Model, load
-from tg_mlc.serving.batching import Batcher, RefusedError
-from tg_mlc.serving.requests import CONTENT, Limits, Request, read
+from tg_mlc.inference import Model, Prediction, load
+from tg_mlc.serving.batching import Batcher, RefusedError, in_thread
+from tg_mlc.serving.requests import CONTENT, Limits, Request, read, read_body
 
 if TYPE_CHECKING:
     import fastapi
     from fastapi.responses import JSONResponse
+    from starlette.requests import ClientDisconnect
 else:  # If FastAPI is missing, the error says what to install.
     fastapi = require("fastapi", extra="serve")
     JSONResponse = require("fastapi.responses", extra="serve").JSONResponse
+    ClientDisconnect = require("starlette.requests", extra="serve").ClientDisconnect
+
+T = TypeVar("T")
+_DISCONNECTED = 499  # The status by which servers count clients that did not wait for an answer.
 
 
 class _Statistics:
@@ -108,15 +113,14 @@ class _Server:
             raise fastapi.HTTPException(404, f"Expected {expected} (got {name[:80]!r})")
         start, status, statistics = time.monotonic(), 500, self.statistics
         try:
-            model_request = await read(request, self.limits, self.models[name])
-            coroutine = answer(model_request, self.batchers[name])
-            content = await asyncio.wait_for(coroutine, self.limits.max_seconds)
-            num_unread = sum("error" in result for result in content["results"])
-            num_read = len(content["results"]) - num_unread
+            coroutine = self._answer(name, request)
+            num_read, num_unread, response = await asyncio.wait_for(
+                coroutine, self.limits.max_seconds
+            )
             statistics.inputs.labels(name, "yes").inc(num_read)
             statistics.inputs.labels(name, "no").inc(num_unread)
-            status = 200 if num_read else 422
-            return JSONResponse({"model": name, **content}, status)
+            status = response.status_code
+            return response
         except RefusedError as error:
             status = error.status
             raise fastapi.HTTPException(status, str(error), error.headers) from None
@@ -124,13 +128,25 @@ class _Server:
             status = 503
             expected = f"an answer in {self.limits.max_seconds:g} seconds"
             message = f"Expected {expected} (got none); send fewer inputs"
-            raise fastapi.HTTPException(status, message, {"Retry-After": "5"}) from None
+            headers = {"Retry-After": "5", "Connection": "close"}
+            raise fastapi.HTTPException(status, message, headers) from None
+        except ClientDisconnect:
+            status = _DISCONNECTED
+            return fastapi.Response(status_code=status)
         except fastapi.HTTPException as refused:
             status = refused.status_code
             raise
         finally:
             statistics.requests.labels(name, status).inc()
             statistics.seconds.labels(name).observe(time.monotonic() - start)
+
+    async def _answer(self, name: str, request: fastapi.Request) -> tuple[int, int, JSONResponse]:
+        """Returns the numbers of readable and unreadable inputs, and the response."""
+        model, batcher = self.models[name], self.batchers[name]
+        content = await read_body(request, self.limits)
+        model_request = await in_thread(None, read, request, content, self.limits, model)
+        prediction, explanations = await while_connected(request, answer(model_request, batcher))
+        return await in_thread(None, _respond, name, model_request, prediction, explanations)
 
 
 def make_app(
@@ -221,10 +237,46 @@ def run(
         # At the end, uvicorn raises the stop signal once more.
 
 
-async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
-    """Returns the answer to a request, with a result for each input."""
+async def while_connected(request: fastapi.Request, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Returns the result of a coroutine, which ends early if the client disconnects.
+
+    Raises:
+        ClientDisconnect: If the client disconnects.
+    """
+
+    async def disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    work, end = asyncio.ensure_future(coroutine), asyncio.ensure_future(disconnect())
+    try:
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientDisconnect
+        return work.result()
+    finally:
+        work.cancel()
+        end.cancel()
+
+
+async def answer(request: Request, batcher: Batcher) -> tuple[Prediction, dict[int, Any]]:
+    """Returns the prediction for a request, and the explanations of readable inputs, by row."""
     prediction = await batcher.submit(request.inputs, request.query)
-    model, results = batcher.model, list[dict[str, Any]]()
+    explanations = dict[int, Any]()
+    for row in range(len(prediction) if request.explain else 0):
+        if row not in prediction.reasons:
+            arguments = _explain, request, batcher.model, row
+            explanations[row] = await in_thread(batcher.thread, *arguments)
+    return prediction, explanations
+
+
+def _respond(
+    name: str, request: Request, prediction: Prediction, explanations: Mapping[int, Any]
+) -> tuple[int, int, JSONResponse]:
+    """Returns the numbers of readable and unreadable inputs, and the response, with a result for
+    each input.
+    """
+    results = list[dict[str, Any]]()
     for row in range(len(prediction)):
         if row in prediction.reasons:
             results.append({"error": prediction.reasons[row]})
@@ -232,16 +284,30 @@ async def answer(request: Request, batcher: Batcher) -> dict[str, Any]:
         probability = prediction.of_labels(prediction.probabilities[row])
         decision = prediction.of_labels(prediction.decisions[row])
         results.append({"probability": probability, "decision": decision})
-        if request.explain:
-            in_thread = partial(asyncio.get_running_loop().run_in_executor, batcher.thread)
-            results[-1]["explanation"] = await in_thread(_explain, request, model, row)
-    return {
+        if row in explanations:
+            results[-1]["explanation"] = explanations[row]
+    content = {
+        "model": name,
         "calibrated": prediction.calibrated,
         "metric": str(request.query.decides),
         "thresholds": prediction.of_labels(prediction.thresholds),
         "warnings": list(dict.fromkeys([*request.warnings, *prediction.warnings])),
         "results": results,
     }
+    num_unread = len(prediction.reasons)
+    num_read = len(prediction) - num_unread
+    return num_read, num_unread, _Rows(content, 200 if num_read else 422)
+
+
+class _Rows(JSONResponse):
+    """A response that is encoded by rows, because Python encodes a text without switching threads,
+    and large answers would stop the server for seconds.
+    """
+
+    def render(self, content: dict[str, Any]) -> bytes:
+        results = b",".join(super(_Rows, self).render(row) for row in content["results"])
+        head = super().render({name: value for name, value in content.items() if name != "results"})
+        return head[:-1] + b',"results":[' + results + b"]}"
 
 
 def _explain(request: Request, model: Model, row: int) -> dict[str, Any]:
