@@ -12,7 +12,6 @@ from tg_mlc._files import most_unpacked
 #: Cells of a table per byte of its file. Tables have about one, and sparse ones below ten.
 CELLS_PER_BYTE = 32
 ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
-MAX_LINE = 2**26  #: Maximum number of characters in a line of a table.
 
 
 class TooLargeError(ValueError):
