@@ -54,7 +54,7 @@ def test_blank_rows_of_workbooks_are_no_samples(tmp_path):
 
 
 def test_a_damaged_workbook_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="Excel workbook of one table .*ParseError"):
+    with pytest.raises(ValueError, match=r"Excel workbook of one table .*ParseError"):
         read_table(workbook(tmp_path / "cut.xlsx", b'<row r="2"><c'))
 
 
@@ -106,7 +106,7 @@ def damaged(start, value, directory=None):
 )
 def test_damaged_archives_are_refused(tmp_path, content):
     (tmp_path / "x.zip").write_bytes(content)
-    with pytest.raises(ValueError, match="Expected '.*x.zip'.* \\(got"):
+    with pytest.raises(ValueError, match=r"Expected '.*x\.zip'.* \(got"):
         read_table(tmp_path / "x.zip")
 
 
@@ -130,5 +130,5 @@ def test_files_that_do_not_fit_into_memory_are_named(tmp_path, monkeypatch):
 
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     monkeypatch.setattr("tg_mlc.inputs.tables.TextFile.blocks", fail)
-    with pytest.raises(ValueError, match="x.csv' to fit into memory"):
+    with pytest.raises(ValueError, match=r"x\.csv' to fit into memory"):
         read_table(tmp_path / "x.csv")
