@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import math
 import os
 import shutil
 import tempfile
@@ -38,7 +37,7 @@ MAX_BYTES = 2**32  #: Maximum size of a file in memory.
 MAX_LINE = 2**20  #: Maximum bytes of a line.
 MAX_NAME = 2**16  #: Maximum bytes of a line in a file of names.
 #: Maximum compression ratio: gzip reaches 1,032 on zeros alone, and tables stay below 200.
-MAX_RATIO = 1_000
+MAX_RATIO = 200
 ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that are allowed at any compression ratio.
 #: Maximum number of lines per byte of a compressed file. More lines would take too long.
 LINES_PER_BYTE = 8
@@ -57,28 +56,23 @@ def open_unpacked(
 ) -> io.BufferedReader:
     """Opens a file or its content, and unpacks gz, bz2 and xz by the suffix or the first bytes.
 
-    Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file may also have
-    at most max(64 MiB, 1,000 * packed size) bytes and max(2**20, 8 * packed size) lines.
+    Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file, and each
+    beginning of it, may have at most max(64 MiB, 200 * packed size) bytes and max(2**20, 8 * packed
+    size) lines.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
     file: Any = Path(name).open("rb") if content is None else io.BytesIO(content)  # noqa: SIM115
-    limit: float | None = max_bytes
-    max_lines = None
     if suffix not in _OPENERS:
         head = file.read(6)
         file.seek(0)
         suffix = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), suffix)
-    if suffix in _OPENERS:
-        packed = os.fstat(file.fileno()).st_size if content is None else len(content)
-        limit = min(most_unpacked(packed), math.inf if max_bytes is None else max_bytes)
-        max_lines = max(ALWAYS_LINES, LINES_PER_BYTE * packed)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
     except BaseException:
         file.close()
         raise
-    return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", limit, max_lines), _CHUNK)
+    return io.BufferedReader(_Bounded(unpacked, file, f"'{name}'", max_bytes), _CHUNK)
 
 
 def read_unpacked(
@@ -214,13 +208,12 @@ class _Bounded(io.RawIOBase):
         file: Stream,
         below: Stream,
         called: str,
-        max_bytes: float | None,
-        max_lines: int | None = None,
+        max_bytes: int | None,
     ) -> None:
         self._file: Any = file
         self._below = below
         self._called, self._max_bytes, self._num_bytes = called, max_bytes, 0
-        self._max_lines, self._num_lines = max_lines, 0
+        self._num_lines = 0
 
     def readable(self) -> bool:
         return True
@@ -236,13 +229,15 @@ class _Bounded(io.RawIOBase):
             raise ValueError(f"Expected {expected} (got {got}); get it once more") from error
         self._num_bytes += len(block)
         self._check("bytes", self._num_bytes, self._max_bytes)
-        if self._max_lines is not None:
+        if self._file is not self._below:  # Bombs are refused before they fill the memory.
+            packed = self._below.tell()
             self._num_lines += block.count(b"\n")
-            self._check("lines", self._num_lines, self._max_lines)
+            self._check("bytes", self._num_bytes, most_unpacked(packed))
+            self._check("lines", self._num_lines, max(ALWAYS_LINES, LINES_PER_BYTE * packed))
         buffer[: len(block)] = block
         return len(block)
 
-    def _check(self, unit: str, number: int, limit: float | None) -> None:
+    def _check(self, unit: str, number: int, limit: int | None) -> None:
         if limit is not None and number > limit:
             expected = f"{self._called} to have at most {limit:,} {unit} unpacked"
             raise ValueError(f"Expected {expected} (got more); unpack or divide it by hand")

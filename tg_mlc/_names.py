@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any
+
+_MAX_CANDIDATES = 1_000  # names that are compared with a misspelt one
+_MAX_COMPARED = 100  # characters of a name that are compared
 
 
 def shorten(text: Any, size: int = 80) -> str:
@@ -16,10 +20,19 @@ def shorten(text: Any, size: int = 80) -> str:
     return text if len(text) <= size else f"{text[: size - 3]}..."
 
 
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """Returns the most similar name among the first 1,000 that are not too long, if any.
+
+    The time to compare two names grows with the square of their length.
+    """
+    candidates = [other[:_MAX_COMPARED] for other in islice(names, _MAX_CANDIDATES)]
+    return next(iter(get_close_matches(name[:_MAX_COMPARED], candidates, 1)), None)
+
+
 def nearest(name: Any, names: Sequence[str]) -> str:
     """Returns the end of a message about an unknown name: the nearest known name, if any."""
-    near = get_close_matches(str(name), names, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = closest(str(name), names)
+    return "" if near is None else f"; did you mean {near!r}?"
 
 
 def few(names: Sequence[str], limit: int = 5) -> str:

@@ -1,13 +1,14 @@
-"""Warnings that a caller may collect, such as a server for the response to a request."""
+"""What work shares with its caller, such as a server: warnings, and whether it is abandoned."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+_IS_ABANDONED: ContextVar[Callable[[], bool] | None] = ContextVar("is_abandoned", default=None)
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
@@ -36,3 +37,27 @@ def collected_warnings() -> Iterator[list[str]]:
         yield messages
     finally:
         _COLLECTED.reset(token)
+
+
+class AbandonedError(BaseException):
+    """The error that ends abandoned work; code that handles any Exception does not catch it."""
+
+
+@contextmanager
+def ended_if(is_abandoned: Callable[[], bool]) -> Iterator[None]:
+    """Lets :func:`check_abandoned` end the work of the block, once the function returns True."""
+    token = _IS_ABANDONED.set(is_abandoned)
+    try:
+        yield
+    finally:
+        _IS_ABANDONED.reset(token)
+
+
+def check_abandoned() -> None:
+    """Raises AbandonedError if nobody waits for the work of this thread any more.
+
+    Loops over rows, stages and batches call it, because Python cannot end a thread from outside.
+    """
+    is_abandoned = _IS_ABANDONED.get()
+    if is_abandoned is not None and is_abandoned():
+        raise AbandonedError

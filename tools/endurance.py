@@ -1,4 +1,5 @@
-"""Looks for failures: random shapes of the operator, files with wrong bytes, killed commands.
+"""Looks for failures: random shapes of the operator, files with wrong bytes, files and requests
+that unpack to much, killed commands.
 
     python tools/endurance.py --minutes 60
 
@@ -10,19 +11,32 @@ results with ``--replace``.
 from __future__ import annotations
 
 import argparse
+import bz2
+import gzip
+import json
+import lzma
+import multiprocessing
 import os
 import random
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import torch
 from torch import Tensor
 
@@ -51,6 +65,8 @@ GRAPH = "source\ttarget\tweight\na\tb\t0.5\nb\tc\t1\n" * 3
 INSERTED = (b"\x00", b'"', b",", b"\n", b"NaN", b"1e999", "ß\u2028".encode(), b"\xff")
 #: Errors by which a reader may refuse a file.
 ALLOWED = (ValueError, OSError)
+MAX_MEMORY = 2**30  #: Bytes that a process may take beyond those of its imports.
+MAX_WAIT = 1.0  #: Seconds in which a server has to say that it is alive.
 
 
 def main() -> None:
@@ -68,10 +84,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start, first_seed, counts, failed = time.monotonic(), options.seed, Counter[str](), list[str]()
     seed, end = first_seed, start + 60 * options.minutes
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         workspace = Place(Path(name))
+        stack.callback(workspace.close)
         while time.monotonic() < end and seed - first_seed < options.rounds:
-            kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=(60, 60, 1))[0]
+            kind = options.only or random.Random(seed).choices(list(ROUNDS), weights=WEIGHTS)[0]
             try:
                 ROUNDS[kind](seed, workspace)
             except Exception:
@@ -104,6 +121,8 @@ class Place:
             command = f"tg-mlc train {' '.join(options)}"
             raise SystemExit(f"Expected '{command}' to train a model (got an error)")
         self.whole: bytes | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._client: httpx.Client | None = None
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts a command."""
@@ -111,6 +130,29 @@ class Place:
         quiet = subprocess.DEVNULL
         command = [sys.executable, "-m", "tg_mlc", *arguments]
         return subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet)
+
+    def server(self) -> Any:
+        """Returns a client of a server of the model, which starts at the first call."""
+        if self._client is None:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            options = ["--port", str(port), "--max_seconds", "10"]
+            self._server = self.start("serve", str(self.model), *options)
+            self._client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+            while True:
+                with suppress(httpx.TransportError):
+                    if self._client.get("/ready").status_code == 200:
+                        break
+                assert self._server.poll() is None, "the server ended"
+                time.sleep(0.1)
+        return self._client
+
+    def close(self) -> None:
+        """Ends the server."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait()
 
     def predict(self, out: Path) -> subprocess.Popen[bytes]:
         """Starts to predict all rows."""
@@ -191,6 +233,65 @@ def refused(read: Callable[[Path], object], path: Path) -> None:
             raise RuntimeError("an error without a message") from error
 
 
+def bombs(seed: int, place: Place) -> None:
+    """A small file that unpacks to much is read or refused with a reason, in little memory."""
+    draw = random.Random(seed)
+    unit = draw.choice((b"0", b"0,", b"0,0\n", b"\n", b"{},", b"[", b'{"a":'))
+    size = 10 ** draw.randint(4, 8) // len(unit)
+    suffix = draw.choice(("csv", "json", "arff"))
+    head = {"csv": b"x,label\n", "json": b'[{"x":1},', "arff": ARFF.encode()}[suffix]
+    packing = draw.choice(("gz", "bz2", "xz", "zip"))
+    path = place.folder / f"bomb.{suffix}.{packing}"
+    if packing == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"bomb.{suffix}", head + unit * size)
+    else:
+        path.write_bytes({"gz": gzip, "bz2": bz2, "xz": lzma}[packing].compress(head + unit * size))
+    process = multiprocessing.get_context("fork").Process(target=_in_little_memory, args=(path,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, f"exit status {process.exitcode} of '{path.name}' of {unit!r}"
+
+
+def _in_little_memory(path: Path) -> None:
+    """Reads a file in a process of limited memory, which ends with status 1 at a raw error."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MAX_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    refused(lambda path: from_csv(path, label_columns=["label"]), path)
+
+
+def requests(seed: int, place: Place) -> None:
+    """A server answers any request, and meanwhile says within a second that it is alive."""
+    draw, kind = random.Random(seed), random.Random(seed).choice(("json", "csv"))
+    bodies = [
+        b'{"inputs":[' + b"[]," * 10**6 + b"[]]}",
+        json.dumps({"inputs": [{f"{i} {j}": 1 for j in range(99)} for i in range(999)]}).encode(),
+        b'{"inputs":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
+        b'{"inputs":[[' + b"9" * 10**6 + b"]]}",
+    ]
+    if kind == "csv":
+        bodies = [
+            b"," * 10**5 + b"\n" + b"," * 10**5,
+            b"x,y,z\n" + b"1,2,3\n" * 10**5,
+            b"\n" * 10**6,
+        ]
+    body = draw.choice([*bodies, mutated(draw.choice(bodies)[:2000], draw)])
+    headers = {"content-type": {"json": "application/json", "csv": "text/csv"}[kind]}
+    client, waits, answer = place.server(), list[float](), list[Any]()
+    path = f"/models/{place.model.name}/predict"
+    post = partial(client.post, path, content=body, headers=headers)
+    thread = threading.Thread(target=lambda: answer.append(post()))
+    thread.start()
+    while thread.is_alive():
+        start = time.monotonic()
+        assert client.get("/health").status_code == 200
+        waits.append(time.monotonic() - start)
+        time.sleep(0.05)
+    assert 400 <= answer[0].status_code < 500 or answer[0].status_code in (200, 503), answer
+    assert max(waits, default=0) < MAX_WAIT, f"/health after {max(waits):.1f} seconds"
+
+
 def mutated(content: bytes, draw: random.Random) -> bytes:
     """Content with a few bytes changed, deleted, doubled or inserted."""
     out = bytearray(content)
@@ -233,6 +334,8 @@ def kills(seed: int, place: Place) -> None:
 
 ROUNDS: dict[str, Callable[[int, Place], None]]
 ROUNDS = {"operator": operator, "files": files, "kills": kills}
+ROUNDS |= {"bombs": bombs, "requests": requests}
+WEIGHTS = (60, 60, 1, 6, 6)  #: How often each kind of round is drawn.
 
 if __name__ == "__main__":
     main()

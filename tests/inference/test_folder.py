@@ -50,14 +50,14 @@ def test_other_files_in_the_folder_stay(tmp_path):
 
 def test_a_folder_may_be_replaced_while_it_is_read(tmp_path, monkeypatch):
     write_small(tmp_path)
-    read, replaced = folders._read, []
+    open_file, replaced = folders._open, []
 
     def replacing(path, max_bytes):
         if path.suffix == ".safetensors" and len(replaced) < 3:  # model.json has been read.
             replaced.append(write_small(tmp_path, len(replaced) + 2.0))
-        return read(path, max_bytes)
+        return open_file(path, max_bytes)
 
-    monkeypatch.setattr(folders, "_read", replacing)
+    monkeypatch.setattr(folders, "_open", replacing)
     assert read_folder(tmp_path)["a"].tolist() == [4.0, 4.0, 4.0]
 
 
@@ -107,6 +107,42 @@ def test_too_large_files_are_refused(tmp_path, name, limit, monkeypatch):
     monkeypatch.setattr(folders, limit, 10)
     with pytest.raises(ValueError, match="at most"):
         write_small(tmp_path)
+
+
+def test_sizes_are_checked_before_weights_take_memory(tmp_path):
+    [weights] = write_small(tmp_path).glob("weights-*")
+    with weights.open("r+b") as file:
+        file.truncate(2**35)  # No machine of tests has this memory.
+    with pytest.raises(ValueError, match="got 34,359,738,368 bytes, not those of its header"):
+        read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["weights-\0.safetensors", "w" * 5000, "../model.json"])
+def test_names_of_weights_are_checked(tmp_path, name):
+    entries = json.loads((write_small(tmp_path) / "model.json").read_text())
+    write_signed(tmp_path, {**entries, "weights": {**entries["weights"], "file": name}})
+    with pytest.raises(ValueError, match="got a file of weights with the name"):
+        read_folder(tmp_path)
+
+
+def test_an_entry_for_a_network_is_an_object(saved, tmp_path):
+    content = read_folder(saved("vectors"))
+    for stage in content["stages"]:
+        for entry in stage["state"].get("networks", []):
+            entry["network"] = 3
+    with pytest.raises(ValueError, match="'network' of a saved model to be an object"):
+        tg_mlc.load(write_folder(tmp_path, content))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool])
+def test_weights_of_another_kind_of_number_are_refused(saved, tmp_path, dtype):
+    content = read_folder(saved("vectors"))
+    for stage in content["stages"]:
+        for entry in stage["state"].get("networks", []):
+            for name, value in entry["state_dict"].items():
+                entry["state_dict"][name] = value.to(dtype) if value.is_floating_point() else value
+    with pytest.raises(ValueError, match=rf"weights '.*' of {dtype}, not torch.float32"):
+        tg_mlc.load(write_folder(tmp_path, content))
 
 
 def test_a_link_to_a_file_is_read(tmp_path):

@@ -61,6 +61,23 @@ def test_the_closed_form_is_the_conditional_mean_of_gaussian_residuals():
     np.testing.assert_allclose(model(b, given).sigmoid().numpy(), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("value", [0.5, 7.0, -1.0])
+def test_other_values_of_given_labels_are_refused(value):
+    model, b = fitted(), torch.zeros(2, 6)
+    for call in (model, model.leave_one_out, model.start_from_residuals):
+        with pytest.raises(ValueError, match=rf"to hold 0, 1, or NaN for unknown \(got {value:g}"):
+            call(b, torch.full_like(b, value))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float64, torch.long])
+@pytest.mark.parametrize("edges", [None, [[0, 1], [1, 2]]])
+def test_given_labels_may_have_any_dtype(dtype, edges):
+    graph = None if edges is None else LabelGraph(torch.tensor(edges), num_nodes=6)
+    model, (b, y) = fitted(graph), planted(20)
+    assert_close(model(b, y.to(dtype)), model(b, y))
+    assert_close(model.leave_one_out(b, y.to(dtype)), model.leave_one_out(b, y))
+
+
 def test_messages_may_be_added_to_logits():
     b, y = planted()
     model, given = fitted(noise=0.5, adds_logits=True), some_given(y)

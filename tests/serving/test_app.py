@@ -272,6 +272,9 @@ def test_malformed_requests_give_client_errors(ask, content):
         ({"max_explained": 1}, {"inputs": ["old"] * 2, "explain": ["food"]}, 413),
         ({"max_waiting": 1}, {"inputs": ["old"] * 2}, 429),
         ({"max_seconds": 0.0}, {"inputs": ["old"]}, 503),
+        ({"max_columns": 5}, {"inputs": [{f"{row}{key}": 1 for key in "ab"} for row in ROWS]}, 413),
+        ({"max_cells": 9}, {"inputs": [["old", "red"]] * 5}, 413),
+        ({"max_cells": 9}, {"inputs": [[[]] * 10]}, 413),
     ],
 )
 def test_requests_over_a_limit_are_refused(ask, limits, body, status):

@@ -62,6 +62,14 @@ def test_the_random_state_of_the_caller_is_left_alone():
     assert torch.equal(torch.get_rng_state(), states[1])
 
 
+@pytest.mark.parametrize("options", [{}, {"coverage_share": 0.5}])
+def test_too_few_samples_are_counted(options):
+    size = 1 + len(options)
+    dataset = from_arrays(np.ones((size, 3)), np.ones((size, 2)), ["a", "b"], kind="vector")
+    with pytest.raises(ValueError, match=rf"at least 2 samples to train on \(got 1 of {size}\)"):
+        auto(dataset, seconds=0, **options)
+
+
 def test_a_label_graph_without_parents_is_no_hierarchy():
     dataset = vectors()
     dataset.label_graph = fully_connected(dataset.label_names)

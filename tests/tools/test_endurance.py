@@ -33,6 +33,11 @@ def test_backends_agree_and_readers_name_the_fault(seed, place):
         endurance.files(file_seed, place)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_bombs_take_little_memory(seed, place):
+    endurance.bombs(seed, place)
+
+
 def test_heads_and_channels_are_independent(place, monkeypatch):
     shapes = set()
 
@@ -62,7 +67,7 @@ def test_errors_of_another_kind_or_without_a_message_are_found(tmp_path):
 def test_a_round_can_be_repeated_by_its_seed(monkeypatch):
     rounds = []
     written = {}
-    monkeypatch.setattr(endurance, "Place", lambda folder: None)
+    monkeypatch.setattr(endurance, "Place", lambda folder: SimpleNamespace(close=list))
     monkeypatch.setitem(endurance.ROUNDS, "files", lambda seed, place: rounds.append(seed))
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     monkeypatch.setattr(endurance, "write_results", lambda _, result, **__: written.update(result))

@@ -12,6 +12,8 @@ def serve(
     token_file: str | None = None,
     max_bytes: int = 10_000_000,
     max_items: int = 1000,
+    max_columns: int = 20_000,
+    max_cells: int = 1_000_000,
     max_seconds: float = 30.0,
     max_batch: int = 256,
     drain: int = 30,
@@ -26,6 +28,8 @@ def serve(
         token_file (FILE): A file with a token in each line; requests must bear one of them.
         max_bytes (NUMBER): The maximum number of bytes in the body of a request.
         max_items (NUMBER): The maximum number of inputs of a request.
+        max_columns (NUMBER): The maximum number of names of columns in a request.
+        max_cells (NUMBER): The maximum number of cells in a request, of all rows.
         max_seconds (SECONDS): The maximum time until a request is answered.
         max_batch (NUMBER): The maximum number of inputs that are scored together.
         drain (SECONDS): The maximum time for requests in progress when the server is terminated.
@@ -37,7 +41,14 @@ def serve(
     from tg_mlc.serving import Limits
     from tg_mlc.serving.app import run
 
-    limits = Limits(max_bytes, max_items, max_seconds=max_seconds, max_batch=max_batch)
+    limits = Limits(
+        max_bytes,
+        max_items,
+        max_seconds=max_seconds,
+        max_batch=max_batch,
+        max_columns=max_columns,
+        max_cells=max_cells,
+    )
     folders = [model, *split_names(also)]
     run(folders, host=host, port=port, token_file=token_file, limits=limits, drain=drain)
     return 0

@@ -15,7 +15,7 @@ import shutil
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors.torch import load, save
 from torch import Tensor
@@ -28,6 +28,7 @@ CONTENT = "model.json"
 WEIGHTS = "weights-*.safetensors"  #: The content names one of these files.
 MAX_BYTES = 2**28  #: The largest size of the plain data, in bytes.
 MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
+MAX_HEADER = 100_000_000  #: The largest size of the header of weights, as of safetensors.
 _MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
 # A dictionary whose only key is "tensor" or "float" stands for a tensor, or for NaN or infinity.
@@ -95,7 +96,7 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
         entries = _read_description(description)
         weights = description.parent / Path(entries["weights"]["file"]).name
         try:
-            packed = _read(weights, MAX_WEIGHTS)
+            packed = _read_weights(weights, entries["weights"]["sha256"])
             break
         except (FileNotFoundError, IsADirectoryError):
             # Another process may have replaced the description and deleted these weights, or
@@ -105,9 +106,6 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
                 hint = "(found none); copy the whole folder"
                 missing = f"Expected the file '{weights}' of a saved model {hint}"
                 raise FileNotFoundError(missing) from None
-    if sha256(packed) != entries["weights"]["sha256"]:
-        got = f"{len(packed):,} bytes of another SHA-256 than '{CONTENT}' says"
-        raise ValueError(_damage_message(weights, got))
     try:
         content: dict[str, Any] = _with_tensors(entries["content"], load(packed))
         if not isinstance(content, dict):
@@ -119,10 +117,40 @@ def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content
 
 
+def _read_weights(path: Path, expected_sha256: str) -> bytes:
+    """Returns the bytes of a file of weights. Raises ValueError if its size is not that of its
+    header, before the file takes memory, or if its hash is wrong.
+    """
+    with _open(path, MAX_WEIGHTS) as file:
+        size = os.fstat(file.fileno()).st_size
+        header_size = int.from_bytes(file.read(8), "little")
+        expected_size = 8 + header_size
+        if header_size <= min(MAX_HEADER, size):
+            expected_size += _num_bytes(file.read(header_size))
+        if size != expected_size:
+            raise ValueError(_damage_message(path, f"{size:,} bytes, not those of its header"))
+        file.seek(0)
+        content = file.read(size)
+    if sha256(content) != expected_sha256:
+        got = f"{len(content):,} bytes of another SHA-256 than '{CONTENT}' says"
+        raise ValueError(_damage_message(path, got))
+    return content
+
+
+def _num_bytes(header: bytes) -> int:
+    """Returns the number of bytes of all tensors in a header of safetensors; -1 if it is none."""
+    try:
+        entries = json.loads(header)
+        return max([0, *(int(entries[name]["data_offsets"][1]) for name in entries)])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return -1
+
+
 def _read_description(path: Path) -> dict[str, Any]:
     """Returns the entries of a description. Raises ValueError if its hash does not match."""
     try:
-        text = _read(path, MAX_BYTES)
+        with _open(path, MAX_BYTES) as file:
+            text = file.read(MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         got = f"to be the folder of a saved model (found no file '{CONTENT}' in it)"
         raise FileNotFoundError(f"Expected '{path.parent}' {got}") from None
@@ -139,6 +167,8 @@ def _read_description(path: Path) -> dict[str, Any]:
         keys = ("file", "sha256")
         if not isinstance(weights, dict) or not all(type(weights.get(key)) is str for key in keys):
             raise ValueError(f"no file and SHA-256 of weights but {str(weights)[:40]}")
+        if re.fullmatch(WEIGHTS.replace("*", "[0-9a-f]{12}"), weights["file"]) is None:
+            raise ValueError(f"a file of weights with the name {shorten(repr(weights['file']))}")
     except UnknownFormatError:
         raise
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
@@ -162,17 +192,17 @@ def check_format(found: Any, path: str | os.PathLike[str]) -> None:
     raise UnknownFormatError(f"Expected '{os.fspath(path)}' in the format {FORMAT} {got}")
 
 
-def _read(path: Path, max_bytes: int) -> bytes:
-    """Returns the bytes of a regular file. Raises ValueError for pipes, which might never end."""
+def _open(path: Path, max_bytes: int) -> BinaryIO:
+    """Opens a regular file. Raises ValueError for large files, and pipes, which might never end."""
     mode = path.stat().st_mode  # Check before opening: opening a pipe waits for a writer.
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise ValueError(f"Expected '{path}' to be a file (got a device, a pipe or a socket)")
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > max_bytes:
-            limit = f"at most {max_bytes:,} bytes (got {size:,})"
-            raise ValueError(f"Expected '{path}' to have {limit}")
-        return file.read(size)
+    file = path.open("rb")
+    size = os.fstat(file.fileno()).st_size
+    if size > max_bytes:
+        file.close()
+        raise ValueError(f"Expected '{path}' to have at most {max_bytes:,} bytes (got {size:,})")
+    return file
 
 
 def _damage_message(path: Path, got: str) -> str:

@@ -63,6 +63,9 @@ def _check_network(content: Mapping[str, Any], network: Any) -> None:
             got = f"(got {shorten(repr(network))})"
             raise ValueError(f"Expected no 'network' for a model that this package builds {got}")
         return
+    if not isinstance(entry, Mapping):
+        expected = "the entry 'network' of a saved model to be an object"
+        raise ValueError(f"Expected {expected} (got {shorten(repr(entry))})")
     name = shorten(f"{entry.get('module')}.{entry.get('class')}")
     is_class = isinstance(network, type) and issubclass(network, nn.Module)
     # Modules are not compared: the training script calls its own module __main__.

@@ -147,6 +147,11 @@ def restore_model(
         # PyTorch ignores stored parameters whose attribute is None.
         if different_keys := model.state_dict().keys() ^ state["state_dict"].keys():
             raise RuntimeError(f"other parts: {sorted(different_keys)[:3]}")
+        # PyTorch casts weights to the dtype of the model.
+        for name, value in model.state_dict().items():
+            stored = state["state_dict"][name]
+            if value.is_floating_point() != stored.is_floating_point():
+                raise RuntimeError(f"weights '{name}' of {stored.dtype}, not {value.dtype}")
     except RuntimeError as error:
         got = f"(got another one: {shorten(' '.join(str(error).split()), 300)})"
         raise ValueError(f"Expected a model as its {maker} makes it {got}; {hint}") from None

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 from typing_extensions import Self
 
 from tg_mlc._names import few, find
+from tg_mlc._warnings import check_abandoned
 from tg_mlc.inference.batches import batches_of, in_type_of, rows_error, scores_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.network import describe_settings, model_state, restore_model
@@ -78,6 +79,7 @@ class Networks(Stage):
         network, stop = self.networks[0], 0
         weight = next(network.parameters(), torch.empty(0))
         for loaded in flow.batches or batches_of(flow.samples, flow.query.batch_size):
+            check_abandoned()
             batch = copy(loaded)
             start, stop = stop, stop + batch.num_graphs
             if self.reads_given and flow.given is not None:

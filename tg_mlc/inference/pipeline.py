@@ -15,7 +15,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import find
 from tg_mlc._options import check_choice
-from tg_mlc._warnings import collected_warnings
+from tg_mlc._warnings import check_abandoned, collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.given import has_given, split_given
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision
@@ -256,6 +256,7 @@ class Pipeline:
             parts = [flow.rows(start, start + ROWS) for start in range(0, flow.size, ROWS)]
         for part in parts:
             for stage in self.stages:
+                check_abandoned()
                 stage.apply(part)
         return flow if len(parts) == 1 else Flow.joined(parts)
 
@@ -273,6 +274,7 @@ class Pipeline:
         """Returns the uncalibrated logits :math:`(N, L)` of a prepared flow with given labels."""
         flow = replace(prepared, given=given)
         for stage in self.stages[slice(*self._given_stages)]:
+            check_abandoned()
             stage.apply(flow)
         if flow.logits is None:
             return torch.logit(flow.probabilities.double(), eps=1e-7)

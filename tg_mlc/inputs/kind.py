@@ -19,7 +19,7 @@ from tg_mlc._frames import as_frame
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
-from tg_mlc._warnings import warn
+from tg_mlc._warnings import check_abandoned, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import read_parents
@@ -326,6 +326,7 @@ class InputKind(Preprocessor, Components):
         """Returns by row why inputs are missing, or refused by :meth:`check`."""
         refused = {}
         for row, entry in enumerate(raw):
+            check_abandoned()
             try:
                 single = only_cell(entry, cls.noun)
                 if not isinstance(single, (str, list, tuple)):

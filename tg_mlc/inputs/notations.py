@@ -62,6 +62,7 @@ _DAYS = (
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _DATED = tuple(day + time for time in _TIMES for day in _DAYS)
 _DATES = ("ISO 8601", *_DATED, "%Y%m%dT%H%M%S", "period", *_MONTHS)
+_LONGEST = 1_000  # characters of a cell that may be a number or a date
 _SAMPLE = 30  #: Number of cells that decide which notations are tried.
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -259,7 +260,8 @@ def candidates(cells: Iterable[str], decimal: str | None = None) -> Iterator[Not
     cells = list(cells)
     words = {cell.lower() for cell in cells}
     yield from (Truth(no, yes) for no, yes in TRUTHS if {no, yes} <= words)
-    sample = [cell for cell in cells[:_SAMPLE] if any(map(str.isdigit, cell))]
+    sample = [cell for cell in cells[:_SAMPLE] if len(cell) <= _LONGEST]
+    sample = [cell for cell in sample if any(map(str.isdigit, cell))]
     characters = set("".join(cells).translate(_SPACES))
     matches = (_NUMBER.fullmatch(cell.translate(_SPACES)) for cell in sample)
     for unit in dict.fromkeys(_unit(match) for match in matches if match is not None):

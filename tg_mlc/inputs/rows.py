@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tg_mlc._numbers import as_array, as_list, is_blank, is_missing
+from tg_mlc._warnings import check_abandoned
 from tg_mlc.inputs.cells import LARGEST, array_of, clean
 from tg_mlc.inputs.schema import Column, Schema, check_unique, match_names
 
@@ -97,6 +98,7 @@ def read_rows(
         except ValueError as error:
             refused[index] = str(error)
     for key, indices in groups.items():
+        check_abandoned()
         reasons = dict[int, str]()
         try:
             if key is None:

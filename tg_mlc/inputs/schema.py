@@ -7,14 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
-from tg_mlc._names import few
+from tg_mlc._names import closest, few
 from tg_mlc._numbers import TRUTHS, is_blank, parse_number
 from tg_mlc._options import argument, check_choice
 from tg_mlc._warnings import warn
@@ -51,6 +50,7 @@ Role = Literal["number", "category", "text", "molecule", "dna", "id", "label", "
 INPUTS = ("number", "category")  #: the roles of columns that become columns of a matrix
 MAX_VALUES = 100  #: maximum number of values of a category; columns with more tend to be names
 MAX_ALIKE = 30  #: maximum number of similar consecutive columns that are printed one by one
+_SUGGESTED = 3  # Missing columns for which a similar name is searched, which takes long.
 MIN_ROWS = 10  #: minimum number of rows for rules that chance could meet in fewer rows
 _ID = re.compile(
     r"(?:.*[ _-])?(?:index|idx|row|no|nr|number|num|key)|(?:row|index)[ _-].*|#", re.IGNORECASE
@@ -326,10 +326,10 @@ def _is_list_of_numbers(pair: tuple[Column, Any]) -> bool:
 
 def instead(name: str, names: Sequence[str]) -> str:
     """Returns the end of a message that lists existing columns and suggests the likely one."""
-    close = get_close_matches(name, names, 1)
+    close = closest(name, names)
     only_name = names[0] if len(names) == 1 else ""
     delimiter = next((symbol for symbol in ":~^;,|\t " if symbol in only_name), "")
-    hint = f"; is {close[0]!r} meant?" if close else ""
+    hint = "" if close is None else f"; is {close!r} meant?"
     if delimiter:
         hint = f"; if {delimiter!r} stands between cells, pass {argument('delimiter', delimiter)}"
     elif names and all(parse_number(column) is not None for column in names):
@@ -367,10 +367,11 @@ def match_names(
         matches += spellings
         missing += [] if spellings else [name]
     if missing:
-        unused = [name for name in names if name not in matches]
-        closest = next((name for name in missing if get_close_matches(name, unused, 1)), missing[0])
+        unused = sorted(known.difference(matches))
+        shown = missing[:_SUGGESTED]
+        misspelt = next((name for name in shown if closest(name, unused) is not None), missing[0])
         suffix = f" in {source}" if source else ""
-        raise ValueError(f"Expected the columns {missing[:20]}{suffix} {instead(closest, names)}")
+        raise ValueError(f"Expected the columns {missing[:20]}{suffix} {instead(misspelt, names)}")
     return matches
 
 

@@ -20,6 +20,7 @@ from tg_mlc._files import read_unpacked
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
 from tg_mlc._options import check_choice
+from tg_mlc._warnings import check_abandoned
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -221,6 +222,7 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
         """Returns the sample with its descriptors."""
         molecule, values = _valid_molecule(data), []
         for compute in _descriptors():
+            check_abandoned()
             try:
                 values.append(float(compute(molecule)))
             except ZeroDivisionError:  # A mean over the heavy atoms of a molecule without any.

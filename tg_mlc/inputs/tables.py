@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -19,16 +18,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tg_mlc._names import shorten
 from tg_mlc._numbers import NUMBER, is_blank, is_missing
 from tg_mlc._optional import require
 from tg_mlc._options import argument
 from tg_mlc._warnings import warn
 from tg_mlc.data._label_values import DASHES, label_of, names_in, read_labels
 from tg_mlc.inputs._arff_table import Arff, read_arff
+from tg_mlc.inputs.binary_files import read_binary
 from tg_mlc.inputs.cells import array_of, clean, texts_of
 from tg_mlc.inputs.hierarchies import pairs
 from tg_mlc.inputs.label_columns import find_labels
+from tg_mlc.inputs.limits import TableLimits, explain_memory
 from tg_mlc.inputs.schema import Column, Hints, Role, Schema, folded, match_names, repeated
 from tg_mlc.inputs.smiles import is_sdf, read_sdf_cells
 from tg_mlc.inputs.text_files import DELIMITERS, TextFile
@@ -373,7 +373,7 @@ def read_table(
 
     Args:
         path (str or Path): The file. A text has at most 4 GiB; a compressed one, at most 64 MiB or
-            1,000 times its own size, whichever is more.
+            200 times its own size, whichever is more.
         delimiter (str, optional): The delimiter. (default: :obj:`None`, specified by a first
             line ``sep=``, else the most frequent of ``,``, ``;``, tab and ``|`` in the header)
         encoding (str, optional): The encoding. (default: detected from the first bytes, else UTF-8)
@@ -384,11 +384,15 @@ def read_table(
 
 
 def read_text(
-    content: bytes, name: str, delimiter: str | None = None, encoding: str | None = None
+    content: bytes,
+    name: str,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    limits: TableLimits | None = None,
 ) -> Table:
     """Reads the content of a text file as :func:`read_table` does; messages contain the name."""
     _refuse_foreign(content[: 2**12], name)
-    file = TextFile(Path(name), delimiter, encoding, content=content)
+    file = TextFile(Path(name), delimiter, encoding, content=content, limits=limits)
     if file.is_json:
         hint = "send it as 'application/json'"
         raise ValueError(f"Expected CSV in '{name}' (got JSON); {hint}")
@@ -426,15 +430,31 @@ def read_blocks(
     whole: bool = False,
 ) -> Iterator[Table]:
     """Reads a file as :func:`read_table` does, and yields one or more blocks of rows."""
-    path, size = Path(path), None if whole else _BLOCK
+    path = Path(path)
     _check_file(path)
+    size = None if whole else _BLOCK
+    with explain_memory(path):
+        yield from _read_blocks(path, delimiter, encoding, min_rows, header, size)
+
+
+def _read_blocks(
+    path: Path,
+    delimiter: str | None,
+    encoding: str | None,
+    min_rows: int,
+    header: Sequence[str] | None,
+    size: int | None,
+) -> Iterator[Table]:
     arff = None
     if ".arff" in map(str.lower, path.suffixes):
         arff = read_arff(path, encoding=encoding or "utf-8", keep_text=True)
         cells = dict(zip(arff.names, arff.cells(), strict=True))
         frame = require("pandas", extra="data").DataFrame(cells)
     else:
-        frame = read_sdf_cells(path) if is_sdf(path) else _read_binary(path)
+        with path.open("rb") as opened:
+            head = opened.read(2**12)
+        _refuse_foreign(head, path)
+        frame = read_sdf_cells(path) if is_sdf(path) else read_binary(path, head)
     if frame is None:
         file = TextFile(path, delimiter, encoding, header)
         if not file.is_json:
@@ -474,36 +494,3 @@ def _refuse_foreign(head: bytes, name: Any) -> None:
     foreign = next((hint for start, hint in _FOREIGN.items() if head.startswith(start)), None)
     if foreign is not None:
         raise ValueError(f"Expected a table in '{name}' (got {foreign})")
-
-
-def _read_binary(path: Path) -> Any:
-    """Returns the data frame of a Parquet or Excel file, or None for a text file."""
-    with path.open("rb") as file:
-        head = file.read(2**12)
-    _refuse_foreign(head, path)
-    try:
-        if head.startswith(b"PAR1"):
-            require("pyarrow.parquet", extra="parquet")
-            return require("pandas", extra="parquet").read_parquet(path, engine="pyarrow")
-        is_zip = head.startswith(b"PK\x03\x04")
-        with zipfile.ZipFile(path) if is_zip else nullcontext() as archive:
-            is_workbook = archive is not None and "xl/workbook.xml" in archive.namelist()
-        if is_workbook:
-            require("openpyxl", extra="excel")
-            pandas = require("pandas", extra="excel")
-            sheets = pandas.read_excel(path, sheet_name=None, dtype=object, na_filter=False)
-            sheets = {name: sheet for name, sheet in sheets.items() if sheet.size}
-            if len(sheets) != 1:
-                got = f"one sheet with a table is needed, not {list(sheets)}"
-                raise ValueError(f"{got}; save it as CSV")
-            return next(iter(sheets.values()))
-    except ImportError as error:
-        raise ImportError(f"{error}; or save '{path}' as CSV") from error
-    except (ValueError, OSError, NotImplementedError, KeyError, zipfile.BadZipFile) as error:
-        file_type = "a parquet file" if head.startswith(b"PAR1") else "an Excel workbook"
-        got = shorten(f"{type(error).__name__}: {error}", 200)
-        raise ValueError(f"Expected '{path}' to be {file_type} of one table (got {got})") from error
-    if path.suffix.lower() == ".parquet":
-        got = f"one that begins with {head[:4]!r}"
-        raise ValueError(f"Expected '{path}' to be a parquet file (got {got})")
-    return None

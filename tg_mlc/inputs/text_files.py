@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tg_mlc._files import MAX_BYTES, open_unpacked, read_bounded
+from tg_mlc._names import shorten
 from tg_mlc._numbers import NUMBER
 from tg_mlc._optional import require
 from tg_mlc._options import argument
-from tg_mlc._warnings import warn
+from tg_mlc._warnings import check_abandoned, warn
 from tg_mlc.inputs.cells import clean
+from tg_mlc.inputs.limits import TableLimits, check_unpacked
 
 DELIMITERS = (",", ";", "\t", "|")  #: delimiters that are recognised
 _LONGEST = 2**31 - 1  # maximum length of a cell, for the module csv
@@ -63,6 +65,7 @@ class TextFile:
         encoding (str, optional): The encoding. (default: :obj:`None`, from the first bytes)
         header (Sequence[str], optional): The columns of a file without header.
         content (bytes, optional): The content. (default: :obj:`None`, read from the file)
+        limits (TableLimits, optional): Limits on the table. (default: :obj:`None`, none)
     """
 
     def __init__(
@@ -72,11 +75,13 @@ class TextFile:
         encoding: str | None = None,
         header: Sequence[str] | None = None,
         content: bytes | None = None,
+        limits: TableLimits | None = None,
     ) -> None:
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             expected = f"{argument('delimiter')} to be one character that may stand between cells"
             raise ValueError(f"Expected {expected} (got {delimiter!r})")
         self.path, self.content = path, content
+        self.limits = limits or TableLimits(f"'{path}'")
         self.header = None if header is None else [name.strip() for name in header]
         with self._open() as file:
             head = file.read(2**16)
@@ -118,11 +123,17 @@ class TextFile:
         """Returns the objects of a JSON file as a data frame."""
         with self._explain_damage(), self._text() as text:
             content = text.read().removeprefix("\ufeff")
+        limits = TableLimits.of_file(self.path)
+        limits.check_cells(sum(map(content.count, ",[{")))
         try:
             records = _records(content)
+        except RecursionError as error:
+            expected = f"'{self.path}' to be JSON of one table"
+            raise ValueError(f"Expected {expected} (got values nested too deep)") from error
         except ValueError as error:
             expected = f"'{self.path}' to be JSON of one table"
             raise ValueError(f"Expected {expected} (got {error})") from error
+        limits.check(len(records), len(set().union(*records)))
         return require("pandas", extra="data").DataFrame(records, dtype=object)
 
     def blocks(self, min_rows: int, size: int | None) -> Iterator[tuple[Any, int, Sequence[int]]]:
@@ -135,8 +146,10 @@ class TextFile:
             reader = csv.reader(text, delimiter=self.delimiter, strict=True)
             if self.header is None:
                 self.header = self._read_header(reader)
+            self.limits.check(1, len(self.header))
             rows = self._rows(reader, self.header)
             while block := _take(rows, size or _CHUNK):
+                self.limits.check(num_rows + len(block), len(self.header))
                 ends, cells = zip(*block, strict=True)
                 # Equal cells share one string, which saves much memory for categories.
                 columns = [list(map({}.setdefault, c, c)) for c in zip(*cells, strict=True)]
@@ -173,6 +186,7 @@ class TextFile:
         num_rows, blank, is_warned = 0, list[int](), False
         line = reader.line_num + self.skips
         for cells in reader:
+            check_abandoned()
             first_line, line = line + 1, reader.line_num + self.skips
             if not cells:
                 blank += [line] if len(header) == 1 else []
@@ -192,6 +206,16 @@ class TextFile:
             head = file.read(4)
         if head != b"PK\x03\x04":
             return open_unpacked(self.path, MAX_BYTES)
+        try:
+            name, content = self._member()
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+            got = shorten(f"{type(error).__name__}: {error}", 200)
+            expected = f"'{self.path}' to be a whole zip archive without a password"
+            raise ValueError(f"Expected {expected} (got {got}); get it once more") from error
+        return open_unpacked(name, MAX_BYTES, content)
+
+    def _member(self) -> tuple[str, bytes]:
+        """Returns the name and the content of the only file in a zip archive."""
         with zipfile.ZipFile(self.path) as archive:
             members = [name for name in archive.namelist() if not name.endswith("/")]
             names = [name for name in members if "__MACOSX" not in name]
@@ -200,9 +224,9 @@ class TextFile:
                 load = "load the arrays with NumPy, and use 'from_arrays'"
                 hint, expected = load if are_arrays else "unpack it", "one file in the zip archive"
                 raise ValueError(f"Expected {expected} '{self.path}' (got {names[:5]}); {hint}")
+            check_unpacked(self.path, archive.getinfo(names[0]).file_size)
             member = f"'{names[0]}' in '{self.path}'"
-            content = read_bounded(archive.open(names[0]), member, MAX_BYTES)
-        return open_unpacked(names[0], MAX_BYTES, content)
+            return names[0], read_bounded(archive.open(names[0]), member, MAX_BYTES)
 
     def _text(self) -> Any:
         text = io.TextIOWrapper(self._open(), encoding=self.encoding, newline="")

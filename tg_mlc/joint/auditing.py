@@ -16,7 +16,7 @@ from torch import Tensor
 from tg_mlc._files import replace_when_done
 from tg_mlc._names import find, register
 from tg_mlc._optional import require
-from tg_mlc._warnings import collected_warnings, warn
+from tg_mlc._warnings import check_abandoned, collected_warnings, warn
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference import Model
@@ -329,6 +329,7 @@ def joint_logits(
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     logits = torch.empty_like(b)
     for rows, others in messages_by_fold(messages, base_logits, y, fold):
+        check_abandoned()
         logits[rows] = others.leave_one_out(b[rows], targets[rows])
     return logits.double().numpy()
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from tg_mlc._names import register
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
-from tg_mlc._warnings import warn
+from tg_mlc._warnings import check_abandoned, warn
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
 from tg_mlc.joint.messages import messages_of
@@ -106,6 +106,7 @@ def suggest(
     samples = []
     step = max(1, _NUMBERS // len(names) ** 2)
     for start in range(0, len(is_given), step):
+        check_abandoned()
         rows = slice(start, start + step)
         gains = Gains(messages, probabilities[rows], is_given[rows], is_target)
         num_steps = min(k, len(names))

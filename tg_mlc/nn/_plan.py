@@ -109,9 +109,11 @@ def _signature_of(module: nn.Module) -> tuple[Any, ...]:
     """Returns the properties of a module that a plan depends on."""
     types = (Linear, nn.LayerNorm, nn.Sequential, nn.ReLU)
     plain_type = next((t for t in types if is_plain(module, t)), None)
-    weights = [module._parameters.get(name) for name in ("weight", "bias")]
-    weights = [None if w is None or is_lazy(w) else w for w in weights]
-    return plain_type, *(None if w is None else (w.shape, w.dtype, w.device) for w in weights)
+    signature: list[Any] = [plain_type]
+    for name in ("weight", "bias"):
+        w = module._parameters.get(name)
+        signature.append(None if w is None or is_lazy(w) else (w.shape, w.dtype, w.device))
+    return tuple(signature)
 
 
 def _decide(

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from tg_mlc._options import check_number
 from tg_mlc.ops.patterns import adjacency_of, to_list
-from tg_mlc.ops.runtime import is_recorded
+from tg_mlc.ops.runtime import in_transform, is_recorded
 
 #: Maximum number of neighbours of a label in a sparse label graph, by largest correlation.
 MAX_NEIGHBOURS = 64
@@ -103,7 +103,7 @@ class ResidualMessages(nn.Module):
             adds_logits (bool, optional): If set to :obj:`True`, messages are added to logits,
                 else to probabilities. (default: :obj:`False`)
         """
-        self._check(base_logits, y, "y")
+        y = self._checked(base_logits, y, "y")
         known = ~y.isnan()
         residual = torch.where(known, y - base_logits.sigmoid(), 0.0)
         count = known.sum(dim=0)
@@ -126,14 +126,14 @@ class ResidualMessages(nn.Module):
         """Returns the logits of all labels, after messages from given labels."""
         if given is None:
             return base_logits
-        self._check(base_logits, given, "given")
+        given = self._checked(base_logits, given, "given")
         z = self.residuals(base_logits, given)
         message = self.pairs(z, ~given.isnan(), self.noise)
         return torch.where(given.isnan(), self.add(base_logits, message), base_logits)
 
     def leave_one_out(self, base_logits: Tensor, y: Tensor) -> Tensor:
         """Returns the logit of each label given all other known labels of its sample."""
-        self._check(base_logits, y, "y")
+        y = self._checked(base_logits, y, "y")
         message = self.pairs.leave_one_out(self.residuals(base_logits, y), ~y.isnan(), self.noise)
         return self.add(base_logits, message)
 
@@ -172,12 +172,20 @@ class ResidualMessages(nn.Module):
         # Labels without a message keep their exact logits, without rounding of probabilities.
         return torch.where(message == 0, logits, changed)
 
-    def _check(self, base_logits: Tensor, labels: Tensor, name: str) -> None:
+    def _checked(self, base_logits: Tensor, labels: Tensor, name: str) -> Tensor:
+        """Returns labels in the dtype of logits. Raises ValueError for other values or shapes."""
         shape = base_logits.shape
         if shape != labels.shape or len(shape) != 2 or shape[1] != self.num_labels:
             expected = f"'base_logits' and '{name}' of shape [B, {self.num_labels}]"
             got = f"{list(base_logits.shape)} and {list(labels.shape)}"
             raise ValueError(f"Expected {expected} (got {got})")
+        # A recorded or transformed program cannot read values.
+        if not (is_recorded() or in_transform()):
+            is_wrong = ~((labels == 0) | (labels == 1) | labels.isnan())
+            if is_wrong.any():
+                got = f"{labels[is_wrong][0].item():g}"
+                raise ValueError(f"Expected '{name}' to hold 0, 1, or NaN for unknown (got {got})")
+        return labels.to(base_logits.dtype)
 
     def __repr__(self) -> str:
         sizes = f"num_labels={self.num_labels}, num_edges={self.num_edges}"

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import given_labels
-from tg_mlc.inference import Model
+from tg_mlc.inference import Model, Prediction
 from tg_mlc.inference.flow import Reading
-from tg_mlc.serving.batching import Batcher
+from tg_mlc.serving.batching import Batcher, in_thread
 from tg_mlc.serving.requests import AuditBody, PredictBody, Request, SuggestBody
 
 
 async def predict(request: Request[PredictBody], batcher: Batcher) -> dict[str, Any]:
     """Returns the answer to a request, with a result for each input."""
     prediction = await batcher.submit(request.inputs, request.query)
-    model, results = batcher.model, list[dict[str, Any]]()
-    labels = request.body.explain
+    labels, explanations = request.body.explain, dict[int, Any]()
+    for row in range(len(prediction) if labels else 0):
+        if row not in prediction.reasons:
+            arguments = _explain, request, labels, batcher.model, row
+            explanations[row] = await in_thread(batcher.thread, *arguments)
+    return await in_thread(None, _content, request, prediction, explanations)
+
+
+def _content(
+    request: Request[PredictBody], prediction: Prediction, explanations: Mapping[int, Any]
+) -> dict[str, Any]:
+    results = list[dict[str, Any]]()
     for row in range(len(prediction)):
         if row in prediction.reasons:
             results.append({"error": prediction.reasons[row]})
@@ -30,9 +39,8 @@ async def predict(request: Request[PredictBody], batcher: Batcher) -> dict[str, 
             probability = prediction.of_labels(prediction.probabilities[row])
             decision = prediction.of_labels(prediction.decisions[row])
             results.append({"probability": probability, "decision": decision})
-        if labels:
-            in_thread = partial(asyncio.get_running_loop().run_in_executor, batcher.thread)
-            results[-1]["explanation"] = await in_thread(_explain, request, labels, model, row)
+        if row in explanations:
+            results[-1]["explanation"] = explanations[row]
     # Ranked labels hold their own thresholds.
     is_ranked = prediction.top is not None
     thresholds = {} if is_ranked else {"thresholds": prediction.of_labels(prediction.thresholds)}

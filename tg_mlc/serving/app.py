@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tg_mlc
 from tg_mlc._optional import require
 from tg_mlc.inference import Model, load
 from tg_mlc.serving import answers
-from tg_mlc.serving.batching import Batcher, RefusedError
+from tg_mlc.serving.batching import Batcher, RefusedError, in_thread
 from tg_mlc.serving.requests import (
     AuditBody,
     Body,
@@ -26,14 +26,20 @@ from tg_mlc.serving.requests import (
     SuggestBody,
     content_of,
     read,
+    read_body,
 )
 
 if TYPE_CHECKING:
     import fastapi
     from fastapi.responses import JSONResponse
+    from starlette.requests import ClientDisconnect
 else:  # If FastAPI is missing, the error says what to install.
     fastapi = require("fastapi", extra="serve")
     JSONResponse = require("fastapi.responses", extra="serve").JSONResponse
+    ClientDisconnect = require("starlette.requests", extra="serve").ClientDisconnect
+
+T = TypeVar("T")
+_DISCONNECTED = 499  # The status by which servers count clients that did not wait for an answer.
 
 
 class _Statistics:
@@ -134,7 +140,7 @@ class _Server:
         name: str,
         request: fastapi.Request,
         kind: type[BodyT],
-        answer: Callable[[Request[BodyT], Batcher], Awaitable[dict[str, Any]]],
+        answer: Callable[[Request[BodyT], Batcher], Coroutine[Any, Any, dict[str, Any]]],
     ) -> Any:
         """Reads a request, and returns its answer, which has a result for each input."""
         if name not in self.models:
@@ -142,15 +148,14 @@ class _Server:
             raise fastapi.HTTPException(404, f"Expected {expected} (got {name[:80]!r})")
         start, status, statistics = time.monotonic(), 500, self.statistics
         try:
-            model_request = await read(request, kind, self.limits, self.models[name])
-            coroutine = answer(model_request, self.batchers[name])
-            content = await asyncio.wait_for(coroutine, self.limits.max_seconds)
-            num_unread = sum("error" in result for result in content["results"])
-            num_read = len(content["results"]) - num_unread
+            coroutine = self._answer(name, request, kind, answer)
+            num_read, num_unread, response = await asyncio.wait_for(
+                coroutine, self.limits.max_seconds
+            )
             statistics.inputs.labels(name, "yes").inc(num_read)
             statistics.inputs.labels(name, "no").inc(num_unread)
-            status = 200 if num_read else 422
-            return JSONResponse({"model": name, **content}, status)
+            status = response.status_code
+            return response
         except RefusedError as error:
             status = error.status
             raise fastapi.HTTPException(status, str(error), error.headers) from None
@@ -158,13 +163,31 @@ class _Server:
             status = 503
             expected = f"an answer in {self.limits.max_seconds:g} seconds"
             message = f"Expected {expected} (got none); send fewer inputs"
-            raise fastapi.HTTPException(status, message, {"Retry-After": "5"}) from None
+            headers = {"Retry-After": "5", "Connection": "close"}
+            raise fastapi.HTTPException(status, message, headers) from None
+        except ClientDisconnect:
+            status = _DISCONNECTED
+            return fastapi.Response(status_code=status)
         except fastapi.HTTPException as refused:
             status = refused.status_code
             raise
         finally:
             statistics.requests.labels(name, status).inc()
             statistics.seconds.labels(name).observe(time.monotonic() - start)
+
+    async def _answer(
+        self,
+        name: str,
+        request: fastapi.Request,
+        kind: type[BodyT],
+        answer: Callable[[Request[BodyT], Batcher], Coroutine[Any, Any, dict[str, Any]]],
+    ) -> tuple[int, int, JSONResponse]:
+        """Returns the numbers of readable and unreadable inputs, and the response."""
+        body = await read_body(request, self.limits)
+        arguments = request, kind, body, self.limits, self.models[name]
+        model_request = await in_thread(None, read, *arguments)
+        content = await while_connected(request, answer(model_request, self.batchers[name]))
+        return await in_thread(None, _encoded, name, content)
 
 
 def make_app(
@@ -260,3 +283,43 @@ def run(
             got = "a port in use, or an address of another machine); choose another"
             raise OSError(f"Expected to listen at {address} (got {got}") from None
         # At the end, uvicorn raises the stop signal once more.
+
+
+async def while_connected(request: fastapi.Request, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Returns the result of a coroutine, which ends early if the client disconnects.
+
+    Raises:
+        ClientDisconnect: If the client disconnects.
+    """
+
+    async def disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    work, end = asyncio.ensure_future(coroutine), asyncio.ensure_future(disconnect())
+    try:
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ClientDisconnect
+        return work.result()
+    finally:
+        work.cancel()
+        end.cancel()
+
+
+def _encoded(name: str, content: dict[str, Any]) -> tuple[int, int, JSONResponse]:
+    """Returns the numbers of readable and unreadable inputs, and the response."""
+    num_unread = sum("error" in result for result in content["results"])
+    num_read = len(content["results"]) - num_unread
+    return num_read, num_unread, _Rows({"model": name, **content}, 200 if num_read else 422)
+
+
+class _Rows(JSONResponse):
+    """A response that is encoded by rows, because Python encodes a text without switching threads,
+    and large answers would stop the server for seconds.
+    """
+
+    def render(self, content: dict[str, Any]) -> bytes:
+        results = b",".join(super(_Rows, self).render(row) for row in content["results"])
+        head = super().render({name: value for name, value in content.items() if name != "results"})
+        return head[:-1] + b',"results":[' + results + b"]}"

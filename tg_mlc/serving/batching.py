@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from tg_mlc._warnings import collected_warnings
+from tg_mlc._warnings import AbandonedError, collected_warnings, ended_if
 from tg_mlc.data import given_labels
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Prediction, Query, Reading
@@ -42,6 +44,22 @@ class _WaitingRequest(NamedTuple):
     inputs: Any
     query: Query
     future: asyncio.Future[Prediction]
+
+
+async def in_thread(
+    executor: ThreadPoolExecutor | None, function: Callable[..., T], *arguments: Any
+) -> T:
+    """Calls a function in a thread, and ends it if the caller is cancelled."""
+    is_abandoned = threading.Event()
+
+    def call() -> T:
+        with ended_if(is_abandoned.is_set):
+            return function(*arguments)
+
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, call)
+    finally:
+        is_abandoned.set()
 
 
 class Batcher:
@@ -78,13 +96,21 @@ class Batcher:
         """
         self._count(size)
         loop = asyncio.get_running_loop()
-        future = self.thread.submit(function)
+        is_abandoned = threading.Event()
+
+        def run() -> T:
+            with ended_if(is_abandoned.is_set):
+                return function()
+
+        future = self.thread.submit(run)
         # A request that is too slow still counts until the thread is free again.
         future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._count, -size))
         try:
             return await asyncio.wrap_future(future)
         except Exception as error:
             raise _refusal(error) from None
+        finally:
+            is_abandoned.set()
 
     def _count(self, size: int) -> None:
         """Adds to the number of waiting inputs. Raises OverloadedError if there are too many."""
@@ -129,8 +155,9 @@ class Batcher:
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
         for index, waiting in enumerate(batch):
             try:
-                reading = self._read(waiting)
-            except Exception as error:
+                with ended_if(waiting.future.done):
+                    reading = self._read(waiting)
+            except (Exception, AbandonedError) as error:
                 answers[index] = _refusal(error)
                 continue
             query = waiting.query
@@ -138,7 +165,13 @@ class Batcher:
             groups.setdefault(key, []).append((index, reading, query))
         for group in groups.values():
             indices, readings, queries = zip(*group, strict=True)
-            answers.update(zip(indices, self._answer_group(readings, queries), strict=True))
+            futures = [batch[index].future for index in indices]
+            try:
+                with ended_if(partial(_are_done, futures)):
+                    group_answers = self._answer_group(readings, queries)
+            except AbandonedError as error:
+                group_answers = [_refusal(error)] * len(group)
+            answers.update(zip(indices, group_answers, strict=True))
         size = sum(len(waiting.inputs) for waiting in batch)
         for histogram, value in zip(self.histograms, (size, time.monotonic() - start), strict=True):
             histogram.observe(value)
@@ -185,8 +218,12 @@ class Batcher:
         ]
 
 
-def _refusal(error: Exception) -> RefusedError:
+def _are_done(futures: Sequence[asyncio.Future[Prediction]]) -> bool:
+    return all(future.done() for future in futures)
+
+
+def _refusal(error: BaseException) -> RefusedError:
     """Returns the refusal for an error. Errors that no input should cause are also logged."""
-    if not isinstance(error, (ValueError, TypeError)):
+    if not isinstance(error, (ValueError, TypeError, AbandonedError)):
         _log.warning("A request failed", exc_info=error)
     return RefusedError(str(error) or type(error).__name__)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
@@ -14,6 +13,7 @@ from tg_mlc._options import SPELLING, in_python
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query
+from tg_mlc.inputs.limits import TableLimits, TooLargeError
 from tg_mlc.inputs.tables import read_text
 from tg_mlc.metrics.coverage import Per
 
@@ -126,6 +126,10 @@ class Limits:
     Args:
         max_bytes (int, optional): Bytes per body of a request. (default: :obj:`10000000`)
         max_items (int, optional): Inputs per request. (default: :obj:`1000`)
+        max_columns (int, optional): Different names of columns per request.
+            (default: :obj:`20000`)
+        max_cells (int, optional): Cells of CSV, or commas and brackets of JSON, per request.
+            (default: :obj:`1000000`)
         max_explained (int, optional): Inputs times explained labels per request.
             (default: :obj:`32`)
         max_suggested (int, optional): Inputs times suggested labels per request.
@@ -146,6 +150,14 @@ class Limits:
     max_waiting: int = 10_000
     max_batch: int = 256
     pause: float = 0.002
+    max_columns: int = 20_000
+    max_cells: int = 1_000_000
+
+    @property
+    def table(self) -> TableLimits:
+        """The limits of the table in a body."""
+        sizes = self.max_items, self.max_columns, self.max_cells
+        return TableLimits("the body", *sizes, hint="send fewer inputs")
 
 
 #: Options of a request that are options of a query.
@@ -176,20 +188,31 @@ def takes_csv(kind: type[Body]) -> bool:
     return issubclass(kind, GivenBody)
 
 
-async def read(
-    request: fastapi.Request, kind: type[BodyT], limits: Limits, model: Model
-) -> Request[BodyT]:
-    """Reads a request.
+async def read_body(request: fastapi.Request, limits: Limits) -> bytes:
+    """Returns the body of a request.
 
     Raises:
-        fastapi.HTTPException: If the request is malformed or too large.
+        fastapi.HTTPException: If it is too large.
     """
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > limits.max_bytes:
             expected = f"a body of at most {limits.max_bytes:,} bytes"
-            raise fastapi.HTTPException(413, f"Expected {expected} (got more); send fewer inputs")
+            message = f"Expected {expected} (got more); send fewer inputs"
+            # Otherwise, the client could go on sending.
+            raise fastapi.HTTPException(413, message, {"Connection": "close"})
+    return bytes(content)
+
+
+def read(
+    request: fastapi.Request, kind: type[BodyT], content: bytes, limits: Limits, model: Model
+) -> Request[BodyT]:
+    """Reads a request. Reading a large body takes seconds, so the event loop must not call this.
+
+    Raises:
+        fastapi.HTTPException: If the request is malformed or too large.
+    """
     content_type = request.headers.get("content-type", "")
     is_csv, inputs, messages = content_type.startswith("text/csv"), None, list[str]()
     if is_csv and not takes_csv(kind):
@@ -197,16 +220,17 @@ async def read(
     try:
         if is_csv:
             body = kind.model_validate({"inputs": [], **_parameters(request, kind)})
-            # Reading a large table takes seconds, so it must not block the event loop.
-            file = bytes(content), request.query_params.get("delimiter"), _charset(content_type)
-            inputs, messages = await asyncio.to_thread(read_csv, model, *file)
+            file = content, request.query_params.get("delimiter"), _charset(content_type)
+            inputs, messages = read_csv(model, *file, limits.table)
         else:
-            body = kind.model_validate(pydantic_core.from_json(bytes(content), allow_inf_nan=False))
+            body = kind.model_validate(_from_json(content, limits.table))
     except pydantic.ValidationError as error:
         errors = ((".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()[:3])
         got = "; ".join(f"{location or 'body'}: {message}" for location, message in errors)
         expected = "a request as /docs shows it"
         raise fastapi.HTTPException(422, f"Expected {expected} (got {got:.300})") from None
+    except TooLargeError as error:
+        raise fastapi.HTTPException(413, str(error)) from None
     except ValueError as error:
         message = str(error) if is_csv else f"Expected JSON (got {error!s:.300})"
         raise fastapi.HTTPException(422, message) from None
@@ -220,6 +244,25 @@ def _parameters(request: fastapi.Request, kind: type[Body]) -> dict[str, Any]:
         is_list = name in ("explain", "targets", "candidates")
         options[name] = parameters.getlist(name) if is_list else parameters[name]
     return options
+
+
+def _from_json(content: bytes, limits: TableLimits) -> Any:
+    """Returns the entries of a body in JSON. Raises TooLargeError if it may have too many values,
+    or has too many names in objects.
+    """
+    # Values are counted before, because reading millions of lists stops all threads for seconds.
+    limits.check_cells(sum(map(content.count, (b",", b"[", b"{"))))
+    entries = pydantic_core.from_json(content, allow_inf_nan=False)
+    names, waiting = set[str](), [entries]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            names.update(value)
+            limits.check(0, len(names))
+        if isinstance(value, (list, Mapping)):
+            items = value.values() if isinstance(value, Mapping) else value
+            waiting += [item for item in items if isinstance(item, (list, Mapping))]
+    return entries
 
 
 def _charset(content_type: str) -> str | None:
@@ -236,7 +279,11 @@ def _spell(name: str, *value: Any) -> str:
 
 
 def read_csv(
-    model: Model, content: bytes, delimiter: str | None = None, encoding: str | None = None
+    model: Model,
+    content: bytes,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    limits: TableLimits | None = None,
 ) -> tuple[Any, list[str]]:
     """Reads a CSV body like a file.
 
@@ -250,7 +297,7 @@ def read_csv(
     with collected_warnings() as messages:
         context = copy_context()
         context.run(SPELLING.set, _spell)
-        table = context.run(read_text, content, "the body", delimiter, encoding)
+        table = context.run(read_text, content, "the body", delimiter, encoding, limits)
         kind = model.kind
         takes_one_column = kind is not None and not kind.reads_columns and len(columns) == 1
         raw = table.inputs(columns if takes_one_column else (), single=takes_one_column)

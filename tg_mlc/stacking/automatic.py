@@ -108,6 +108,9 @@ def auto(
     # Coverage guarantees need exchangeable samples, so the split is not stratified.
     split = random_split(len(dataset), (1 - coverage_share, 0.0, coverage_share), seed)
     train = dataset[split.train] if coverage_share else dataset
+    if len(train) < 2:
+        expected = "at least 2 samples to train on"
+        raise ValueError(f"Expected {expected} (got {len(train)} of {len(dataset)})")
     check_known(train.y, dataset.label_names)
     with isolate_rng():
         model = _Fit(train, seconds, seed, search).model(given_masks, calibrate)

@@ -1,0 +1,72 @@
+"""Limits on tables, which readers check before a table takes many times the memory of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tg_mlc._files import most_unpacked
+
+#: Cells of a table per byte of its file. Tables have about one, and sparse ones below ten.
+CELLS_PER_BYTE = 32
+ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
+
+
+class TooLargeError(ValueError):
+    """The error of a table beyond a limit."""
+
+
+class TableLimits(NamedTuple):
+    """Limits on the table of a file or of a request."""
+
+    source: str  #: the name of the file, for messages
+    max_rows: float = float("inf")
+    max_columns: float = float("inf")
+    max_cells: float = float("inf")
+    hint: str = "divide it, or save it as CSV"
+
+    @classmethod
+    def of_file(cls, path: Path, size: int | None = None) -> TableLimits:
+        """Returns the limits of a file that may hold many more cells than bytes.
+
+        Args:
+            path (Path): The file.
+            size (int, optional): Its size. (default: :obj:`None`, read from the disk)
+        """
+        size = path.stat().st_size if size is None else size
+        return cls(f"'{path}'", max_cells=max(ALWAYS_CELLS, CELLS_PER_BYTE * size))
+
+    def check(self, num_rows: int, num_columns: int) -> None:
+        """Raises TooLargeError for too many rows, columns, or cells of all rows."""
+        self._check(num_rows, self.max_rows, "rows")
+        self._check(num_columns, self.max_columns, "columns")
+        self.check_cells(num_rows * num_columns)
+
+    def check_cells(self, number: int) -> None:
+        """Raises TooLargeError for too many cells."""
+        self._check(number, self.max_cells, "cells")
+
+    def _check(self, number: int, limit: float, unit: str) -> None:
+        if number > limit:
+            expected = f"at most {limit:,} {unit} in {self.source}"
+            raise TooLargeError(f"Expected {expected} (got {number:,}); {self.hint}")
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Raises TooLargeError if the parts of a file have too many bytes unpacked."""
+    limit = most_unpacked(path.stat().st_size)
+    if size > limit:
+        expected = f"'{path}' to have at most {limit:,} bytes unpacked"
+        raise TooLargeError(f"Expected {expected} (got {size:,}); save it as CSV")
+
+
+@contextmanager
+def explain_memory(path: Any) -> Iterator[None]:
+    """Turns errors of memory that a file does not fit into into errors that name it."""
+    try:
+        yield
+    except MemoryError as error:
+        expected, hint = f"'{path}' to fit into memory", "divide it, or take a larger machine"
+        raise ValueError(f"Expected {expected} (got a file that needs more); {hint}") from error
