@@ -150,7 +150,7 @@ class ResidualMessages(nn.Module):
             y (Tensor): Labels :math:`(B, L)`: 0, 1, or NaN for unknown.
             label (Tensor): The index of the label of each sample :math:`(B)`.
         """
-        self._check(base_logits, y, "y")
+        y = self._checked(base_logits, y, "y")
         is_given = ~y.isnan()
         is_given[torch.arange(len(y)), label] = False
         z = self.residuals(base_logits, y)
