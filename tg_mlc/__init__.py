@@ -3,8 +3,9 @@
 The package exports :class:`LabelMessagePassing`, :class:`LabelHead` and :class:`LabelGraph` for
 your own models, :func:`fit` to train these models, :func:`auto` to fit the default model,
 :func:`compare` to test whether a label graph helps, :func:`load` to load a saved model,
-:func:`explain` to explain predictions, :func:`export` to write a model as a program, and
-:func:`set_backend`. Subpackages are imported by their own names, so ``import tg_mlc`` is fast:
+:func:`explain` to explain predictions, :func:`audit` to find recorded labels that are wrong,
+:func:`export` to write a model as a program, and :func:`set_backend`. Subpackages are imported by
+their own names, so ``import tg_mlc`` is fast:
 
 * :mod:`tg_mlc.inputs`: kinds of inputs (words, vectors, embeddings, molecules, DNA).
 * :mod:`tg_mlc.data`: your own data sets, samples and splits.
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from tg_mlc.exporting import export
     from tg_mlc.graphs import LabelGraph
     from tg_mlc.inference import load
+    from tg_mlc.joint import audit
     from tg_mlc.nn import LabelHead, LabelMessagePassing
     from tg_mlc.ops import set_backend
     from tg_mlc.stacking import auto
@@ -50,6 +52,7 @@ __all__ = [
     "LabelHead",
     "LabelMessagePassing",
     "__version__",
+    "audit",
     "auto",
     "compare",
     "explain",
@@ -65,6 +68,7 @@ __getattr__ = imported_on_use(
         "LabelGraph": "tg_mlc.graphs",
         "LabelHead": "tg_mlc.nn",
         "LabelMessagePassing": "tg_mlc.nn",
+        "audit": "tg_mlc.joint",
         "auto": "tg_mlc.stacking",
         "compare": "tg_mlc.stacking.comparison",
         "explain": "tg_mlc.explanations",

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy.special import expit, log_expit
 from torch import Tensor
+from tqdm import tqdm
 
 from tg_mlc._files import replace_when_done
 from tg_mlc._names import find, register
@@ -149,7 +150,7 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
 
     .. code-block:: python
 
-        result = tg_mlc.joint.audit(dataset, seconds=120)
+        result = tg_mlc.audit(dataset, seconds=120)
         result.cells.head(20)
 
     Args:
@@ -345,7 +346,7 @@ def messages_by_fold(
         return
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     others = ResidualMessages(messages.label_graph)
-    for index in range(FOLDS):
+    for index in tqdm(range(FOLDS), "Folds of the audit", disable=None, leave=False):
         held_out = torch.from_numpy(fold == index)
         others.start_from_residuals(b[~held_out], targets[~held_out])
         others.damp(float(messages.noise), bool(messages.adds_logits))

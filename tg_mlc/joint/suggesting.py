@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm import trange
 
 from tg_mlc._names import register
 from tg_mlc._optional import require
@@ -105,7 +106,7 @@ def suggest(
         raise ValueError(f"Expected '{name}' with labels that are not given (got none)")
     samples = []
     step = max(1, _NUMBERS // len(names) ** 2)
-    for start in range(0, len(is_given), step):
+    for start in trange(0, len(is_given), step, desc="Suggestions", disable=None, leave=False):
         check_abandoned()
         rows = slice(start, start + step)
         gains = Gains(messages, probabilities[rows], is_given[rows], is_target)

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.linear_model import Ridge
 
 from benchmarks.accuracy import completion
 
@@ -84,3 +86,35 @@ def test_samples_without_similar_neighbours_get_label_frequencies():
 
 def test_log_odds_are_clipped():
     assert completion.logit(np.array([0.0, 0.5, 2.0]), 0.25).tolist() == [-np.log(3), 0, np.log(3)]
+
+
+def test_partial_least_squares_are_those_of_scikit_learn(rng):
+    x = rng.normal(size=(60, 8))
+    y = 2 * x[:, 0] + x[:, 3] + rng.normal(size=60)
+    coefficients, intercepts = completion.partial_least_squares(x, y, 4)
+    for components in (1, 2, 4):
+        model = PLSRegression(components, scale=False).fit(x, y)
+        ours = x @ coefficients[components - 1] + intercepts[components - 1]
+        np.testing.assert_allclose(ours, model.predict(x).ravel(), atol=1e-9)
+
+
+def test_partial_least_squares_of_a_constant_label_are_constant(rng):
+    coefficients, intercepts = completion.partial_least_squares(rng.random((9, 3)), np.ones(9), 2)
+    assert not coefficients.any()
+    assert intercepts.tolist() == [1, 1]
+
+
+def test_factors_of_rows_are_ridge_regressions_on_their_known_entries(rng):
+    z, fixed, is_known = rng.normal(size=(5, 7)), rng.normal(size=(7, 2)), rng.random((5, 7)) < 0.6
+    factors = completion.factors_of(z, is_known, fixed, 0.5)
+    for row in range(5):
+        model = Ridge(0.5, fit_intercept=False).fit(fixed[is_known[row]], z[row, is_known[row]])
+        np.testing.assert_allclose(factors[row], model.coef_)
+
+
+def test_soft_impute_completes_a_matrix_of_low_rank(rng):
+    z = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 20))
+    is_known = rng.random(z.shape) < 0.6
+    labels = completion.soft_impute(z, is_known, 4, 0.1)
+    found = completion.factors_of(z, is_known, labels, 0.1) @ labels.T
+    assert np.corrcoef(found[~is_known], z[~is_known])[0, 1] > 0.98
