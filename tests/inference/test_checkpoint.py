@@ -127,7 +127,9 @@ def test_weights_of_other_settings_are_refused_in_one_line(trained, data):
         return model
 
     def resume(path, model):
-        train(make_module(lambda: model), data, path.parent, max_epochs=3, resume=True)
+        settings = {"lr_schedule": "cosine", "weight_decay": 0.1}
+        module = make_module(lambda: model, **settings)
+        train(module, data, path.parent, max_epochs=3, resume=True)
 
     for read in (load, resume):
         with pytest.raises(ValueError, match=r"settings that these weights .*readout") as caught:

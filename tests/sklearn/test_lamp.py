@@ -453,13 +453,11 @@ def test_frames_may_mix_numbers_and_words_with_missing_values() -> None:
     assert cross_val_score(classifier, frame, TWO_LABELS, cv=2).mean() > 0.6
 
 
-def test_a_label_that_is_never_known_never_applies() -> None:
+def test_a_label_that_is_never_known_is_refused() -> None:
     y = TWO_LABELS.astype(float)
     y[:, 1] = np.nan
-    classifier = AutoClassifier(seconds=0, threshold="f1_macro", random_state=0)
-    margins = classifier.fit(VALUES, y).decision_function(VALUES)
-    assert np.isfinite(margins[:, 0]).all()
-    assert (margins[:, 1] == -np.inf).all()
+    with pytest.raises(ValueError, match=r"known value of each label .* \(got none of 1\); drop"):
+        AutoClassifier(seconds=0, random_state=0).fit(VALUES, y)
 
 
 def test_smiles_may_be_a_column_and_invalid_smiles_are_refused() -> None:

@@ -58,7 +58,8 @@ def in_type_of(model: nn.Module, batch: Batch) -> Batch:
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
     """Returns a model's outputs. Raises unless there is a row for each sample of the batch."""
     outputs: Tensor = model(batch)
-    if outputs.size()[:1] != (batch.num_graphs,):
+    # A single sample has no number of graphs.
+    if outputs.size()[:1] != (getattr(batch, "num_graphs", 1),):
         raise rows_error(outputs, batch)
     return outputs
 
