@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
+import tg_mlc
 from tests.serving.conftest import post, post_csv, table
 from tg_mlc._warnings import warn
 from tg_mlc.inference.flow import Query
-from tg_mlc.serving import Limits
+from tg_mlc.inference.folder import CONTENT
+from tg_mlc.serving import Limits, make_app
 
 ROWS = np.random.default_rng(3).normal(size=(3, 5)).round(3).tolist()
 NAMED = table().to_dict("records")
@@ -295,6 +299,19 @@ def test_requests_need_a_valid_token(ask):
     requests = ("GET", "/health", {}), post("rows", inputs=ROWS), *others
     answers = ask(*requests, tokens=["one", "two"])
     assert [answer.status_code for answer in answers] == [200, 401, 401, 200]
+
+
+def test_answers_hold_the_hash_of_the_folder_and_the_version(models, tmp_path):
+    models["table"].save(tmp_path / "saved")
+    saved = tg_mlc.load(tmp_path / "saved")
+    with TestClient(make_app({"table": saved})) as client:
+        answer = client.post("/models/table/predict", json={"inputs": NAMED[:1]}).json()
+        listed = client.get("/models").json()["table"]
+    description = json.loads((tmp_path / "saved" / CONTENT).read_text())
+    for entry in (answer, listed):
+        assert entry["sha256"] == description["sha256"] == saved.sha256
+        assert entry["version"] == tg_mlc.__version__
+    assert models["table"].sha256 is None
 
 
 def test_information_pages_describe_the_server(ask, models):

@@ -84,6 +84,11 @@ def check_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def folder_sha256(path: str | os.PathLike[str]) -> str:
+    """Returns the hash of the content of a folder, weights included."""
+    return str(_read_description(Path(path) / CONTENT)["sha256"])
+
+
 def read_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads a folder that :func:`write_folder` wrote, again if another process replaces it.
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
-from tg_mlc.inference.folder import CONTENT, WEIGHTS, read_folder
+from tg_mlc.inference.folder import CONTENT, WEIGHTS, folder_sha256, read_folder
 from tg_mlc.inference.model import Model
 
 
@@ -46,13 +46,15 @@ def load(
         got = f"(got {str(device)!r}: {str(error).splitlines()[0]})"
         raise ValueError(f"Expected 'device' to be one that PyTorch has here {got}") from None
     try:
-        return Model.from_content(content, network).to(device)
+        model = Model.from_content(content, network).to(device)
     except Exception as error:  # Values of another version may raise any error.
         hint = f"'{Path(path) / CONTENT}' says which versions saved it"
         raise ValueError(
             f"Expected '{path}' to hold a model that this version of tg_mlc can build (got "
             f"{type(error).__name__}: {error}); {hint}"
         ) from error
+    model.sha256 = folder_sha256(path)
+    return model
 
 
 def _check_network(content: Mapping[str, Any], network: Any) -> None:

@@ -70,9 +70,11 @@ class Model(Pipeline):
     Attributes:
         training (Any): Results of the training, such as held-out scores; :obj:`None` in a loaded
             model.
+        sha256 (str, optional): The hash of the folder of a loaded model; :obj:`None` in others.
     """
 
     training: Any = None
+    sha256: str | None = None
 
     @classmethod
     def of(

@@ -112,9 +112,13 @@ class _Server:
         return fastapi.Response(content, media_type=statistics.type)
 
     async def names(self) -> dict[str, Any]:
-        """Returns the models with their labels, and the metrics that decisions can maximise."""
+        """Returns the models, their labels, and the metrics that decisions can maximise."""
         return {
-            name: {"labels": model.label_names, "metrics": model.decision.metrics}
+            name: {
+                "labels": model.label_names,
+                "metrics": model.decision.metrics,
+                **_identity(model),
+            }
             for name, model in self.models.items()
         }
 
@@ -187,7 +191,8 @@ class _Server:
         arguments = request, kind, body, self.limits, self.models[name]
         model_request = await in_thread(None, read, *arguments)
         content = await while_connected(request, answer(model_request, self.batchers[name]))
-        return await in_thread(None, _encoded, name, content)
+        of_model = {"model": name, **_identity(self.models[name])}
+        return await in_thread(None, _encoded, {**of_model, **content})
 
 
 def make_app(
@@ -307,11 +312,16 @@ async def while_connected(request: fastapi.Request, coroutine: Coroutine[Any, An
         end.cancel()
 
 
-def _encoded(name: str, content: dict[str, Any]) -> tuple[int, int, JSONResponse]:
+def _identity(model: Model) -> dict[str, str | None]:
+    """Returns the hash of a model's folder, and the version of the package that saved it."""
+    return {"sha256": model.sha256, "version": model.facts.get("versions", {}).get("tg_mlc")}
+
+
+def _encoded(content: dict[str, Any]) -> tuple[int, int, JSONResponse]:
     """Returns the numbers of readable and unreadable inputs, and the response."""
     num_unread = sum("error" in result for result in content["results"])
     num_read = len(content["results"]) - num_unread
-    return num_read, num_unread, _Rows({"model": name, **content}, 200 if num_read else 422)
+    return num_read, num_unread, _Rows(content, 200 if num_read else 422)
 
 
 class _Rows(JSONResponse):
