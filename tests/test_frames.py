@@ -3,9 +3,10 @@ from collections import UserList, deque
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from tests.inputs.test_kinds import fitted
-from tg_mlc._frames import as_frame
+from tg_mlc._frames import as_frame, in_order
 from tg_mlc.data.given import given_labels
 from tg_mlc.graphs import co_occurrence
 from tg_mlc.inputs.arrays import from_arrays
@@ -36,6 +37,9 @@ class HuggingFace:
 
     def to_pandas(self):
         return pd.DataFrame(self._columns)
+
+    def to_list(self):
+        return self.to_pandas().to_dict("records")
 
 
 def of_polars(columns):
@@ -151,3 +155,15 @@ def test_other_values_are_refused_by_type(value):
         from_arrays(np.eye(3), value)
     with pytest.raises(ValueError, match=rf"Expected inputs .*\(got a {name}"):
         from_arrays(value, np.eye(3))
+
+
+def test_a_sparse_matrix_that_is_a_dictionary_is_a_matrix():
+    matrix = sp.dok_matrix(np.eye(3))
+    assert as_frame(matrix) is matrix
+    frame = from_arrays(matrix, matrix, label_names=["a", "b", "c"])
+    assert frame.y.tolist() == np.eye(3).tolist()
+
+
+def test_targets_in_a_table_of_another_library_are_read_by_name():
+    frame = in_order(HuggingFace({"b": [0, 1], "a": [1, 1]}), ["a", "b"], "y")
+    assert frame.to_numpy().tolist() == [[1, 0], [1, 1]]

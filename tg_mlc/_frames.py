@@ -16,9 +16,12 @@ def as_frame(values: Any) -> Any:
     """Converts dictionaries of columns, and tables of pyarrow, Hugging Face's datasets and others,
     to data frames of pandas; collects lazy frames of polars. Other values are unchanged.
     """
-    if isinstance(values, Mapping):
+    # SciPy's dok_matrix is a dictionary with a shape.
+    if isinstance(values, Mapping) and not hasattr(values, "shape"):
         return _of_columns(values)
-    if hasattr(values, "iloc") or hasattr(values, "to_list"):  # of pandas, or a column of polars
+    # Columns of polars have 'to_list'; tables of datasets and pyarrow have 'column_names'.
+    is_column = hasattr(values, "to_list") and not hasattr(values, "column_names")
+    if hasattr(values, "iloc") or is_column:
         return values
     if hasattr(values, "lazy"):  # a frame of polars
         return values.collect() if hasattr(values, "collect") else values
@@ -74,6 +77,7 @@ def check_same_rows(X: Any, Y: Any) -> None:
 
 def in_order(frame: Any, names: Sequence[str] | None, argument: str, old: str = "'like'") -> Any:
     """Reorders a data frame to ``names``, which must be its columns. Other inputs are unchanged."""
+    frame = as_frame(frame)
     existing = getattr(frame, "columns", None)
     if existing is None or names is None:
         return frame

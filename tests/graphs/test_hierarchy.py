@@ -29,11 +29,11 @@ NAN = float("nan")
 
 def test_roots_are_known_ones_and_a_label_above_all_others_that_always_applies():
     pairs, names = ancestor_pairs(torch.tensor([[0, 0], [1, 2]]), 3), ["life", "dog", "oak"]
-    y = torch.tensor([[1, 1, 0], [1, 0, NAN], [NAN, NAN, NAN]])
-    assert roots_of(y, pairs, names) == ["life"]
-    assert roots_of(torch.tensor([[1.0, 1, 0], [0, 0, 0]]), pairs, names) == []
-    assert roots_of(y, pairs[:, :1], names) == []
-    assert roots_of(y, pairs[:, :0], ["GO:0008150", "dog", "GO:0003674"]) == [
+    always = torch.tensor([True, False, False])
+    assert roots_of(always, pairs, names) == ["life"]
+    assert roots_of(~always, pairs, names) == []
+    assert roots_of(always, pairs[:, :1], names) == []
+    assert roots_of(always, pairs[:, :0], ["GO:0008150", "dog", "GO:0003674"]) == [
         "GO:0008150",
         "GO:0003674",
     ]

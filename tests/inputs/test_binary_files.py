@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tg_mlc.inputs import limits
+from tg_mlc.inputs import binary_files, limits
 from tg_mlc.inputs.limits import TooLargeError
 from tg_mlc.inputs.tables import read_table
 
@@ -51,6 +51,33 @@ def test_blank_rows_of_workbooks_are_no_samples(tmp_path):
     rows = [ROW % (row, b"A", row) for row in (2, 9)]
     table = read_table(workbook(tmp_path / "gaps.xlsx", *rows, TAIL))
     assert table.texts("x") == ["1", "1"]
+    assert [table.where(row) for row in range(2)] == ["row 0 (line 2)", "row 1 (line 9)"]
+
+
+def test_rows_that_are_only_formatted_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "ALWAYS_CELLS", 2**16)
+    rows = ROW % (2, b"A", 2), b'<row r="1048576" s="1"></row>'
+    assert len(read_table(workbook(tmp_path / "formatted.xlsx", *rows, TAIL))) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "extent"),
+    [
+        (b"<row><c/><c/></row><row/><row><c></c></row>", (3, 2)),
+        (b'<x:row r="7"><x:c r="AB7" s="1"/><x:c/></x:row>', (7, 29)),
+        (b'<row r="5"/>', (0, 0)),
+        (b"<row><c>" + b"text " * 10 + b"</c></row>", (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 2**20])
+def test_the_extent_of_a_sheet_does_not_depend_on_pieces(content, extent, size, monkeypatch):
+    monkeypatch.setattr(binary_files, "_CHUNK", size)
+    assert binary_files._extent(io.BytesIO(content)) == extent
+
+
+def test_a_sheet_without_ends_of_tags_is_refused_at_once():
+    with pytest.raises(ValueError, match="a tag of at most 65,536 bytes is needed"):
+        binary_files._extent(io.BytesIO(b"<row " + b" " * 2**24))
 
 
 def test_a_damaged_workbook_is_refused(tmp_path):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from tg_mlc.inputs import cells as reading
+from tg_mlc.inputs.cells import one_hot
 from tg_mlc.inputs.schema import Hints, Schema, cells_of, match_names
 
 
@@ -262,3 +263,10 @@ def test_numbers_stand_for_the_only_category_with_leading_zeros():
     assert [np.flatnonzero(row).tolist() for row in rows] == [[2]] * 3
     assert schema.feature_names[2] == "zip=02906"
     assert schema.matrix({"zip": np.array(["7"], dtype=object)})[0].tolist() == [0, 0, 0, 1]
+
+
+def test_other_texts_of_equal_numbers_are_other_categories():
+    cells = np.array(["1.1", "1e3", "02"], dtype=object)
+    with pytest.warns(UserWarning, match="did not occur in training"):
+        rows = one_hot("version", ["1.10", "1000", "2"], cells)
+    assert rows.tolist() == [[0, 0, 0], [0, 0, 0], [0, 0, 1]]

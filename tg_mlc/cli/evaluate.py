@@ -45,8 +45,11 @@ def evaluate(
     from tg_mlc.inference import Query, load
 
     path, loaded = file.path, load(model, device=device)
-    for out in filter(None, (reliability, by_label)):
-        check_output(out, path, model)
+    for name, out in (("--reliability", reliability), ("--by_label", by_label)):
+        if out is not None:
+            check_output(out, path, model, name)
+    if by_label is not None and by_label == reliability:
+        raise ValueError(f"Expected --by_label to be another file than --reliability ({by_label})")
     inputs = inputs_of(loaded, model, file)
     blocks = Predictions(loaded, inputs, path, Query(batch_size=batch_size))
     probabilities, targets = [], []

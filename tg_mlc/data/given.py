@@ -45,7 +45,8 @@ def given_labels(label_names: Sequence[str], given: Any, batch_size: int = 1) ->
     Raises:
         ValueError: If a name is unknown, or a value is neither 0, 1 nor NaN.
     """
-    given = given if isinstance(given, (Mapping, list)) else as_list(as_frame(given))
+    is_named = isinstance(given, Mapping) and not hasattr(given, "shape")
+    given = given if is_named or isinstance(given, list) else as_list(as_frame(given))
     if hasattr(given, "columns"):
         columns = [str(name) for name in given.columns]
         check_names(columns, len(columns), "columns of given")

@@ -70,13 +70,17 @@ def pairs_of(
     return ancestor_pairs(parents, size)
 
 
-def roots_of(y: Tensor, pairs: Tensor, label_names: Sequence[str]) -> list[str]:
-    """Returns the labels that are :data:`ROOTS`, or that lie above all others and apply to all
-    samples of the targets :math:`(N, L)`.
+def roots_of(always: Tensor, pairs: Tensor, label_names: Sequence[str]) -> list[str]:
+    """Returns the labels that are :data:`ROOTS`, or that lie above all others and apply always.
+
+    Args:
+        always (Tensor): Whether a label applies to all samples :math:`(L)`.
+        pairs (Tensor): The :func:`ancestor_pairs`.
+        label_names (Sequence[str]): The names of the labels.
     """
     num_below = torch.bincount(pairs[0], minlength=len(label_names))
     is_above_all = (num_below == len(label_names) - 1) & (num_below > 0)
-    is_root = (is_above_all & ~(y == 0).any(dim=0)).tolist()
+    is_root = (is_above_all & always).tolist()
     return [name for name, root in zip(label_names, is_root, strict=True) if root or name in ROOTS]
 
 

@@ -236,10 +236,13 @@ class Coherence(Stage):
             return y
         return derive(torch.from_numpy(y), pairs, torch.from_numpy(is_derived)).numpy()
 
-    def roots(self, y: np.ndarray, coherent: Coherent = None) -> list[str] | None:
-        """Returns the roots of the hierarchy, given targets :math:`(N, L)`; None without one."""
+    def roots(self, always: np.ndarray, coherent: Coherent = None) -> list[str] | None:
+        """Returns the roots of the hierarchy, given which labels apply to all samples :math:`(L)`;
+        None without a hierarchy.
+        """
         pairs = self.pairs(None if coherent is False else coherent)
-        return None if pairs is None else roots_of(torch.from_numpy(y), pairs, self.label_names)
+        is_always = torch.from_numpy(always)
+        return None if pairs is None else roots_of(is_always, pairs, self.label_names)
 
     def begin(self, flow: Flow) -> None:
         pairs, default = self.pairs(flow.query.coherent), self.pairs()

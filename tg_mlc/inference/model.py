@@ -294,9 +294,12 @@ class Model(Pipeline):
         for metric in self.decision.tuners:
             flow = self.start(Reading.empty(), Query(metric=metric, coherent=coherent))
             deciders[metric] = self.decision.decider(flow)
-        roots, counts = self._needed(Coherence).roots(y, coherent), self.facts.get("counts")
+        counts, always = self.facts.get("counts"), ~(y == 0).any(axis=0)
         if counts is not None:
             counts = LabelCounts.from_state(counts, len(self.label_names))
+            # Then roots are the same for all samples that the model is evaluated on.
+            always = counts.positive == counts.num_samples
+        roots = self._needed(Coherence).roots(always, coherent)
         thresholds, names = deciders or self.thresholds(), self.label_names
         return evaluate(y, scores, thresholds, names, counts=counts, roots=roots)
 

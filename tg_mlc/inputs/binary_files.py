@@ -13,8 +13,9 @@ from tg_mlc._optional import require
 from tg_mlc.inputs.limits import TableLimits, TooLargeError, check_unpacked
 
 _CHUNK = 2**20
-_ROW, _CELL = re.compile(rb"<(?:\w+:)?row\b"), re.compile(rb"<(?:\w+:)?c\b")
-_ROW_NUMBER, _COLUMN = re.compile(rb'\sr="([0-9]{1,9})"'), re.compile(rb'\sr="([A-Z]{1,3})[0-9]')
+_MAX_TAG = 2**16  # Bytes of a tag in the XML of a sheet.
+_TAG = re.compile(rb"<(?:\w+:)?(row|c)\b([^>]*)>")
+_PLACE = re.compile(rb'\sr="([A-Z]{0,3})([0-9]{1,9})"')
 
 
 def read_binary(path: Path, head: bytes) -> Any:
@@ -81,16 +82,25 @@ def _read_workbook(path: Path, archive: zipfile.ZipFile) -> Any:
 
 
 def _extent(sheet: IO[bytes]) -> tuple[int, int]:
-    """Returns the numbers of rows and columns that a sheet's XML spans, with blank cells."""
-    num_rows, last_row, num_columns, rest = 0, 0, 0, b""
+    """Returns the numbers of rows and columns that the cells in a sheet's XML span. Rows without
+    cells do not count.
+    """
+    row, last_row, column, num_columns, rest = 0, 0, 0, 0, b""
     while chunk := sheet.read(_CHUNK):
         content = rest + chunk
-        *rows, rest = _ROW.split(content)
-        num_rows += len(rows)
-        num_columns = max([num_columns, *(len(_CELL.findall(row)) for row in [*rows, rest])])
-        num_columns = max([num_columns, *map(_index, {*_COLUMN.findall(content)})])
-        last_row = max([last_row, *map(int, _ROW_NUMBER.findall(content))])
-    return max(num_rows, last_row), num_columns
+        start = content.rfind(b"<")
+        is_whole = start < 0 or b">" in content[start:]
+        rest = b"" if is_whole else content[start:]
+        if len(rest) > _MAX_TAG:
+            raise ValueError(f"a tag of at most {_MAX_TAG:,} bytes is needed")
+        for kind, attributes in _TAG.findall(content):
+            letters, number = match.groups() if (match := _PLACE.search(attributes)) else (b"", b"")
+            if kind == b"row":
+                row, column = int(number or row + 1), 0
+                continue
+            column = _index(letters) if letters else column + 1
+            last_row, num_columns = max(last_row, row), max(num_columns, column)
+    return last_row, num_columns
 
 
 def _index(letters: bytes) -> int:

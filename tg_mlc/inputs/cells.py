@@ -105,9 +105,10 @@ def single_cells(
 def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
     """Returns columns of 0 and 1 for the values of a category; rows without a match are 0. A cell
     matches an equal value, else a value that differs in case only, else the only equal number, as
-    spreadsheets drop leading zeros.
+    spreadsheets drop leading zeros. Of texts, only digits are such numbers.
     """
     texts = [clean(text) for text in texts_of(cells)]
+    written = {clean(cell) for cell in cells.tolist() if isinstance(cell, str)}
     index, by_number = {value: i for i, value in enumerate(values)}, dict[float, list[int]]()
     by_casefold = {value.casefold(): i for value, i in reversed(index.items())}
     for value, i in index.items():
@@ -118,6 +119,9 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
         code = index.get(text, -1 if is_blank(text) else by_casefold.get(text.casefold()))
         number = parse_number(text) if code is None and by_number else None
         matching = [] if number is None else by_number.get(number, [])
+        if text in written:
+            digits = text.lstrip("0") if text.isdecimal() else None
+            matching = [i for i in matching if values[i].lstrip("0") == digits]
         if len(matching) == 1:
             code = matching[0]
             guessed |= {f"{text} for {values[code]!r}"} - {f"{values[code]}.0 for {values[code]!r}"}
@@ -130,7 +134,8 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
         warn(f"Column '{name}' {message}: {names}")
     if guessed:
         names = ", ".join(sorted(guessed)[:5])
-        warn(f"Column '{name}' has numbers where training had texts, taken as {names}; pass texts")
+        hint = "write them as in training"
+        warn(f"Column '{name}' has numbers where training had texts, taken as {names}; {hint}")
     return np.eye(len(values) + 1)[[codes[text] for text in texts], :-1]
 
 

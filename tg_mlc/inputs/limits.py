@@ -11,6 +11,8 @@ from tg_mlc._files import most_unpacked
 
 #: Cells of a table per byte of its file. Tables have about one, and sparse ones below ten.
 CELLS_PER_BYTE = 32
+#: Maximum compression ratio of files that are unpacked as a whole. Tables stay below 200.
+MAX_WHOLE_RATIO = 200
 ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
 
 
@@ -56,7 +58,7 @@ class TableLimits(NamedTuple):
 
 def check_unpacked(path: Path, size: int) -> None:
     """Raises TooLargeError if the parts of a file have too many bytes unpacked."""
-    limit = most_unpacked(path.stat().st_size)
+    limit = most_unpacked(path.stat().st_size, MAX_WHOLE_RATIO)
     if size > limit:
         expected = f"'{path}' to have at most {limit:,} bytes unpacked"
         raise TooLargeError(f"Expected {expected} (got {size:,}); save it as CSV")

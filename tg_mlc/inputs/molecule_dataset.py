@@ -28,6 +28,8 @@ from tg_mlc.inputs.smiles import MoleculeError, molecule_from_smiles, parse_smil
 from tg_mlc.inputs.tables import read_molecules, read_table
 
 OnError = Literal["skip", "raise"]
+#: The features of atoms in cached graphs: older caches had another order of chiral neighbours.
+_FEATURES = "chirality of canonical SMILES"
 NUM_SHOWN = 10  #: maximum number of rows per category in a printed report
 
 
@@ -242,7 +244,7 @@ class MoleculeDataset(LabeledMolecules):
         key = settings_key(smiles_column, columns, delimiter, encoding, on_error, *functions)
         if root is None or key is None:
             return cls(build(), transform, **checks)
-        digest = sha256(Path(path).read_bytes() + key.encode())[:16]
+        digest = sha256(Path(path).read_bytes() + f"{_FEATURES} {key}".encode())[:16]
         cached = Path(root) / "processed" / f"{Path(path).name.partition('.')[0]}-{digest}.pt"
         if force_reload or not cached.exists():
             build().save(cached)

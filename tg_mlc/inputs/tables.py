@@ -467,6 +467,8 @@ def _read_blocks(
         raise ValueError(f"Expected {expected} (got them for '{path}')")
     names = [clean(str(name)) for name in frame.columns]
     frame.columns = range(len(names))
+    # A workbook has a header in its first line; blank rows are no samples.
+    lines = (frame.index + 2).tolist() if len(frame) and frame.index[-1] >= len(frame) else []
     if len(frame) < max(min_rows, 1) and min_rows:
         got = f"{len(names)} columns and no row"
         raise ValueError(f"Expected at least one row in '{path}' (got {got})")
@@ -474,7 +476,7 @@ def _read_blocks(
     for start in range(0, max(len(frame), 1), size):
         rows = frame.iloc[start : start + size].reset_index(drop=True)
         arff_rows = None if arff is None else arff.rows(start, start + size)
-        yield Table(path, names, rows, start, arff=arff_rows)
+        yield Table(path, names, rows, start, lines[start : start + size], arff=arff_rows)
 
 
 def _check_file(path: Path) -> None:

@@ -18,6 +18,7 @@ from typing_extensions import Self
 
 from tg_mlc._frames import as_frame
 from tg_mlc._names import shorten
+from tg_mlc._numbers import as_list
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import check_known
@@ -173,14 +174,14 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         return matrix
 
     def _read_training_inputs(self, X: Any) -> Any:
-        X = as_frame(X)
+        X = as_list(as_frame(X))
         check_choice("inputs", self.inputs, ("auto", *kinds_by_form()))
         self.inputs_ = infer_form(X) if self.inputs == "auto" else self.inputs
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
         """Returns a list of inputs, or a matrix in which nominal columns are one-hot encoded."""
-        X, kind = as_frame(X), kinds_by_form()[self.inputs_]
+        X, kind = as_list(as_frame(X)), kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
         if reset:
