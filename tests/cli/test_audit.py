@@ -102,3 +102,15 @@ def test_the_audited_file_is_not_replaced(table, capsys):
     assert run("audit --labels a,copy --seconds 0", csv=table, out=table) == 1
     assert f"another --out than --csv (got '{table}'" in capsys.readouterr().err
     assert table.read_bytes() == content
+
+
+def test_molecules_have_a_report_whose_rows_are_those_of_the_file(tmp_path):
+    pytest.importorskip("rdkit")
+    smiles = ["C" * (1 + i % 12) + ("O" if i % 2 else "N") for i in range(24)]
+    cells = [f"{text},{i % 2},{i % 2}" for i, text in enumerate(smiles)]
+    path, page = tmp_path / "drugs.csv", tmp_path / "page.html"
+    path.write_text("\n".join(["smiles,a,b", "C(C,1,1", *cells]))
+    out, options = tmp_path / "suspects.csv", "audit --smiles smiles --labels a,b --seconds 0"
+    assert run(f"{options} --names smiles", csv=path, out=out, report=page) == 0
+    assert set(pd.read_csv(out)["row"]) == {*range(1, 25)}
+    assert "CCCCCCCCCCCCO" in page.read_text() or "CCCCCCCCCCCO" in page.read_text()

@@ -13,7 +13,7 @@ from tests.explanations.test_report import Page
 from tg_mlc.explanations import suspects
 
 pytest.importorskip("jinja2")
-pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,15 @@ def test_a_wide_table_shows_the_columns_of_the_largest_scores(monkeypatch):
     drawing = inputs.draw(5, np.array([0.0, 1.0, 0.5, 2.0]))
     assert drawing == {"cells": [(3, "d", "3"), (1, "b", "1")], "more": 2}
     assert inputs.draw(5, None)["cells"] == [(0, "a", "0"), (1, "b", "1")]
+
+
+def test_a_column_of_texts_is_read_by_position(audited):
+    audit, texts = audited
+    column = pd.Series(texts, index=range(len(texts), 0, -1))
+    expected = Page(audit.report(raw=texts)).data
+    assert Page(audit.report(raw=column)).data == expected
+    raw = replace(audit, evidence=replace(audit.evidence, raw=column))
+    assert Page(raw.report()).data["suspects"] == Page(audit.report()).data["suspects"]
 
 
 def test_wrong_arguments_are_refused(audited):

@@ -5,7 +5,7 @@ from sklearn.metrics import average_precision_score
 
 import tg_mlc
 from tg_mlc import stacking
-from tg_mlc.data import from_arrays
+from tg_mlc.data import MoleculeDataset, from_arrays
 from tg_mlc.graphs import fully_connected
 from tg_mlc.joint import audit, auditing
 from tg_mlc.joint.auditing import (
@@ -160,24 +160,64 @@ def test_equal_inputs_have_one_index_whatever_their_labels():
     dataset = from_arrays(x, y, label_names=["a", "b"], kind="vector")
     assert distinct_inputs(dataset).tolist() == [0, 1, 0, 2]
     assert distinct_inputs(dataset[[2, 3, 0]]).tolist() == [0, 1, 0]
-    words = from_arrays([["red", "wine"], ["wine"], ["red", "wine"]], y[:3], label_names=["a", "b"])
+    documents = [["red", "wine"], ["wine"], ["wine", "red"]]
+    words = from_arrays(documents, y[:3], label_names=["a", "b"], kind="bag")
     assert distinct_inputs(words).tolist() == [0, 1, 0]
+
+
+def test_spellings_of_a_molecule_are_equal_inputs():
+    pytest.importorskip("rdkit")
+    smiles = ["CCO", "CCN", "OCC", "C(O)C"]
+    molecules = MoleculeDataset.from_smiles(smiles, np.eye(4, 2), ["a", "b"])
+    assert distinct_inputs(molecules).tolist() == [0, 1, 0, 0]
+    assert distinct_inputs(molecules[[1, 3, 2]]).tolist() == [0, 1, 1]
 
 
 def test_a_repetition_does_not_speak_for_its_own_record(monkeypatch):
     """Classifiers that see a repetition would take its record from it."""
     x, y, _ = planted(100)
-    labels, given = np.concatenate([y, y, 1 - y[:1]]), {}
+    y[0, 5] = np.nan
+    labels, given, fit = np.concatenate([y, 1 - y[:1]]), {}, stacking.auto
 
     def auto(dataset, seconds, seed):
         given["y"] = dataset.y.numpy()
-        return tg_mlc.auto(dataset, seconds, seed)
+        return fit(dataset, seconds, seed)
 
     monkeypatch.setattr(stacking, "auto", auto)
-    repeated = from_arrays(np.concatenate([x, x, x[:1]]), labels, label_names=NAMES)
+    labels[100, 5] = 1
+    repeated = from_arrays(np.concatenate([x, x[:1]]), labels, label_names=NAMES)
     result = audit(repeated, seconds=0)
-    assert given["y"].tolist() == y.tolist()  # Two of the three records of sample 0 agree.
-    assert len(result.rows) == 201
+    assert given["y"][0].tolist() == [*y[0, :5], 1]  # The first known value of each label.
+    assert (given["y"][1:] == y[1:]).all()
+    assert len(result.rows) == 101
     for values in (result.evidence.base_logits, result.evidence.fold):
         assert (values[0] == values[100]).all()
-        assert (values[0] == values[200]).all()
+
+
+def test_equal_inputs_that_are_few_are_other_samples():
+    """With eight distinct inputs, a sample is not told from the others by its input."""
+    rng = np.random.default_rng(0)
+    x = (rng.random((400, 3)) < 0.5).astype(float)
+    y = (rng.random((400, 3)) < 0.3 + 0.2 * x).astype(float)
+    result = audit(from_arrays(x, y, label_names=["a", "b", "c"], kind="vector"), seconds=0)
+    # Merged into eight samples of one label set each, they would be predicted with certainty.
+    assert -np.log(result.cells["probability"]).mean() < 0.72
+
+
+def test_few_samples_do_not_inform_their_own_audit():
+    rng, agreement = np.random.default_rng(0), []
+    for _ in range(3):
+        x, y = rng.standard_normal((8, 2)), (rng.random((8, 6)) < 0.5).astype(float)
+        y[0], y[1] = 0, 1
+        cells = audit(from_arrays(x, y, label_names=NAMES, kind="vector"), seconds=0).cells
+        agreement.append((cells["probability"] > 0.5).mean())
+    assert np.mean(agreement) < 0.8
+
+
+def test_samples_without_known_labels_are_not_swapped():
+    _, y, b = planted(1000)
+    y[60:] = np.nan
+    fraction, swapped = swapped_probability(b, y, np.random.default_rng(0))
+    assert fraction < 0.3
+    assert (swapped[60:] == 0).all()
+    assert swapped_probability(b[:1], y[:1], np.random.default_rng(0)) == (0.0, [0.0])

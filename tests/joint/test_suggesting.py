@@ -126,6 +126,13 @@ def test_unreadable_rows_of_a_reading_get_no_suggestions(model):
     )
 
 
+def test_without_a_readable_input_nothing_is_suggested_or_audited(model):
+    nothing = model.read([["word", 0.0, 0.0]])
+    for ask in (model.suggest, lambda raw: model.audit(raw, [[1, 0, 1, 0]])):
+        with pytest.raises(ValueError, match="at least one input that can be read"):
+            ask(nothing)
+
+
 def test_warnings_about_the_inputs_are_shown():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"colour": rng.choice(["red", "blue"], 40), "size": rng.random(40)})

@@ -54,6 +54,20 @@ def test_suggestions_for_rows_of_a_csv_file_share_a_budget(ask, models):
     assert sum(len(result["suggestions"]) for result in results) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "message"),
+    [
+        ("a,b,calm\n1,2,1\n", "?k=1", "known labels in 'given' (got columns of labels"),
+        ("a,b\n1,2\n", "?given=calm", "a body in JSON with 'given'"),
+        ("a,b\n1,2\n", "?cost=calm%3D3", "a body in JSON with 'cost'"),
+    ],
+)
+def test_known_labels_and_costs_beside_csv_are_refused(ask, text, query, message):
+    [answer] = ask(post_csv("joint", text, query, endpoint="suggest"))
+    assert answer.status_code == 422
+    assert message in answer.json()["detail"]
+
+
 def test_an_audit_finds_the_wrong_label(ask, models):
     wrong = {**RECORDED[5], "sad": 1 - RECORDED[5]["sad"]}
     recorded = [*RECORDED[:5], wrong, {**RECORDED[6], "loud": None}, None, *RECORDED[8:]]

@@ -97,3 +97,8 @@ def test_the_dependencies_are_part_of_the_state(monkeypatch, max_dense):
     loaded = GivenLabelStacking.from_state(stacking.state_dict()).dependencies
     assert torch.equal(loaded.edge_index, stacking.dependencies.edge_index)
     assert torch.equal(loaded.edge_weight, stacking.dependencies.edge_weight)
+
+
+def test_one_label_depends_on_no_other():
+    graph = sure_dependencies(torch.zeros(5, 1), torch.ones(5, 1), fully_connected(1))
+    assert (graph.num_nodes, graph.num_edges) == (1, 0)

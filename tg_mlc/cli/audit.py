@@ -105,7 +105,7 @@ def _in_file(
     """Returns the raw inputs, the names and the row numbers of samples, for the report."""
     from tg_mlc.inference.features import rows_of
 
-    columns = dataset.schema.columns
+    columns = [] if dataset.schema is None else dataset.schema.columns
     if inputs.input_kind.reads_columns:
         inputs = inputs._replace(columns=[column.name for column in dataset.schema.inputs])
     ids = [entry.name for entry in columns if entry.role == "id"] if column is None else [column]

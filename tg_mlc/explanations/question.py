@@ -23,6 +23,7 @@ from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.inference import Model, Query
 from tg_mlc.inference.batches import makes_batches, whole
 from tg_mlc.inference.decisions import GivenLabels
+from tg_mlc.inference.features import row_of
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.networks import Combination
 from tg_mlc.inputs.components import Components
@@ -259,8 +260,7 @@ class Question:
         """
         if self._raw is None:
             return self.kind.smiles(self.samples[row])
-        inputs = self._raw
-        return as_plain(inputs.iloc[row].to_dict() if hasattr(inputs, "iloc") else inputs[row])
+        return as_plain(row_of(self._raw, row))
 
     def prediction(self, row: int, columns: list[int]) -> dict[str, Any]:
         """Returns the name, the raw input, and the predicted, true and given labels of a sample."""

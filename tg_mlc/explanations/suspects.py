@@ -14,7 +14,7 @@ from tg_mlc.explanations.drawing import draw
 from tg_mlc.explanations.methods import Chunk
 from tg_mlc.explanations.page import in_steps, render, significant
 from tg_mlc.explanations.question import Question, as_plain
-from tg_mlc.inference.features import rows_of
+from tg_mlc.inference.features import row_of, rows_of
 from tg_mlc.inputs.components import Components
 from tg_mlc.inputs.kinds import components_of
 from tg_mlc.joint.auditing import Audit
@@ -117,7 +117,8 @@ class _Inputs:
     def __init__(self, model: Any, source: Any, raw: Any, rows: list[int]) -> None:
         self.model, self.rows = model, rows
         is_dataset = hasattr(source, "label_names")
-        part = source[rows] if is_dataset or hasattr(source, "dtype") else rows_of(source, rows)
+        is_array = hasattr(source, "dtype") and not hasattr(source, "iloc")
+        part = source[rows] if is_dataset or is_array else rows_of(source, rows)
         samples = part if is_dataset else model.read(part, on_error="raise").samples
         self.samples = samples
         self.kind: Components = model.kind or components_of(samples)
@@ -180,8 +181,7 @@ class _Inputs:
     def _raw(self, index: int) -> Any:
         if self.raw is None:
             return None
-        raw = self.raw.iloc[index].to_dict() if hasattr(self.raw, "iloc") else self.raw[index]
-        return as_plain(raw)
+        return as_plain(row_of(self.raw, index))
 
 
 def _title(row: int, names: Sequence[Any] | None, rows: Sequence[int] | None) -> str:

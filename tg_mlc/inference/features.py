@@ -30,6 +30,12 @@ def rows_of(raw: Any, rows: Sequence[int]) -> Any:
     return raw.iloc[rows] if hasattr(raw, "iloc") else [raw[row] for row in rows]
 
 
+def row_of(raw: Any, row: int) -> Any:
+    """Returns a row of a table, as a dictionary, or an entry of a column or list of raw inputs."""
+    entry = raw.iloc[row] if hasattr(raw, "iloc") else raw[row]
+    return entry.to_dict() if hasattr(entry, "to_dict") else entry
+
+
 class Features(Stage):
     """Turns raw inputs into samples.
 

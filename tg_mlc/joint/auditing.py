@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +28,13 @@ from tg_mlc.nn import ResidualMessages
 
 #: Folds of samples whose covariances leave out the samples that are audited.
 FOLDS = 10
+
+# The attributes of samples that kinds of inputs read, beside the SMILES of molecules.
+_INPUTS = ("x", "weight", "edge_index", "edge_attr")
+# With a smaller fraction of distinct inputs, equal inputs are no repetitions of one sample, but
+# samples of which the inputs tell little.
+_DISTINCT = 0.5
+_LEAST_ROWS = 20  # Samples with known labels, to tell swapped ones.
 
 # The most and the least probable labels, whose errors are mostly errors of the record.
 _TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
@@ -74,7 +80,8 @@ class Audit:
             belong to another sample.
         noise (pandas.DataFrame): Per label, the number of ``known`` values, and the estimated
             fractions of values that are ``wrongly_present`` or ``wrongly_absent``. The attribute
-            ``attrs["swapped_rows"]`` is the fraction of swapped rows, at most: inputs that tell
+            ``attrs["swapped_rows"]`` is the fraction of swapped rows, at most, and 0 for fewer than
+            20 samples with known labels: inputs that tell
             little of the labels leave this bound high. It is 0 if single wrong labels explain it.
         blanks (pandas.DataFrame): Unknown labels that are likely present: ``row``, ``label`` and
             ``probability``.
@@ -143,7 +150,7 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
     The probability of each recorded value is that given the inputs, by classifiers that were not
     fitted to the sample, and given all other labels of the sample
     (:meth:`~tg_mlc.nn.ResidualMessages.leave_one_out`), by correlations of other samples. Samples
-    with equal inputs are one sample here, with the labels of most of them. Where
+    with equal inputs do not inform each other, if at least half of the inputs are distinct. Where
     whole rows of labels are swapped, other labels mislead, and the inputs count alone: the
     probability that a row is swapped comes from its likelihood, compared with that of permuted
     rows.
@@ -166,13 +173,15 @@ def audit(dataset: MultiLabelDataset, seconds: float = 300.0, seed: int = 0) -> 
         raise ValueError(f"Expected 'dataset' with several labels (got {dataset.num_labels})")
     from tg_mlc.stacking import auto
 
-    index = distinct_inputs(dataset)
-    model = auto(_merged(dataset, index), seconds, seed)
+    index, rng = distinct_inputs(dataset), np.random.default_rng(seed)
+    if index.max() + 1 < _DISTINCT * len(index):  # Equal inputs are other samples.
+        index = np.arange(len(dataset))
+    num_inputs = int(index.max()) + 1
+    is_repeated = num_inputs < len(dataset)
+    model = auto(_first_of_each(dataset, index) if is_repeated else dataset, seconds, seed)
     # The held-out logits of an input come from classifiers that saw none of its repetitions.
     base_logits, y = model.training.held_out[index], dataset.y.double().numpy()
-    rng = np.random.default_rng(seed)
-    num_inputs = int(index.max()) + 1
-    fold = (rng.permutation(num_inputs) % FOLDS)[index] if num_inputs > FOLDS else None
+    fold = (rng.permutation(num_inputs) % min(FOLDS, num_inputs))[index]
     result = suspects(messages_of(model), model.label_names, base_logits, y, fold, rng)
     return replace(result, evidence=Evidence(model, dataset, base_logits, y, fold, True))
 
@@ -182,6 +191,8 @@ def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
     targets = model.targets(raw, y)
     messages_of(model)
     reading = raw if isinstance(raw, Reading) else model.read(raw, on_error="raise")
+    if reading.samples is None:
+        raise ValueError("Expected at least one input that can be read (got none)")
     with collected_warnings() as messages:
         flow = model.prepare(reading, Query(coherent=False))
     for message in dict.fromkeys([*reading.warnings, *messages]):
@@ -221,44 +232,43 @@ def distinct_inputs(dataset: MultiLabelDataset) -> np.ndarray:
     """Returns an index of each sample's input :math:`(N)`, in order of first appearance. Samples
     with equal inputs have the same index, whatever their labels.
     """
-    data, slices = dataset._data, dataset.slices or {}
-    columns = {key: value for key, value in data.to_dict().items() if key != "y"}
-    arrays = [
-        (np.moveaxis(value.numpy(), data.__cat_dim__(key, value), 0), slices[key].tolist())
-        if isinstance(value, torch.Tensor)
-        else (np.array(value, dtype=object), slices[key].tolist())
-        for key, value in sorted(columns.items())
-        if key in slices
-    ]
     indices: dict[bytes, int] = {}
-    samples = dataset._indices or range(len(dataset))
-    inputs = (_digest(values[ends[i] : ends[i + 1]] for values, ends in arrays) for i in samples)
-    return np.array([indices.setdefault(digest, len(indices)) for digest in inputs])
+    inputs = _molecules(dataset) if "smiles" in dataset._data else _arrays(dataset)
+    return np.array([indices.setdefault(content, len(indices)) for content in inputs])
 
 
-def _digest(arrays: Iterable[np.ndarray]) -> bytes:
-    digest = hashlib.sha256()
-    for values in arrays:
-        digest.update(f"{values.shape}".encode())
-        is_plain = values.dtype != object
-        digest.update(values.tobytes() if is_plain else repr(values.tolist()).encode())
-    return digest.digest()
+def _molecules(dataset: MultiLabelDataset) -> Iterator[bytes]:
+    """Yields the canonical SMILES of molecules, which do not depend on their spelling."""
+    chem = require("rdkit.Chem", "molecules")
+    for smiles in dataset._data.smiles if dataset._indices is None else dataset.smiles:
+        yield str(chem.CanonSmiles(smiles)).encode()
 
 
-def _merged(dataset: MultiLabelDataset, index: np.ndarray) -> MultiLabelDataset:
-    """Returns one sample per distinct input. Its labels are those of most of its repetitions."""
+def _arrays(dataset: MultiLabelDataset) -> Iterator[bytes]:
+    """Yields the inputs of samples as bytes; the order of words in a bag does not matter."""
+    data, slices = dataset._data, dataset.slices or {}
+    columns = {key: data[key].numpy() for key in _INPUTS if key in data and key in slices}
+    parts = {key: np.moveaxis(x, data.__cat_dim__(key, data[key]), 0) for key, x in columns.items()}
+    ends = {key: slices[key].tolist() for key in columns}
+    for row in dataset._indices or range(len(dataset)):
+        arrays = {key: x[ends[key][row] : ends[key][row + 1]] for key, x in parts.items()}
+        if dataset.kind == "bag":
+            order = np.argsort(arrays["x"], kind="stable")
+            arrays = {key: x[order] for key, x in arrays.items()}
+        yield b"".join(f"{x.shape}".encode() + x.tobytes() for x in arrays.values())
+
+
+def _first_of_each(dataset: MultiLabelDataset, index: np.ndarray) -> MultiLabelDataset:
+    """Returns one sample per distinct input, each label with its first known value."""
     _, first = np.unique(index, return_index=True)
-    if len(first) == len(index):
-        return dataset
     y = dataset.y.double().numpy()
-    shape = len(first), y.shape[1]
-    present, known = np.zeros(shape), np.zeros(shape)
-    np.add.at(present, index, np.nan_to_num(y))
-    np.add.at(known, index, ~np.isnan(y))
-    majority = np.where(2 * present == known, np.nan, (2 * present > known).astype(float))
-    merged = with_attribute(dataset[first.tolist()], "y", torch.from_numpy(majority).float())
-    assert isinstance(merged, MultiLabelDataset)
-    return merged
+    values = np.full((len(first), y.shape[1]), np.nan)
+    for row in range(len(y) - 1, -1, -1):
+        is_known = ~np.isnan(y[row])
+        values[index[row], is_known] = y[row, is_known]
+    samples = with_attribute(dataset[first.tolist()], "y", torch.from_numpy(values).float())
+    assert isinstance(samples, MultiLabelDataset)
+    return samples
 
 
 def suspects(
@@ -346,7 +356,8 @@ def messages_by_fold(
         return
     b, targets = torch.from_numpy(base_logits).float(), torch.from_numpy(y).float()
     others = ResidualMessages(messages.label_graph)
-    for index in tqdm(range(FOLDS), "Folds of the audit", disable=None, leave=False):
+    folds = range(int(fold.max()) + 1)
+    for index in tqdm(folds, "Folds of the audit", disable=None, leave=False):
         held_out = torch.from_numpy(fold == index)
         others.start_from_residuals(b[~held_out], targets[~held_out])
         others.damp(float(messages.noise), bool(messages.adds_logits))
@@ -415,6 +426,10 @@ def swapped_probability(
     """
     from sklearn.isotonic import IsotonicRegression
 
+    swapped, rows = np.zeros(len(y)), np.flatnonzero(~np.isnan(y).all(axis=1))
+    if len(rows) < _LEAST_ROWS:
+        return 0.0, swapped
+    base_logits, y = base_logits[rows], y[rows]
     is_known = ~np.isnan(y)
     count = np.maximum(is_known.sum(axis=0), 1)
     frequency = (np.nansum(y, axis=0) + 1) / (count + 2)
@@ -435,4 +450,5 @@ def swapped_probability(
     curve = IsotonicRegression(increasing=False, y_min=1e-3, y_max=1 - 1e-3, out_of_bounds="clip")
     curve.fit(np.concatenate([observed, permuted]), is_permuted, sample_weight=weight)
     odds = curve.predict(observed) / (1 - curve.predict(observed))
-    return fraction, np.clip(fraction * odds, 0, 1)
+    swapped[rows] = np.clip(fraction * odds, 0, 1)
+    return fraction, swapped

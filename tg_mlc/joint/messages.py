@@ -16,7 +16,7 @@ def given_labels_of(model: Model) -> Any:
     stage = model.stage(GivenLabels)
     if stage is None or "closed form" not in stage.engine.parts:
         expected = "Expected a model that learned how given labels change others"
-        hint = "fit tg_mlc.auto or an estimator to at least two labels"
+        hint = "fit tg_mlc.auto to at least two labels, or a LaMPClassifier with 20 to validate on"
         raise ValueError(f"{expected} (got one without residual messages); {hint}")
     return stage.engine
 

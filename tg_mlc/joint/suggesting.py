@@ -97,6 +97,8 @@ def suggest(
     for message in prediction.warnings:
         warn(message, stacklevel=3)
     readable = [row for row in range(len(prediction)) if row not in prediction.reasons]
+    if not readable:
+        raise ValueError("Expected at least one input that can be read (got none)")
     probabilities = torch.from_numpy(prediction.probabilities[readable]).double()
     is_given = torch.zeros(probabilities.shape, dtype=torch.bool)
     if prediction.given is not None:

@@ -222,6 +222,11 @@ def read(
             body = kind.model_validate({"inputs": [], **_parameters(request, kind)})
             file = content, request.query_params.get("delimiter"), _charset(content_type)
             inputs, messages = read_csv(model, *file, limits.table)
+            known = [name for name in model.label_names if name in inputs.columns]
+            if kind is SuggestBody and known:
+                expected = "a body in JSON, with known labels in 'given'"
+                got = f"(got columns of labels in text/csv: {known[:3]})"
+                raise fastapi.HTTPException(422, f"Expected {expected} {got}")
         else:
             body = kind.model_validate(_from_json(content, limits.table))
     except pydantic.ValidationError as error:
@@ -240,7 +245,11 @@ def read(
 def _parameters(request: fastapi.Request, kind: type[Body]) -> dict[str, Any]:
     """Returns the options of a CSV body, which are parameters of the address."""
     parameters, options = request.query_params, dict[str, Any]()
-    for name in kind.model_fields.keys() & {*parameters.keys()} - {"inputs", "given", "cost"}:
+    in_json = {"given", "cost"} & kind.model_fields.keys() & {*parameters.keys()}
+    if in_json:
+        expected = f"a body in JSON with '{min(in_json)}'"
+        raise fastapi.HTTPException(422, f"Expected {expected} (got a parameter beside text/csv)")
+    for name in kind.model_fields.keys() & {*parameters.keys()} - {"inputs"}:
         is_list = name in ("explain", "targets", "candidates")
         options[name] = parameters.getlist(name) if is_list else parameters[name]
     return options

@@ -50,7 +50,7 @@ def sure_dependencies(base_logits: Tensor, y: Tensor, label_graph: LabelGraph) -
     spread, size = _products(variance, variance, pairs).clamp(min=_TINY), total.abs()
     nats = (spread + size) * torch.log1p(size / spread) - size
     num_labels = y.size(1)
-    is_sure = nats >= math.log(num_labels * (num_labels - 1) / LEVEL)
+    is_sure = nats >= math.log(max(1, num_labels * (num_labels - 1)) / LEVEL)
     pairs, total = pairs[:, is_sure], total[is_sure]
     squares = _products(square, known, pairs) * _products(known, square, pairs)
     weight = total / squares.sqrt()
