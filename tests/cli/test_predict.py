@@ -47,6 +47,16 @@ def test_predictions_of_a_file_equal_those_of_the_model(rows, tmp_path, capsys):
     assert record["tall"] == pytest.approx(float(lines[0]["tall"]))
 
 
+def test_evaluate_names_the_option_of_a_file_that_it_cannot_write(rows, tmp_path, capsys):
+    for name in ("by_label", "reliability"):
+        options = {name: tmp_path / "missing" / "file"}
+        assert run("evaluate", rows / "model", csv=rows / "rows.csv", **options) == 1
+        assert f"Expected --{name} to be a file" in capsys.readouterr().err
+    both = dict.fromkeys(("by_label", "reliability"), tmp_path / "one")
+    assert run("evaluate", rows / "model", csv=rows / "rows.csv", **both) == 1
+    assert "--by_label to be another file than --reliability" in capsys.readouterr().err
+
+
 def test_evaluate_prints_metrics_and_draws_reliability(rows, write, capsys):
     paths, picture = {"csv": rows / "rows.csv"}, rows / "reliability.svg"
     assert run("evaluate", rows / "model", "--json", **paths) == 0
