@@ -38,7 +38,8 @@ MAX_LINE = 2**20  #: Maximum bytes of a line.
 MAX_NAME = 2**16  #: Maximum bytes of a line in a file of names.
 #: Maximum compression ratio of what is read piece by piece: gzip reaches 1,032 on zeros alone.
 MAX_RATIO = 1000
-ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that are allowed at any compression ratio.
+#: Unpacked bytes that are allowed at any compression ratio: published files begin with many zeros.
+ALWAYS_UNPACKED = 2**27
 #: Maximum number of lines per byte of a compressed file. More lines would take too long.
 LINES_PER_BYTE = 8
 ALWAYS_LINES = 2**20  #: Lines that are allowed in a compressed file of any size.
@@ -46,9 +47,9 @@ _CHUNK = 2**18
 _BOM = b"\xef\xbb\xbf"
 
 
-def most_unpacked(packed: int, ratio: int | None = None) -> int:
+def most_unpacked(packed: int) -> int:
     """Returns the maximum unpacked size of a file, given its compressed size."""
-    return max(ALWAYS_UNPACKED, (MAX_RATIO if ratio is None else ratio) * packed)
+    return max(ALWAYS_UNPACKED, MAX_RATIO * packed)
 
 
 def open_unpacked(
@@ -57,7 +58,7 @@ def open_unpacked(
     """Opens a file or its content, and unpacks gz, bz2 and xz by the suffix or the first bytes.
 
     Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file, and each
-    beginning of it, may have at most max(64 MiB, 1000 * packed size) bytes and max(2**20,
+    beginning of it, may have at most max(128 MiB, 1000 * packed size) bytes and max(2**20,
     8 * packed size) lines.
     """
     name = os.fsdecode(path)

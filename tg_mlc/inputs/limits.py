@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tg_mlc._files import most_unpacked
-
 #: Cells of a table per byte of its file. Tables have about one, and sparse ones below ten.
 CELLS_PER_BYTE = 32
-#: Maximum compression ratio of files that are unpacked as a whole. Tables stay below 200.
-MAX_WHOLE_RATIO = 200
+#: Maximum compression ratio of files that are unpacked as a whole, and bytes that are allowed at
+#: any ratio. Tables stay below 200.
+MAX_WHOLE_RATIO, ALWAYS_WHOLE = 200, 2**26
 ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
 
 
@@ -58,7 +57,7 @@ class TableLimits(NamedTuple):
 
 def check_unpacked(path: Path, size: int) -> None:
     """Raises TooLargeError if the parts of a file have too many bytes unpacked."""
-    limit = most_unpacked(path.stat().st_size, MAX_WHOLE_RATIO)
+    limit = max(ALWAYS_WHOLE, MAX_WHOLE_RATIO * path.stat().st_size)
     if size > limit:
         expected = f"'{path}' to have at most {limit:,} bytes unpacked"
         raise TooLargeError(f"Expected {expected} (got {size:,}); save it as CSV")

@@ -22,6 +22,7 @@ from tg_mlc.data.bags import with_attribute
 from tg_mlc.inference import Model
 from tg_mlc.inference.flow import Query, Reading
 from tg_mlc.inference.pipeline import INFINITE
+from tg_mlc.inputs.distinct import distinct_inputs
 from tg_mlc.joint.messages import messages_of
 from tg_mlc.metrics._inputs import read_targets
 from tg_mlc.nn import ResidualMessages
@@ -29,8 +30,6 @@ from tg_mlc.nn import ResidualMessages
 #: Folds of samples whose covariances leave out the samples that are audited.
 FOLDS = 10
 
-# The attributes of samples that kinds of inputs read, beside the SMILES of molecules.
-_INPUTS = ("x", "weight", "edge_index", "edge_attr")
 # With a smaller fraction of distinct inputs, equal inputs are no repetitions of one sample, but
 # samples of which the inputs tell little.
 _DISTINCT = 0.5
@@ -226,36 +225,6 @@ def audit_new(model: Model, raw: Any, y: Any = None, seed: int = 0) -> Audit:
 
 
 register("method", audit_new, "audit")
-
-
-def distinct_inputs(dataset: MultiLabelDataset) -> np.ndarray:
-    """Returns an index of each sample's input :math:`(N)`, in order of first appearance. Samples
-    with equal inputs have the same index, whatever their labels.
-    """
-    indices: dict[bytes, int] = {}
-    inputs = _molecules(dataset) if "smiles" in dataset._data else _arrays(dataset)
-    return np.array([indices.setdefault(content, len(indices)) for content in inputs])
-
-
-def _molecules(dataset: MultiLabelDataset) -> Iterator[bytes]:
-    """Yields the canonical SMILES of molecules, which do not depend on their spelling."""
-    chem = require("rdkit.Chem", "molecules")
-    for smiles in dataset._data.smiles if dataset._indices is None else dataset.smiles:
-        yield str(chem.CanonSmiles(smiles)).encode()
-
-
-def _arrays(dataset: MultiLabelDataset) -> Iterator[bytes]:
-    """Yields the inputs of samples as bytes; the order of words in a bag does not matter."""
-    data, slices = dataset._data, dataset.slices or {}
-    columns = {key: data[key].numpy() for key in _INPUTS if key in data and key in slices}
-    parts = {key: np.moveaxis(x, data.__cat_dim__(key, data[key]), 0) for key, x in columns.items()}
-    ends = {key: slices[key].tolist() for key in columns}
-    for row in dataset._indices or range(len(dataset)):
-        arrays = {key: x[ends[key][row] : ends[key][row + 1]] for key, x in parts.items()}
-        if dataset.kind == "bag":
-            order = np.argsort(arrays["x"], kind="stable")
-            arrays = {key: x[order] for key, x in arrays.items()}
-        yield b"".join(f"{x.shape}".encode() + x.tobytes() for x in arrays.values())
 
 
 def _first_of_each(dataset: MultiLabelDataset, index: np.ndarray) -> MultiLabelDataset:
