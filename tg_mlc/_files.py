@@ -38,8 +38,9 @@ MAX_LINE = 2**20  #: Maximum bytes of a line.
 MAX_NAME = 2**16  #: Maximum bytes of a line in a file of names.
 #: Maximum compression ratio of what is read piece by piece: gzip reaches 1,032 on zeros alone.
 MAX_RATIO = 1000
-#: Unpacked bytes that are allowed at any compression ratio: published files begin with many zeros.
-ALWAYS_UNPACKED = 2**27
+ALWAYS_UNPACKED = 2**26  #: Unpacked bytes that are allowed at any compression ratio.
+#: The same for a beginning of a file: Mediamill's files begin with many zeros.
+ALWAYS_AT_FIRST = 2**27
 #: Maximum number of lines per byte of a compressed file. More lines would take too long.
 LINES_PER_BYTE = 8
 ALWAYS_LINES = 2**20  #: Lines that are allowed in a compressed file of any size.
@@ -57,9 +58,9 @@ def open_unpacked(
 ) -> io.BufferedReader:
     """Opens a file or its content, and unpacks gz, bz2 and xz by the suffix or the first bytes.
 
-    Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file, and each
-    beginning of it, may have at most max(128 MiB, 1000 * packed size) bytes and max(2**20,
-    8 * packed size) lines.
+    Reading raises ValueError for damage or more than :obj:`max_bytes`. A packed file may have at
+    most max(64 MiB, 1000 * packed size) bytes and max(2**20, 8 * packed size) lines; each beginning
+    of it at most so many lines, and max(128 MiB, 1000 * packed size) bytes.
     """
     name = os.fsdecode(path)
     suffix = Path(name).suffix.lower()
@@ -68,6 +69,10 @@ def open_unpacked(
         head = file.read(6)
         file.seek(0)
         suffix = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), suffix)
+    if suffix in _OPENERS:
+        packed = os.fstat(file.fileno()).st_size if content is None else len(content)
+        limit = most_unpacked(packed)
+        max_bytes = limit if max_bytes is None else min(limit, max_bytes)
     try:
         unpacked = _OPENERS[suffix](file) if suffix in _OPENERS else file
     except BaseException:
@@ -233,7 +238,7 @@ class _Bounded(io.RawIOBase):
         if self._file is not self._below:  # Bombs are refused before they fill the memory.
             packed = self._below.tell()
             self._num_lines += block.count(b"\n")
-            self._check("bytes", self._num_bytes, most_unpacked(packed))
+            self._check("bytes", self._num_bytes, max(ALWAYS_AT_FIRST, MAX_RATIO * packed))
             self._check("lines", self._num_lines, max(ALWAYS_LINES, LINES_PER_BYTE * packed))
         buffer[: len(block)] = block
         return len(block)

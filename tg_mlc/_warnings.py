@@ -54,7 +54,7 @@ def ended_if(is_abandoned: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_abandoned() -> None:
-    """Raises AbandonedError if nobody waits for the work of this thread any more.
+    """Raises AbandonedError if the caller has stopped waiting for the work of this thread.
 
     Loops over rows, stages and batches call it, because Python cannot end a thread from outside.
     """

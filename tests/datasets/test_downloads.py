@@ -311,7 +311,7 @@ def test_the_data_folder_comes_first(answers, tmp_path, monkeypatch, suffix, com
     assert (tmp_path / "raw" / "file.arff").read_bytes() == CONTENT
     assert answers[1] == []
     if suffix:
-        path.write_bytes(compress(bytes(14 * 10**7)))  # The file unpacks to 140 MB.
+        path.write_bytes(compress(bytes(7 * 10**7)))  # The file unpacks to 70 MB.
         with pytest.raises(DatasetUnavailableError, match=r"bytes unpacked \(got more\)"):
             fetch_all([FILE], tmp_path / "other")
         assert not (tmp_path / "other" / "file.arff").exists()

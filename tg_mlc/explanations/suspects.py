@@ -53,7 +53,7 @@ def suspects_page(
     is_explained = explained is not None and not evidence.is_fitted
     scores = inputs.scores(suspects[:explained]) if is_explained else {}
     titles = [_title(row, names, rows) for row in shown]
-    sizes: dict[int, np.ndarray] = {}  # of the scores of components, by row
+    sizes: dict[int, np.ndarray] = {}  #: By row, the largest score of each component.
     for index, values in scores.items():
         row = suspects[index].row
         sizes[row] = np.maximum(sizes.get(row, 0.0), np.abs(values))

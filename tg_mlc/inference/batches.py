@@ -58,15 +58,19 @@ def in_type_of(model: nn.Module, batch: Batch) -> Batch:
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
     """Returns a model's outputs. Raises unless there is a row for each sample of the batch."""
     outputs: Tensor = model(batch)
-    # A single sample has no number of graphs.
-    if outputs.size()[:1] != (getattr(batch, "num_graphs", 1),):
+    if outputs.size()[:1] != (_size_of(batch),):
         raise rows_error(outputs, batch)
     return outputs
 
 
+def _size_of(batch: Batch) -> int:
+    """Returns the number of samples; a single sample has no number of graphs."""
+    return int(getattr(batch, "num_graphs", 1))
+
+
 def rows_error(outputs: Tensor, batch: Batch) -> ValueError:
     """Returns the error for outputs without a row for each sample of a batch."""
-    expected = f"Expected a row of outputs for each of {batch.num_graphs} samples"
+    expected = f"Expected a row of outputs for each of {_size_of(batch)} samples"
     reason = "'batch' does not count graphs without nodes at the end"
     hint = "pass ptr=data.ptr to LabelMessagePassing, and size=data.num_graphs to poolings"
     return ValueError(f"{expected} (got shape {list(outputs.shape)}): {reason}; {hint}")

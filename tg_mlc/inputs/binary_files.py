@@ -76,7 +76,7 @@ def _read_workbook(path: Path, archive: zipfile.ZipFile) -> Any:
         got = f"one sheet with a table is needed, not {list(sheets)}"
         raise ValueError(f"{got}; save it as CSV")
     [sheet] = sheets.values()
-    # As in text files, rows without any cell are no samples.
+    # Readers of text files skip blank lines, too.
     is_row = (sheet != "").any(axis=1)
     return sheet[is_row] if sheet.shape[1] > 1 else sheet
 

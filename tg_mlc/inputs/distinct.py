@@ -24,9 +24,10 @@ def distinct_inputs(dataset: MultiLabelDataset) -> np.ndarray:
 
 def _molecules(dataset: MultiLabelDataset) -> Iterator[bytes]:
     """Yields the canonical SMILES of molecules, which do not depend on their spelling."""
-    chem = require("rdkit.Chem", "molecules")
-    for smiles in dataset._data.smiles if dataset._indices is None else dataset.smiles:
-        yield str(chem.CanonSmiles(smiles)).encode()
+    chem = require("rdkit.Chem", extra="molecules")
+    with require("rdkit.rdBase", extra="molecules").BlockLogs():
+        for smiles in dataset.smiles:
+            yield str(chem.CanonSmiles(smiles)).encode()
 
 
 def _arrays(dataset: MultiLabelDataset) -> Iterator[bytes]:

@@ -48,7 +48,7 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
 _UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _NUMBER = r"[0-9]+(?:[.,][0-9]+)+"
-_SUFFIX = r"(?:[+#]+(?:[0-9]+|(?![+#]|[^\W_])))?"  # as of C++
+_SUFFIX = r"(?:[+#]+(?:[0-9]+|(?![+#]|[^\W_])))?"  #: The end of a word such as C++.
 #: Regular expressions that split texts, by the names that models store; "words" splits ASCII texts.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
