@@ -2,13 +2,13 @@
 
     python -m benchmarks.accuracy.given_labels --dataset sider --seeds 3
 
-The default learns from given labels by messages of residuals over its held-out logits. Its rivals
-are logistic regressions of every label, on the inputs or on the default's held-out logits, and what
-is known of the other labels; training samples with similar given labels; and LaMP trained with
-random label masks on a complete label graph. From 0 to 90% of the labels of each test sample are
-given, the same labels to all rows. Scores are computed on the labels that are not given, with and
-without the given labels as input. Settings are chosen on validation samples with masks like those
-of training.
+The default learns from given labels by messages of residuals over its held-out logits. Beside it
+are logistic regressions of every label, on the inputs and what is known of the other labels, and
+LaMP trained with random label masks on a complete label graph. From 0 to 90% of the labels of each
+test sample are given, the same labels to all rows. Scores are computed on the labels that are not
+given, with and without the given labels as input. Settings are chosen on validation samples with
+masks like those of training. ``benchmarks.accuracy.complete`` compares what the default adds to its
+base scores with other ways to use given labels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from joblib import delayed
-from scipy.special import expit, softmax
+from scipy.special import expit
 from torch import Tensor
 from torch_geometric.loader import DataLoader
 
@@ -39,7 +39,6 @@ from benchmarks.files import Run, check_replacement, collect, describe_dataset
 from tg_mlc.baselines import LabelFrequency, LinearBaseline
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import inputs_of, with_attribute
-from tg_mlc.inference import Model
 from tg_mlc.inference.decisions import GivenLabels
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_roc_auc
 from tg_mlc.papers.recipes import RECIPES
@@ -48,18 +47,12 @@ from tg_mlc.papers.recipes.graphs import MOLECULES
 from tg_mlc.papers.recipes.tables import TABLES
 from tg_mlc.sklearn.estimator import log_odds
 from tg_mlc.stacking import auto
-from tg_mlc.stacking.given import GivenLabelStacking
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 WITH_MASKS, PLAIN = "LaMP complete, with masks", "LaMP complete, without masks"
 LOGISTIC = "logistic regression, with masks"
-OWN_SCORE = "logistic regression on a label's own score, with masks"
-NEIGHBOURS = "neighbours by given labels, and the default's scores"
-CLOSED = "default, residual messages in closed form"
 DEFAULT = "default"
 WITHOUT_LAMP = "-without-lamp"
-#: Settings: decay of a neighbour's weight with disagreement, and weight of neighbours in scores.
-NEIGHBOUR_GRID = tuple(product((0.5, 1.0, 2.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.0)))
 METRICS = {
     "roc_auc_macro": macro_roc_auc,
     "roc_auc_micro": micro_roc_auc,
@@ -269,112 +262,26 @@ def _logistic(trial: Trial) -> tuple[Predict, dict[str, Any]]:
     return predict, {"best_value": value, "encoding": best, "C": C}
 
 
-def _stacked(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """A regression for every label, on its score by the default and the other known labels."""
-    (train, val, test), y, logits = trial.split.parts, trial.task.dataset.y, _base(trial).logits
-    rows, frequency = train.repeat(NUM_MASKS), y[train].nanmean(dim=0).nan_to_num(0.5)
-    masked, on_val = trial.masked(rows, trial.seed + 1), trial.masked(val, trial.seed)
-
-    def fit(C: float, part: Tensor, given: Tensor) -> list[LinearBaseline]:
-        known, targets = _filled(given, frequency).numpy(), _hide(y[part], given)
-        models = []
-        for label in range(y.size(1)):
-            x = np.column_stack([logits[part.numpy(), label], known])
-            models.append(LinearBaseline("logistic", C).fit(x, targets[:, [label]]))
-        return models
-
-    def scores(models: list[LinearBaseline], part: Tensor, given: Tensor | None) -> np.ndarray:
-        given = torch.full_like(y[part], torch.nan) if given is None else given
-        known, own = _filled(given, frequency).numpy(), logits[part.numpy()]
-        inputs = (np.column_stack([own[:, label], known]) for label in range(len(models)))
-        pairs = zip(models, inputs, strict=True)
-        return np.hstack([model.predict_proba(x) for model, x in pairs])
-
-    first = masked[: len(train)]
-    values = {
-        C: macro_roc_auc(_hide(y[val], on_val), scores(fit(C, train, first), val, on_val))
-        for C in C_GRID[:3]
-    }
-    best = max(values, key=lambda C: values[C])
-    models = fit(best, rows, masked)
-    return lambda given: scores(models, test, given), {"best_value": values[best], "C": best}
-
-
 def _join(x: Any, encode: Callable[[Tensor], Tensor], part: Tensor, given: Tensor) -> Any:
     """The inputs of ``part``, followed by the encoded given labels."""
     known = sp.csr_array(encode(given).numpy())
     return sp.hstack([sp.csr_array(x[part.numpy()]), known], format="csr")
 
 
-class Base(NamedTuple):
-    """The default, fitted to training and validation samples."""
-
-    model: Model
-    logits: np.ndarray  #: Logits of all samples. Logits of ``known`` samples are held out.
-    known: Tensor  #: Indices of the samples that the model was fitted to.
-
-
-# Only the last fit is stored, because the rows that use it run one after another.
-_BASES: dict[tuple[int, str, int], Base] = {}
-
-
-def _base(trial: Trial) -> Base:
-    key, split = (id(trial.raw), trial.split.hash, trial.seed), trial.split
-    if key not in _BASES:
-        known = torch.cat([split.train, split.val])
-        model = auto(trial.raw[known], trial.seconds, trial.seed)
-        logits = np.empty(trial.raw.y.shape)
-        logits[known.numpy()] = model.training.held_out
-        logits[split.test.numpy()] = log_odds(model.probabilities(trial.raw[split.test]))
-        _BASES.clear()
-        _BASES[key] = Base(model, logits, known)
-    return _BASES[key]
-
-
-def _default(trial: Trial, closed: bool = False) -> tuple[Predict, dict[str, Any]]:
-    base, test = _base(trial), trial.split.test.numpy()
-    if closed:
-        y = trial.task.dataset.y[base.known].double().numpy()
-        stacking = GivenLabelStacking(names=["closed form"])
-        stacking.fit(base.logits[base.known], y, trial.seed)
-    else:
-        stage = base.model.stage(GivenLabels)
-        assert stage is not None
-        stacking = stage.engine
+def _default(trial: Trial) -> tuple[Predict, dict[str, Any]]:
+    (train, val, test), raw = trial.split.parts, trial.raw
+    model = auto(raw[torch.cat([train, val])], trial.seconds, trial.seed)
+    stage = model.stage(GivenLabels)
+    assert stage is not None
+    report = {key: value for key, value in stage.engine.report.items() if key != "seconds"}
+    logits = log_odds(model.probabilities(raw[test]))
 
     def predict(given: Tensor | None) -> Any:
-        logits = base.logits[test]
-        if given is not None:
-            logits = stacking.decision_function(logits, given.double().numpy())
-        return expit(logits)
-
-    settings = {key: value for key, value in stacking.report.items() if key != "seconds"}
-    return predict, {"seconds": trial.seconds, **settings}
-
-
-def _neighbours(trial: Trial) -> tuple[Predict, dict[str, Any]]:
-    """Averages the default's scores and labels of training samples that agree with given labels."""
-    (train, val, test), y = trial.split.parts, trial.task.dataset.y
-    base = expit(_base(trial).logits)
-    frequency = y[train].nanmean(dim=0).nan_to_num(0.5).numpy()
-    spread = np.sqrt(frequency * (1 - frequency)) + 0.1
-    labels = y[train].numpy()
-    centred = np.nan_to_num((labels - frequency) / spread)
-
-    def scores(part: Tensor, given: Tensor | None, rate: float, fraction: float) -> np.ndarray:
-        default_scores = base[part.numpy()]
         if given is None:
-            return default_scores
-        query = (given.numpy() - frequency) / spread
-        num_given = np.maximum((~np.isnan(query)).sum(axis=1, keepdims=True), 1)
-        weight = softmax(rate * (np.nan_to_num(query) @ centred.T / np.sqrt(num_given)), axis=1)
-        return (1 - fraction) * default_scores + fraction * weight @ np.nan_to_num(labels)
+            return expit(logits)
+        return expit(stage.engine.decision_function(logits, given.double().numpy()))
 
-    masked, values = trial.masked(val, trial.seed), {}
-    for setting in NEIGHBOUR_GRID:
-        values[setting] = macro_roc_auc(_hide(y[val], masked), scores(val, masked, *setting))
-    rate, fraction = max(values, key=lambda setting: values[setting])
-    return lambda given: scores(test, given, rate, fraction), {"rate": rate, "share": fraction}
+    return predict, {"seconds": trial.seconds, **report}
 
 
 def _hide(y: Tensor, given: Tensor) -> Tensor:
@@ -384,14 +291,11 @@ def _hide(y: Tensor, given: Tensor) -> Tensor:
 ROWS: dict[str, Callable[[Trial], tuple[Predict, dict[str, Any]]]] = {
     FREQUENCY: _frequency,
     LOGISTIC: _logistic,
-    OWN_SCORE: _stacked,
-    NEIGHBOURS: _neighbours,
-    CLOSED: partial(_default, closed=True),
     DEFAULT: _default,
     PLAIN: _plain,
     WITH_MASKS: _lamp,
 }
-TAKE_GIVEN = (LOGISTIC, OWN_SCORE, NEIGHBOURS, CLOSED, DEFAULT, WITH_MASKS)
+TAKE_GIVEN = (LOGISTIC, DEFAULT, WITH_MASKS)
 FAMILY_ROWS = ("lamp", "lamp-given")
 
 

@@ -27,9 +27,6 @@ COLORS = {
     measured.WITH_MASKS: "tab:blue",
     measured.PLAIN: "tab:green",
     measured.LOGISTIC: "tab:purple",
-    measured.OWN_SCORE: "tab:pink",
-    measured.NEIGHBOURS: "tab:brown",
-    measured.CLOSED: "tab:orange",
     measured.DEFAULT: "tab:red",
     FREQUENCY: "tab:gray",
 }
@@ -39,22 +36,17 @@ INTRO = """\
 How well are the other labels of a sample predicted if some are known already? Given the inputs,
 *predictions* of other labels hold nothing new for a label; their *values* do, as far as they differ
 from what was expected of them. This is where messages between labels earn their place: the default
-sends these residuals to the other labels (`tg_mlc.nn.ResidualMessages`, docs/own_data.md), and
-without given labels predicts as before. These runs are of an earlier default, whose messages took
-eight steps to an approximate solution; they are solved exactly now. The row in closed form is these
-messages alone; the default combined them with trained ones and, of up to 300 labels, with the label
-sets of training samples that agree with the given labels. These neighbours were added, and one of
-seven forms of them was chosen by held-out training samples, with scores of SIDER (seeds 10 to 12),
-Yeast and Emotions (seed 10) in view.
+sends these residuals to the other labels (`tg_mlc.nn.ResidualMessages`, docs/joint.md), and without
+given labels predicts as before.
 
 A fraction of the labels of each test sample is given, the same labels to all rows; the scores are
-those of the labels that are not given. The rivals are logistic regressions of each label, on the
-inputs or on the default's held-out score of the label, beside what is known of the other labels,
-trained with masks of the same kind and tuned on validation samples; the labels of training samples
-that agree with the given ones, beside the default's scores, tuned on validation samples; and LaMP
-as published, trained with random label masks (`RECIPES[name].as_member(FAMILY["lamp-given"])`).
-Rows without masks are given nothing; their scores are those of the same labels. p is that of a
-paired t-test over the seeds, not corrected for the number of tests.{epochs}
+those of the labels that are not given. Beside the default are logistic regressions of each label,
+on the inputs and what is known of the other labels, trained with masks of the same kind and tuned
+on validation samples, and LaMP as published, trained with random label masks
+(`RECIPES[name].as_member(FAMILY["lamp-given"])`). Ways to use given labels that start from equal
+scores of the inputs are compared on [another page](joint.md). Rows without masks are given nothing;
+their scores are those of the same labels. p is that of a paired t-test over the seeds, not
+corrected for the number of tests.{epochs}
 
 To repeat a measurement, run `python -m benchmarks.accuracy.given_labels --dataset sider`."""
 
@@ -155,7 +147,7 @@ def _conclusion(scores: Scores) -> str:
         return f"{relation} ({scores.tested(difference)})"
 
     gain = given - scores.of(ours, HALF, given=False)
-    rivals = {*measured.TAKE_GIVEN, measured.PLAIN} - {ours, measured.CLOSED}
+    rivals = {*measured.TAKE_GIVEN, measured.PLAIN} - {ours}
     differences = {row: given - scores.of(row, HALF) for row in scores.rows if row in rivals}
     comparisons = "; ".join(f"{row}: {compared(values)}" for row, values in differences.items())
     name = "the default" if ours == measured.DEFAULT else ours
