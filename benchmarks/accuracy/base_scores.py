@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Labels, and squared distances of all samples in each view."""
+    """Labels, and squared distances of all samples in each view that is used."""
 
     y: Array
     distances: dict[str, Array]
@@ -51,11 +51,9 @@ class Inputs(NamedTuple):
 
     def kernels(self, train: Array, test: Array) -> list[Kernel]:
         """Kernels of training samples, and of test samples with them."""
-        views = list(self.distances.items())
-        is_large = len(self.y) > MAX_CHOSEN
         kernels = []
-        for view, squares in views[:1] if is_large else views:
-            for gamma in (1.0,) if is_large else GAMMAS:
+        for view, squares in self.distances.items():
+            for gamma in (1.0,) if len(self.y) > MAX_CHOSEN else GAMMAS:
                 kernel = np.exp(-gamma / squares.mean() * squares)
                 values, vectors = eigh(kernel[np.ix_(train, train)], overwrite_a=True)
                 cross = kernel[np.ix_(test, train)]
@@ -77,8 +75,8 @@ class BaseScores(NamedTuple):
 def load(name: str, root: Path) -> Inputs:
     """Loads the labels and inputs of a data set."""
     dataset = RECIPES[name].load_dataset(root) if name in RECIPES else load_published(name, root)
-    distances = {}
-    for view_name, view in views_of(dataset).items():
+    distances, views = {}, list(views_of(dataset).items())
+    for view_name, view in views[:1] if len(dataset) > MAX_CHOSEN else views:
         x = view.fit(dataset).matrix(dataset)
         product = x @ x.T
         inner = np.asarray(product.todense() if sp.issparse(product) else product, dtype=float)
