@@ -196,8 +196,8 @@ def test_given_labels_that_tell_nothing_are_named_once(dependent, monkeypatch):
 
 @pytest.mark.parametrize(("parts", "is_named"), [(None, False), (["closed form"], True)])
 def test_given_labels_that_tell_only_together_are_named_by_pairwise_models(parts, is_named):
-    y = np.random.default_rng(0).integers(0, 2, (400, 3)).astype(float)
-    y[:, 2] = y[:, 0] != y[:, 1]
+    y = np.indices((2, 2)).reshape(2, 4).T[np.arange(400) % 4].astype(float)
+    y = np.column_stack([y, y[:, 0] != y[:, 1]])
     model = network(given=GivenLabelStacking(names=parts).fit(np.zeros(y.shape), y))
     named = ["above, below" in text for text in told_by(model, coins(4), {"above": 1, "below": 1})]
     assert named == [True] * is_named
