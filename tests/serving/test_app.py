@@ -132,7 +132,7 @@ def test_warnings_of_given_labels_stay_with_their_request(ask, models, monkeypat
 def test_given_labels_that_tell_nothing_are_named_to_their_request(ask, monkeypatch):
     monkeypatch.setattr("tg_mlc.inference.flow.LEAST_TOLD", math.inf)
     given = [None, [{"sad": 0}], [{"calm": 1}]]
-    answers = ask(*(post("rows", inputs=ROWS[:1], given=labels) for labels in given * 5))
+    answers = ask(*(post("joint", inputs=[[0.1, 0.2]], given=labels) for labels in given * 5))
     warnings = [answer.json()["warnings"] for answer in answers]
     assert [len(messages) for messages in warnings] == [0, 1, 1] * 5
     assert ["labels sad tell" in messages[0] for messages in warnings if messages] == [

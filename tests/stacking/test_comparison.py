@@ -198,13 +198,25 @@ def test_a_class_that_training_samples_lack_has_its_column():
         ({"edgeless": Frequencies}, ValueError, "names of their own"),
         ({"net": torch.nn.Linear(3, 2)}, TypeError, "to be a function .*got Linear.*tg_mlc.fit"),
         ({"mine": 3}, TypeError, "'models\\['mine'\\]' to have 'fit'"),
-        ({"mine": lambda data, split: np.zeros((2, 2))}, ValueError, r"shape \[60, 2\] from"),
+        (
+            {"mine": lambda data, split: np.zeros((2, 2))},
+            ValueError,
+            r"shape \[60, 2\] \(got shape \[2, 2\]\)",
+        ),
         ({"mine": lambda data, split: data.y.numpy() * 2}, ValueError, "from 0 to 2"),
+        ({}, ValueError, "'graphs' or 'models' to compare"),
     ],
 )
 def test_wrong_models_are_refused(models, error, message, dataset):
     with pytest.raises(error, match=message):
-        compare(dataset, ["edgeless"], models=models, seeds=1, seconds=0)
+        compare(dataset, ["edgeless"] if models else [], models=models, seeds=1, seconds=0)
+
+
+def test_a_label_that_no_sample_knows_is_refused_before_any_work():
+    y = np.array([[0.0, np.nan], [1.0, np.nan]] * 30)
+    samples = from_arrays(np.eye(60), y, ["calm", "sad"], kind="vector")
+    with pytest.raises(ValueError, match=r"known value of each label.* \(got none of sad\)"):
+        compare(samples, [])
 
 
 @pytest.mark.parametrize(

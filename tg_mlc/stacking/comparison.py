@@ -28,6 +28,7 @@ from tg_mlc._optional import require
 from tg_mlc._options import argument, check_choice, check_count, check_number
 from tg_mlc._warnings import warn
 from tg_mlc.data import MultiLabelDataset, Split, random_split, stratified_split
+from tg_mlc.data._label_values import check_known
 from tg_mlc.graphs import LabelGraph, co_occurrence, edgeless, fully_connected, learned
 from tg_mlc.graphs.plot import write_figure
 from tg_mlc.inference.batches import logits_of, make_loader
@@ -329,7 +330,8 @@ def compare(
     Raises:
         ImportError: If scikit-learn is not installed (extra ``data``).
         TypeError: If a model is neither an estimator nor a function.
-        ValueError: If a graph is unknown or has other labels, or a model returns no probabilities.
+        ValueError: If a graph is unknown or has other labels, no sample knows a label, or a model
+            returns no probabilities.
     """
     from lightning.pytorch.utilities.seed import isolate_rng  # The import is slow.
 
@@ -337,6 +339,7 @@ def compare(
     check_number("seconds", seconds)
     check_choice("metric", metric, METRICS)
     check_choice("split", split, _SPLITS)
+    check_known(dataset.y, dataset.label_names)
     label_graphs = _read_graphs(graphs, dataset)
     models = _read_models(models or {}, label_graphs)
     values: dict[str, dict[str, list[float]]] = {
@@ -374,6 +377,8 @@ def _num_affordable(seeds: int, seconds: float, first: float) -> int:
 
 def _read_models(models: Mapping[str, Any], others: Mapping[str, Any]) -> Mapping[str, Any]:
     """Checks names and types of own models."""
+    if not models and not others:
+        raise ValueError("Expected 'graphs' or 'models' to compare (got none of both)")
     for name, model in models.items():
         if name in (*others, SINGLE, STACK):
             raise ValueError(f"Expected 'models' with names of their own (got {name!r:.80} twice)")
@@ -466,10 +471,15 @@ class _Seed:
             scores = _matrix(estimator.predict_proba(x), estimator)
         else:
             scores = _matrix(model(self.dataset, self.split), model)
-        if scores.shape != self.dataset.y.shape or not ((scores >= 0) & (scores <= 1)).all():
-            expected = f"probabilities of shape {list(self.dataset.y.shape)} from 'models[{row!r}]'"
-            got = f"shape {list(scores.shape)}, from {scores.min():.3g} to {scores.max():.3g}"
-            raise ValueError(f"Expected {expected} (got {got})")
+        name, expected = f"'models[{row!r:.80}]'", list(self.dataset.y.shape)
+        if scores.shape != self.dataset.y.shape:
+            got = f"shape {list(scores.shape)}"
+            raise ValueError(
+                f"Expected {name} to give probabilities of shape {expected} (got {got})"
+            )
+        if not ((scores >= 0) & (scores <= 1)).all():
+            got = f"numbers from {scores.min():.3g} to {scores.max():.3g}"
+            raise ValueError(f"Expected {name} to give probabilities between 0 and 1 (got {got})")
         return self._evaluate(scores)
 
     def _epochs(self, num_trainings: int) -> int:
