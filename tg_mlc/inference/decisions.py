@@ -96,8 +96,10 @@ def information(base_logits: Tensor, logits: Tensor, given: Tensor) -> Tensor:
         given (Tensor): Given labels :math:`(N, L)`, NaN for unknown. Rows without any are zero.
     """
     p, q = base_logits.sigmoid(), logits.sigmoid()
-    entropy = softplus(base_logits) - p * base_logits
-    divergence = q * (logits - base_logits) + softplus(base_logits) - softplus(logits)
+    # The logarithm of 1 - p is -softplus of its logit.
+    base_log, log = softplus(base_logits), softplus(logits)
+    entropy = base_log - p * base_logits
+    divergence = q * (logits - base_logits) + base_log - log
     is_open = given.isnan()
     is_open &= ~is_open.all(dim=1, keepdim=True)
     values = torch.stack([divergence, entropy], dim=-1)
