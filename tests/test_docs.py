@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Batch
 from torch_geometric.utils import from_smiles
 
+import tg_mlc
 from tests.papers.released import Config, random_state
 from tests.quick import read_few_molecules, train_little
 from tests.snippets import ROOT, cells, python_blocks
@@ -147,6 +148,33 @@ def test_links_and_commands_of_the_readme_exist():
     assert commands == ["sider", "test"]
     for command in commands:
         subprocess.run(["make", "--dry-run", command], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_the_bibtex_to_copy_agrees_with_the_citation_file():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    [block] = re.findall(r"```bibtex\n(.*?)```", (ROOT / "docs/index.md").read_text(), re.DOTALL)
+    entries = [
+        dict(re.findall(r"^  (\w+) += \{(.*)\},$", entry.replace(r"\_", "_"), re.MULTILINE))
+        for entry in re.findall(r"^@\w+\{.*?^\}", block, re.DOTALL | re.MULTILINE)
+    ]
+    [paper] = citation["references"]
+    names = (f"{author['family-names']}, {author['given-names']}" for author in paper["authors"])
+    assert entries == [
+        {
+            "title": citation["title"],
+            "author": f"{{{citation['authors'][0]['name']}}}",
+            "year": str(citation["date-released"])[:4],
+            "version": str(citation["version"]),
+        },
+        {
+            "title": paper["title"],
+            "author": " and ".join(names),
+            "journal": paper["identifiers"][0]["value"],
+            "year": str(paper["year"]),
+        },
+    ]
+    assert citation["version"] == tg_mlc.__version__
 
 
 def test_the_table_of_extras_is_that_of_pyproject():

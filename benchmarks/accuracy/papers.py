@@ -1,15 +1,20 @@
-"""The papers' tables: their rows, what the papers call them, and the figures that they report."""
+"""The papers' tables: their rows, what the papers call them, and the figures that they report.
+
+A member of the family that no paper reports, such as a rival of one's own, has rows in all tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
 from benchmarks.accuracy.runs import FREQUENCY, Row
+from tg_mlc.papers.recipes.family import FAMILY
 
 #: Figures that the papers report. Subset accuracy on Delicious in Table 7 of LaMP is left out,
 #: because it has the same entries as macro-F1 in Table 3.
@@ -56,8 +61,9 @@ NAMES = {
 
 def title(row: Row) -> str:
     """The title of a row as in the papers' tables."""
-    # Only the rows of LaMP differ in whether there are node messages.
-    encoder = ENCODERS.get(bool(row.node_messages)) if row.model == "lamp" else None
+    # The rows of other models in the papers do not differ in whether there are node messages.
+    has_both = row.model == "lamp" or (row.model in FAMILY and row.model not in NAMES)
+    encoder = ENCODERS[bool(row.node_messages)] if has_both else None
     parts = (NAMES.get(row.model, row.model), encoder, LETTERS.get(row.graph or "", row.graph))
     return ", ".join([" ".join(filter(None, parts)), *row.remarks])
 
@@ -68,8 +74,13 @@ class Table(NamedTuple):
     paper: str
     title: str
     metrics: tuple[str, ...]
-    rows: Rows
+    papers_rows: Rows  #: the rows without those of :func:`own_rows`
     note: str = ""
+
+    @property
+    def rows(self) -> Rows:
+        """The papers' names by row."""
+        return {**self.papers_rows, **dict.fromkeys(own_rows(), ())}
 
 
 _CLASSIFIERS = (
@@ -128,6 +139,17 @@ TABLES = {
         "and on rcv1 is that tree",
     ),
 }
+
+
+def own_rows() -> list[Row]:
+    """The rows of all members of the family that no table of a paper has."""
+    models = {row.model for table in TABLES.values() for row in table.papers_rows}
+    own = {name: member for name, member in FAMILY.items() if name not in models}
+    return [
+        Row(name, node_messages, graph)
+        for name, member in own.items()
+        for node_messages, graph in product(ENCODERS, GRAPHS if member.uses_graph else (None,))
+    ]
 
 
 @cache

@@ -21,6 +21,17 @@ def test_the_table_is_printed_and_saved(command, tmp_path, capsys):
     assert [row.split(",")[0] for row in rows] == ["row", *names]
     values = json.loads((tmp_path / "out" / "comparison.json").read_text())["values"]
     assert {*values} == {*names}
+    assert "| mine.csv | " in (tmp_path / "out" / "comparison.md").read_text()
+
+
+def test_the_ending_of_the_output_chooses_one_format(command, tmp_path, capsys):
+    command = command.replace("/out", "/table.tex")
+    assert run(command, graphs="edgeless", seeds=2) == 0
+    assert "Expected " in (printed := capsys.readouterr().err)
+    assert "1 of 2 seeds will run" in printed
+    latex = (tmp_path / "table.tex").read_text()
+    assert r"\begin{tabular}" in latex
+    assert "1 of 2 seeds" in latex
 
 
 def test_weights_of_graphs_have_no_effect(command, tmp_path, capsys):

@@ -9,8 +9,14 @@ import tg_mlc
 from tg_mlc.data import from_arrays
 from tg_mlc.data.bags import with_attribute
 from tg_mlc.graphs import tree
-from tg_mlc.inference import Model
-from tg_mlc.inference.decisions import HIERARCHY, Calibration, Coherence, GivenLabels
+from tg_mlc.inference import Model, Query
+from tg_mlc.inference.decisions import (
+    HIERARCHY,
+    Calibration,
+    Coherence,
+    GivenLabels,
+    information,
+)
 from tg_mlc.metrics.coverage import Coverage
 from tg_mlc.stacking.given import GivenLabelStacking
 
@@ -146,3 +152,64 @@ def test_a_model_of_given_labels_is_saved_unless_a_tensor_has_nan(tmp_path):
     with pytest.raises(ValueError, match=r"neighbours\.y' hold 1 of 600 numbers that are NaN"):
         model.save(path)
     tg_mlc.load(path)
+
+
+def told_by(model, new, given):
+    """Returns the warnings of a prediction about given labels that tell little."""
+    warnings = model.answer(new, Query(given=given)).warnings
+    return [message for message in warnings if "tell nearly nothing" in message]
+
+
+def coins(num_samples):
+    """Returns samples whose inputs, zeros, say nothing of their labels."""
+    y = np.random.default_rng(0).integers(0, 2, (num_samples, 3)).astype(np.float32)
+    return from_arrays(np.zeros_like(y), y, LABELS, kind="vector")
+
+
+@pytest.fixture(scope="module")
+def dependent():
+    """Returns a model in which "below" copies "above", and "beside" depends on neither."""
+    y = coins(600).y.double().numpy()
+    y[:, 1] = y[:, 0]
+    return network(given=GivenLabelStacking().fit(np.zeros(y.shape), y))
+
+
+def test_given_labels_that_tell_nothing_are_named_once(dependent, monkeypatch):
+    new = coins(8)
+    assert told_by(dependent, new, {"above": 1}) == []
+    assert told_by(dependent, new, None) == []
+    expected = (
+        "The given labels beside tell nearly nothing of the other labels, less than 2.5% of what "
+        "is uncertain about them; predictions are nearly the same without them"
+    )
+    assert told_by(dependent, new, {"beside": 0}) == [expected]
+    by_row = np.full((8, 3), np.nan)
+    by_row[:4, 0], by_row[4:, 2] = 1, 1
+    assert told_by(dependent, new, by_row) == [expected]
+    assert told_by(dependent, new, {"above": 1, "beside": 1}) == []
+    monkeypatch.setattr("tg_mlc.inference.pipeline.ROWS", 3)
+    assert told_by(dependent, new, by_row) == [expected]
+    with pytest.warns(UserWarning, match="labels beside tell nearly nothing") as messages:
+        dependent.predict(new, given={"beside": 1})
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize(("parts", "is_named"), [(None, False), (["closed form"], True)])
+def test_given_labels_that_tell_only_together_are_named_by_pairwise_models(parts, is_named):
+    y = np.indices((2, 2)).reshape(2, 4).T[np.arange(400) % 4].astype(float)
+    y = np.column_stack([y, y[:, 0] != y[:, 1]])
+    model = network(given=GivenLabelStacking(names=parts).fit(np.zeros(y.shape), y))
+    named = ["above, below" in text for text in told_by(model, coins(4), {"above": 1, "below": 1})]
+    assert named == [True] * is_named
+
+
+def test_the_information_is_the_expected_fall_of_cross_entropy():
+    b, z = torch.tensor([[0.0, 1.0, -2.0]] * 2).double(), torch.tensor([[3.0, 0.5, -2.0]] * 2)
+    given = torch.tensor([[torch.nan, torch.nan, 1.0], [torch.nan] * 3])
+    told = information(b, z.double(), given)
+    p, q = b.sigmoid()[0, :2], z.double().sigmoid()[0, :2]
+    expected = (q * (q / p).log() + (1 - q) * ((1 - q) / (1 - p)).log()).sum()
+    entropy = -(p * p.log() + (1 - p) * (1 - p).log()).sum()
+    torch.testing.assert_close(told, torch.tensor([[expected, entropy], [0.0, 0.0]]).double())
+    infinite = torch.tensor([[torch.inf, -torch.inf, 0.0]])
+    assert information(infinite, infinite, given[:1]).tolist() == [[0.0, 0.0]]

@@ -84,10 +84,21 @@ def test_names_that_programs_have_changed_are_warned_of(name, message):
     assert message is None or re.search(message, messages[0])
 
 
-def test_most_labels_may_be_decimals():
+@pytest.mark.parametrize(
+    ("names", "warned"),
+    [
+        (["250.01", "250.02", "401"], False),
+        (["01", "01/01", "01/01/03", "01/01/03/02"], False),  # FunCat
+        (["1.1", "1.1.1", "1.1.1.1", "1.2.3.4", "3.4"], False),  # EC numbers
+        (["1", "2", "3", "1.3"], True),
+        (["liver", "skin", "01/01/03"], True),
+        (["01/01", "01/01/03", "02/03", "2-Mar"], True),
+    ],
+)
+def test_labels_may_be_codes_of_numbers(names, warned):
     with collected_warnings() as messages:
-        samples([[0], [1], [1]], np.eye(3), ["250.01", "250.02", "401"])
-    assert messages == []
+        samples([[0], [1], [1]], np.eye(3, len(names)), names)
+    assert [f"'{names[-1]}'" in text for text in messages if "dates" in text] == [True] * warned
 
 
 @pytest.mark.parametrize("blank", [[-1], [3], [3, -1]])

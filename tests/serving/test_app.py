@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import numpy as np
@@ -126,6 +127,18 @@ def test_warnings_of_given_labels_stay_with_their_request(ask, models, monkeypat
     answers = ask(*(post("rows", inputs=ROWS[:1], given=labels) for labels in absent * 5))
     expected = [[], ["1 labels are absent"], [], ["2 labels are absent"]]
     assert [answer.json()["warnings"] for answer in answers] == expected * 5
+
+
+def test_given_labels_that_tell_nothing_are_named_to_their_request(ask, monkeypatch):
+    monkeypatch.setattr("tg_mlc.inference.flow.LEAST_TOLD", math.inf)
+    given = [None, [{"sad": 0}], [{"calm": 1}]]
+    answers = ask(*(post("joint", inputs=[[0.1, 0.2]], given=labels) for labels in given * 5))
+    warnings = [answer.json()["warnings"] for answer in answers]
+    assert [len(messages) for messages in warnings] == [0, 1, 1] * 5
+    assert ["labels sad tell" in messages[0] for messages in warnings if messages] == [
+        True,
+        False,
+    ] * 5
 
 
 def test_requests_answered_together_have_their_own_numbers_of_labels(ask, models):
@@ -284,7 +297,9 @@ def test_malformed_requests_give_client_errors(ask, content):
 def test_requests_over_a_limit_are_refused(ask, limits, body, status):
     [answer] = ask(post("texts", **body), limits=Limits(**limits))
     assert answer.status_code == status
-    assert answer.json()["detail"].startswith("Expected ")
+    detail, (limit,) = answer.json()["detail"], limits
+    assert detail.startswith("Expected ")
+    assert detail.endswith(f"or start the server with a larger {limit}") or status == 429
 
 
 def test_models_are_found_by_name_and_never_by_path(ask):

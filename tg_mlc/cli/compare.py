@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from tg_mlc.cli._options import InputColumns, TableOptions, TrainOptions
@@ -20,8 +19,9 @@ def compare_(
 ) -> int:
     """Compares label graphs with classifiers alone on splits of a file.
 
-    The folder --out gets the results as comparison.json, comparison.csv and, with the extra plot,
-    comparison.png. A seed that would not end within --seconds is not begun.
+    The folder --out gets the results as comparison.json, .csv, .md, .tex and, with the extra plot,
+    .png; an --out that ends in one of the first four is one file. If --seconds are too few for all
+    seeds by the time of the first one, a warning says how many will run.
 
     Args:
         graphs (NAMES): Label graphs, separated by commas: edgeless, complete, prior, learned, and
@@ -54,7 +54,5 @@ def compare_(
         first_seed=options.seed,
     )
     comparison.save(out)
-    if find_spec("matplotlib") is not None:
-        comparison.plot(out / "comparison.png")
     show(comparison.to_dict(), f"{comparison}\n\nThe results are in '{out}'.", json)
     return 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 from torch_geometric.data import Data
 from typing_extensions import Self
 
@@ -66,7 +67,8 @@ class GivenLabels(Stage):
         flow.logits = flow.logits.double()
         if flow.given is not None:
             logits = self.engine.decision_function(flow.logits.numpy(), flow.given.numpy())
-            flow.logits = torch.from_numpy(logits)
+            base_logits, flow.logits = flow.logits, torch.from_numpy(logits)
+            flow.told = information(base_logits, flow.logits, flow.given)
 
     def module(self) -> TensorStage:
         return _GivenModule(self.engine.module())
@@ -81,6 +83,28 @@ class GivenLabels(Stage):
 
     def __str__(self) -> str:
         return ", ".join(self.engine.parts) or "base logits alone"
+
+
+def information(base_logits: Tensor, logits: Tensor, given: Tensor) -> Tensor:
+    r"""Returns the information :math:`\sum_i \mathrm{KL}(q_i \| p_i)` of given labels on the
+    others, and the entropy :math:`\sum_i \mathrm{H}(p_i)` of the others without them
+    :math:`(N, 2)`. If the probabilities :math:`q` are right, the information is what given labels
+    are expected to save of the cross-entropy.
+
+    Args:
+        base_logits, logits (Tensor): Logits of :math:`p` and :math:`q` :math:`(N, L)`.
+        given (Tensor): Given labels :math:`(N, L)`, NaN for unknown. Rows without any are zero.
+    """
+    p, q = base_logits.sigmoid(), logits.sigmoid()
+    # The logarithm of 1 - p is -softplus of its logit.
+    base_log, log = softplus(base_logits), softplus(logits)
+    entropy = base_log - p * base_logits
+    divergence = q * (logits - base_logits) + base_log - log
+    is_open = given.isnan()
+    is_open &= ~is_open.all(dim=1, keepdim=True)
+    values = torch.stack([divergence, entropy], dim=-1)
+    # Infinite logits leave nothing to tell.
+    return torch.where(is_open.unsqueeze(-1), values, 0.0).nan_to_num(0.0, 0.0, 0.0).sum(dim=1)
 
 
 class _GivenModule(TensorStage):

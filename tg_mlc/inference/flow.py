@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from typing_extensions import Self
 
+from tg_mlc._names import few
 from tg_mlc._optional import require
 from tg_mlc._options import check_count
 from tg_mlc.data import MultiLabelDataset
@@ -23,6 +24,8 @@ from tg_mlc.metrics.coverage import Coverage, Per
 
 #: A hierarchy, whether to respect the model's hierarchy, or :obj:`None` for the model's default.
 Coherent: TypeAlias = "bool | Data | None"
+#: A warning names given labels that take less than this fraction of the others' uncertainty.
+LEAST_TOLD = 0.025
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class Flow:
     is_default_hierarchy: bool = True  #: whether the model respects these pairs by default
     batches: Any = None  #: the samples in batches, if they are used many times
     logits: Tensor | None = None  #: :math:`(N, L)`, without the values of given labels
+    #: the information of given labels on the others, and the others' entropy :math:`(N, 2)`
+    told: Tensor | None = None
     decider: Any = None  #: the thresholds or label sets that decide
     decisions: Tensor | None = None  #: 0 or 1 :math:`(N, L)`
     thresholds: np.ndarray | None = None  #: :math:`(L)`, NaN where label sets decide
@@ -144,7 +149,7 @@ class Flow:
     def joined(cls, parts: Sequence[Flow]) -> Flow:
         """Joins the flows of parts of the samples, after the last stage."""
         merged = replace(parts[0], samples=None, size=sum(part.size for part in parts))
-        for name in ("given", "logits", "decisions", "_probabilities"):
+        for name in ("given", "logits", "told", "decisions", "_probabilities"):
             values = [getattr(part, name) for part in parts]
             setattr(merged, name, None if any(v is None for v in values) else torch.cat(values))
         return merged
@@ -165,6 +170,8 @@ class Prediction:
     given: np.ndarray | None = None
     calibrated: bool = False  #: whether probabilities are calibrated for each label
     top: int | None = None  #: the number of labels per row in views of the prediction; None for all
+    #: the information of given labels on the others, and the others' entropy :math:`(N, 2)`
+    told: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -178,7 +185,23 @@ class Prediction:
             decisions=self.decisions[rows],
             reasons={row - start: text for row, text in reasons if start <= row < stop},
             given=None if given is None else given[rows],
+            told=None if self.told is None else self.told[rows],
         )
+
+    def warnings_of_given(self) -> tuple[str, ...]:
+        """Returns a warning that names the given labels that tell nearly nothing of the others, in
+        all rows together; an empty tuple if all tell more.
+        """
+        if self.given is None or self.told is None:
+            return ()
+        information, entropy = (self.told.T @ ~np.isnan(self.given)).tolist()
+        triples = zip(self.label_names, information, entropy, strict=True)
+        names = [name for name, bits, total in triples if bits < LEAST_TOLD * total]
+        if not names:
+            return ()
+        fraction = f"less than {LEAST_TOLD:.1%} of what is uncertain about them"
+        told = f"{few(names)} tell nearly nothing of the other labels, {fraction}"
+        return (f"The given labels {told}; predictions are nearly the same without them",)
 
     def ranked(self) -> dict[str, np.ndarray]:
         """Returns the :attr:`top` labels of each row in descending order of probability, as columns

@@ -185,7 +185,8 @@ class Pipeline:
     ) -> Prediction:
         """Returns the prediction of all inputs from the flow of the readable inputs."""
         shape = reading.size, len(self.label_names)
-        probabilities, decisions, given = np.full(shape, np.nan), np.zeros(shape, bool), None
+        probabilities, decisions = np.full(shape, np.nan), np.zeros(shape, bool)
+        given, told = None, None
         reasons = dict(reading.reasons)
         rows = np.arange(flow.size) if reading.rows is None else np.array(reading.rows, int)
         if flow.size:
@@ -200,12 +201,16 @@ class Pipeline:
         if flow.given is not None:
             given = np.full(shape, np.nan)
             given[rows] = flow.given.numpy()
+        if flow.told is not None:
+            told = np.zeros((reading.size, 2))
+            told[rows] = flow.told.numpy()
         assert flow.thresholds is not None
         arrays = probabilities, decisions, flow.thresholds
         reasons = dict(sorted(reasons.items()))
         messages = tuple(dict.fromkeys([*reading.warnings, *messages]))
         options = given, self.is_calibrated, flow.query.top
-        return Prediction(self.label_names, *arrays, reasons, messages, *options)
+        prediction = Prediction(self.label_names, *arrays, reasons, messages, *options, told)
+        return replace(prediction, warnings=(*messages, *prediction.warnings_of_given()))
 
     def start(self, raw: Any, query: Query | None = None) -> Flow:
         """Returns the flow of raw inputs or of a :class:`Reading`, before any stage computes."""

@@ -28,6 +28,7 @@ _DATE = re.compile(
     r"|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}(?: [0-9:]+)?"
 )
 _DECIMAL = re.compile(r"[0-9]+[.,][0-9]+")
+_CODE = re.compile(r"[0-9]+(?:[-/.,][0-9]+)+")
 _JOINERS = frozenset("\u200c\u200d")  # Letters of many scripts, and emoji, are joined by them.
 #: Maximum of input cells times labels with unknown rows; larger data are not checked for leaks.
 MAX_CELLS = 5 * 10**6
@@ -66,9 +67,11 @@ def _warn_of_names(labels: Sequence[str], columns: Sequence[str]) -> None:
         warn(f"Names with invisible characters differ from those without them: {few(hidden)}")
     dates = [name for name in labels if _is_date(name)]
     decimals = [name for name in labels if _DECIMAL.fullmatch(name)]
-    # Codes such as those of ICD-9 are decimals, too, but then most of them are.
+    # Codes such as 250.01 of ICD-9 or 01/01/03 of FunCat look so, too, but then most labels do.
+    codes = {name for name in labels if _CODE.fullmatch(name)}
+    codes = codes if 2 * len(codes) > len(labels) else set()
     changed = [group for group in (dates, decimals) if 2 * len(group) <= len(labels)]
-    if shown := [f"'{name}'" for group in changed for name in group]:
+    if shown := [f"'{name}'" for group in changed for name in group if name not in codes]:
         note = "Labels look like dates or decimals, into which a spreadsheet may have changed them"
         warn(f"{note}, such as '1,3' to 1.3: {few(shown)}. If so, mend the file")
 

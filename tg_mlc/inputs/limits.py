@@ -16,7 +16,11 @@ ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
 
 
 class TooLargeError(ValueError):
-    """The error of a table beyond a limit."""
+    """The error of a table beyond a limit on its rows, columns, cells or bytes."""
+
+    def __init__(self, message: str, unit: str) -> None:
+        super().__init__(message)
+        self.unit = unit
 
 
 class TableLimits(NamedTuple):
@@ -52,7 +56,8 @@ class TableLimits(NamedTuple):
     def _check(self, number: int, limit: float, unit: str) -> None:
         if number > limit:
             expected = f"at most {limit:,} {unit} in {self.source}"
-            raise TooLargeError(f"Expected {expected} (got {number:,}); {self.hint}")
+            hint = f"; {self.hint}" if self.hint else ""
+            raise TooLargeError(f"Expected {expected} (got {number:,}){hint}", unit)
 
 
 def check_unpacked(path: Path, size: int) -> None:
@@ -60,7 +65,7 @@ def check_unpacked(path: Path, size: int) -> None:
     limit = max(ALWAYS_WHOLE, MAX_WHOLE_RATIO * path.stat().st_size)
     if size > limit:
         expected = f"'{path}' to have at most {limit:,} bytes unpacked"
-        raise TooLargeError(f"Expected {expected} (got {size:,}); save it as CSV")
+        raise TooLargeError(f"Expected {expected} (got {size:,}); save it as CSV", "bytes")
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from tg_mlc.serving.requests import (
     Request,
     SuggestBody,
     content_of,
+    cure,
     read,
     read_body,
 )
@@ -166,7 +167,7 @@ class _Server:
         except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
             status = 503
             expected = f"an answer in {self.limits.max_seconds:g} seconds"
-            message = f"Expected {expected} (got none); send fewer inputs"
+            message = f"Expected {expected} (got none); {cure('max_seconds')}"
             headers = {"Retry-After": "5", "Connection": "close"}
             raise fastapi.HTTPException(status, message, headers) from None
         except ClientDisconnect:

@@ -212,10 +212,12 @@ class Batcher:
             given = torch.cat([*tensors]).numpy()
         prediction = self.model.answer(Reading.joined(readings), replace(queries[0], given=given))
         bounds = pairwise(accumulate((reading.size for reading in readings), initial=0))
-        return [
-            replace(prediction.part(*bound), warnings=tuple(reading.warnings), top=query.top)
-            for bound, reading, query in zip(bounds, readings, queries, strict=True)
-        ]
+        answers = []
+        for bound, reading, query in zip(bounds, readings, queries, strict=True):
+            part = prediction.part(*bound)
+            messages = *reading.warnings, *part.warnings_of_given()
+            answers.append(replace(part, warnings=messages, top=query.top))
+        return answers
 
 
 def _are_done(futures: Sequence[asyncio.Future[Prediction]]) -> bool:

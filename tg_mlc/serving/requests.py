@@ -157,7 +157,16 @@ class Limits:
     def table(self) -> TableLimits:
         """The limits of the table in a body."""
         sizes = self.max_items, self.max_columns, self.max_cells
-        return TableLimits("the body", *sizes, hint="send fewer inputs")
+        return TableLimits("the body", *sizes, hint="")
+
+
+#: The limits by the unit of a :class:`TooLargeError`.
+_LIMITS = {"rows": "max_items", "columns": "max_columns", "cells": "max_cells"}
+
+
+def cure(limit: str) -> str:
+    """Returns what to do about a request beyond a limit, by its name in :class:`Limits`."""
+    return f"send fewer inputs, or start the server with a larger {limit}"
 
 
 #: Options of a request that are options of a query.
@@ -199,7 +208,7 @@ async def read_body(request: fastapi.Request, limits: Limits) -> bytes:
         content += chunk
         if len(content) > limits.max_bytes:
             expected = f"a body of at most {limits.max_bytes:,} bytes"
-            message = f"Expected {expected} (got more); send fewer inputs"
+            message = f"Expected {expected} (got more); {cure('max_bytes')}"
             # Otherwise, the client could go on sending.
             raise fastapi.HTTPException(413, message, {"Connection": "close"})
     return bytes(content)
@@ -235,7 +244,7 @@ def read(
         expected = "a request as /docs shows it"
         raise fastapi.HTTPException(422, f"Expected {expected} (got {got:.300})") from None
     except TooLargeError as error:
-        raise fastapi.HTTPException(413, str(error)) from None
+        raise fastapi.HTTPException(413, f"{error}; {cure(_LIMITS[error.unit])}") from None
     except ValueError as error:
         message = str(error) if is_csv else f"Expected JSON (got {error!s:.300})"
         raise fastapi.HTTPException(422, message) from None
@@ -320,17 +329,19 @@ def _checked(
     if not 0 < size <= limits.max_items:
         status = 422 if size == 0 else 413
         got = size if size <= limits.max_items else "more"
-        raise fastapi.HTTPException(status, f"Expected 1 to {limits.max_items} inputs (got {got})")
+        hint = f"; {cure('max_items')}" if size else ""
+        message = f"Expected 1 to {limits.max_items} inputs (got {got}){hint}"
+        raise fastapi.HTTPException(status, message)
     options, names = dict(body), model.label_names
     explain, k = options.get("explain") or [], min(options.get("k", 0), len(names))
     bounds = {
-        "inputs times labels to explain": (size * len(explain), limits.max_explained),
-        "inputs times 'k'": (size * k, limits.max_suggested),
+        "max_explained": (size * len(explain), "labels to explain", limits.max_explained),
+        "max_suggested": (size * k, "'k'", limits.max_suggested),
     }
-    for product, (number, limit) in bounds.items():
+    for name, (number, factor, limit) in bounds.items():
         if number > limit:
-            expected = f"at most {limit} {product}"
-            raise fastapi.HTTPException(413, f"Expected {expected} (got {number})")
+            expected = f"at most {limit} inputs times {factor}"
+            raise fastapi.HTTPException(413, f"Expected {expected} (got {number}); {cure(name)}")
     asked = _QUERY if isinstance(body, PredictBody) else ("given",)
     query = {name: options[name] for name in asked if name in options}
     try:

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy import paper_tables
-from benchmarks.accuracy.cells import Cell, stored, without_own_steps
+from benchmarks.accuracy.cells import Cell, recipe_of, stored, without_own_steps
 from benchmarks.accuracy.paper_tables import DATASETS, OTHER, Grid, estimate, main
 from benchmarks.accuracy.runs import Row, Run
+from tg_mlc.papers import pooled_mlp
 from tg_mlc.papers.recipes import RECIPES
+from tg_mlc.papers.recipes.family import FAMILY
+from tg_mlc.papers.recipes.recipe import Member
 
 FC, EL, SVM = Row("lamp", False, "complete"), Row("lamp", False, "edgeless"), Row("linear SVM")
 CELL = Cell("bibtex", FC, 10)
@@ -191,6 +194,18 @@ def test_options_choose_rows():
     message = r"'--models' to be some of label frequency, linear SVM.*\(got 'nothing'\)"
     with pytest.raises(SystemExit, match=message):
         rows(models="nothing")
+
+
+def test_a_rival_in_the_family_is_a_model_of_the_tables(said, monkeypatch):
+    with pytest.raises(SystemExit, match=r"'--models' to be some of .*\(got 'mine'\)"):
+        said(models="mine")
+    changes = {"objective": {"intermediate_weight": 0.0}}
+    monkeypatch.setitem(FAMILY, "mine", Member(pooled_mlp, changes))
+    lines = said(models="mine,gaml", node_messages="true")
+    assert cells_of(lines) == [f"bibtex/{name}-node-messages-s10" for name in ("gaml", "mine")]
+    assert any(line.startswith("| mine fmp |") for line in lines)
+    recipe = recipe_of("bibtex", Row("mine", True), channels=8)
+    assert (recipe.build, recipe.model["channels"]) == (pooled_mlp, 8)
 
 
 def test_emotions_end_to_end(needs_emotions, root, own_runs, monkeypatch, capsys):

@@ -1,9 +1,20 @@
 import pytest
 
-from benchmarks.accuracy.papers import DIFFERENT, NAMES, TABLES, figures, reported, title
+from benchmarks.accuracy.papers import (
+    DIFFERENT,
+    GRAPHS,
+    NAMES,
+    TABLES,
+    figures,
+    own_rows,
+    reported,
+    title,
+)
 from benchmarks.accuracy.runs import Row
+from tg_mlc.papers import pooled_mlp
 from tg_mlc.papers.recipes import RECIPES
 from tg_mlc.papers.recipes.family import FAMILY
+from tg_mlc.papers.recipes.recipe import Member
 
 
 def test_figures_equal_those_of_the_papers():
@@ -31,10 +42,29 @@ def test_rows_have_the_model_names_of_the_papers(name):
     assert len({title(row) for row in table.rows}) == len(table.rows)
 
 
-def test_every_model_of_the_family_has_a_row_and_a_name():
-    rows = [row for table in TABLES.values() for row in table.rows]
-    assert FAMILY.keys() <= {row.model for row in rows}
-    assert {row.model for row in rows if row.node_messages is not None} == NAMES.keys()
+def test_every_network_of_the_papers_is_in_the_family_and_has_a_name():
+    assert own_rows() == []
+    networks = [
+        row
+        for table in TABLES.values()
+        for row in table.papers_rows
+        if row.node_messages is not None
+    ]
+    assert {row.model for row in networks} == NAMES.keys() == FAMILY.keys()
+    for row in networks:
+        assert (row.graph is not None) == FAMILY[row.model].uses_graph
+
+
+@pytest.mark.parametrize("uses_graph", [False, True])
+def test_a_rival_of_ones_own_has_rows_in_every_table(uses_graph, monkeypatch):
+    monkeypatch.setitem(FAMILY, "mine", Member(pooled_mlp, uses_graph=uses_graph))
+    graphs = GRAPHS if uses_graph else [None]
+    expected = [Row("mine", flag, graph) for flag in (False, True) for graph in graphs]
+    for table in TABLES.values():
+        assert [row for row in table.rows if row.model == "mine"] == expected
+    titles = {title(row) for row in expected}
+    assert len(titles) == len(expected)
+    assert ("mine fmp" in titles) != uses_graph
 
 
 def test_titles_name_graphs_and_changes():

@@ -51,11 +51,15 @@ RIVALS: dict[str, Member] = {
 
 #: LaMP and its rivals, by the names of rows in benchmarks.
 FAMILY: dict[str, Member] = {
-    "lamp": Member(),
+    "lamp": Member(uses_graph=True),
     # The maximum fraction of given labels is that of C-Tran (arXiv:2011.14027).
-    "lamp-given": Member(None, {"model": {"given_labels": True}, "objective": {"max_given": 0.75}}),
-    "mped": Member(mped, {**_PLAIN, **_SLOWER}),
-    "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}),
+    "lamp-given": Member(
+        None,
+        {"model": {"given_labels": True}, "objective": {"max_given": 0.75}},
+        uses_graph=True,
+    ),
+    "mped": Member(mped, {**_PLAIN, **_SLOWER}, uses_graph=True),
+    "graph2graph": Member(graph2graph, {**_PLAIN, **_SLOWER}, uses_graph=True),
     "mped-ar": Member(mped_autoregressive, _SLOWER, _SEQUENCES),
     "graph2graph-ar": Member(graph2graph_autoregressive, _SLOWER, _SEQUENCES),
     "seq2seq": Member(seq2seq, replaced={**_SEQUENCES, "objective": {"label_smoothing": 0.1}}),

@@ -52,6 +52,7 @@ class Member:
     build: Callable[..., nn.Module] | None = None
     changes: Mapping[str, dict[str, Any]] = field(default_factory=dict)  #: Changes of the recipe.
     replaced: Mapping[str, Any] = field(default_factory=dict)  #: Replaced attributes of the recipe.
+    uses_graph: bool = False  #: Whether the label graph changes the model; others ignore it.
 
 
 @dataclass(frozen=True)
