@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ CELLS_PER_BYTE = 32
 #: any ratio. Tables stay below 200.
 MAX_WHOLE_RATIO, ALWAYS_WHOLE = 200, 2**26
 ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
+MAX_CHARACTERS = 10_000_000  #: Characters of a cell: longer texts take minutes and gigabytes.
 
 
 class TooLargeError(ValueError):
@@ -27,6 +28,8 @@ class TableLimits(NamedTuple):
     max_columns: float = float("inf")
     max_cells: float = float("inf")
     hint: str = "divide it, or save it as CSV"
+    max_characters: int = MAX_CHARACTERS  #: of each cell
+    shorten_hint: str = "is a quote not closed? Otherwise, shorten the text"
 
     @classmethod
     def of_file(cls, path: Path, size: int | None = None) -> TableLimits:
@@ -48,6 +51,17 @@ class TableLimits(NamedTuple):
     def check_cells(self, number: int) -> None:
         """Raises TooLargeError for too many cells."""
         self._check(number, self.max_cells, "cells")
+
+    def check_texts(self, cells: Iterable[Any]) -> None:
+        """Raises TooLargeError for a text that is too long. Other cells have any size."""
+        longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+        if longest > self.max_characters:
+            raise self.too_long(f"{longest:,}")
+
+    def too_long(self, got: str) -> TooLargeError:
+        """Returns the error for a cell with too many characters."""
+        expected = f"at most {self.max_characters:,} characters in a cell of {self.source}"
+        return TooLargeError(f"Expected {expected} (got {got}); {self.shorten_hint}")
 
     def _check(self, number: int, limit: float, unit: str) -> None:
         if number > limit:

@@ -117,6 +117,7 @@ class AuditBody(Body):
 
 
 BodyT = TypeVar("BodyT", bound=Body)
+_SHORTEN = "shorten it, or start the server with a larger '--max_characters'"
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,8 @@ class Limits:
         max_columns (int, optional): Different names of columns per request.
             (default: :obj:`20000`)
         max_cells (int, optional): Cells of CSV, or commas and brackets of JSON, per request.
+            (default: :obj:`1000000`)
+        max_characters (int, optional): Characters per cell, text or name.
             (default: :obj:`1000000`)
         max_explained (int, optional): Inputs times explained labels per request.
             (default: :obj:`32`)
@@ -152,12 +155,14 @@ class Limits:
     pause: float = 0.002
     max_columns: int = 20_000
     max_cells: int = 1_000_000
+    max_characters: int = 1_000_000
 
     @property
     def table(self) -> TableLimits:
         """The limits of the table in a body."""
         sizes = self.max_items, self.max_columns, self.max_cells
-        return TableLimits("the body", *sizes, hint="send fewer inputs")
+        hints = "send fewer inputs", self.max_characters, _SHORTEN
+        return TableLimits("the body", *sizes, *hints)
 
 
 #: Options of a request that are options of a query.
@@ -257,12 +262,13 @@ def _parameters(request: fastapi.Request, kind: type[Body]) -> dict[str, Any]:
 
 def _from_json(content: bytes, limits: TableLimits) -> Any:
     """Returns the entries of a body in JSON. Raises TooLargeError if it may have too many values,
-    or has too many names in objects.
+    or has too many names in objects, or too long a text.
     """
     # Values are counted before, because reading millions of lists stops all threads for seconds.
     limits.check_cells(sum(map(content.count, (b",", b"[", b"{"))))
     entries = pydantic_core.from_json(content, allow_inf_nan=False)
     names, waiting = set[str](), [entries]
+    is_long = len(content) > limits.max_characters  # Only a long body can hold a long text.
     while waiting:
         value = waiting.pop()
         if isinstance(value, Mapping):
@@ -270,7 +276,10 @@ def _from_json(content: bytes, limits: TableLimits) -> Any:
             limits.check(0, len(names))
         if isinstance(value, (list, Mapping)):
             items = value.values() if isinstance(value, Mapping) else value
+            if is_long:
+                limits.check_texts(items)
             waiting += [item for item in items if isinstance(item, (list, Mapping))]
+    limits.check_texts(names)
     return entries
 
 
