@@ -34,6 +34,8 @@ ROUNDS = {
     "operator": "shapes of the operator, backends beside each other in float64",
     "files": "files with wrong bytes, read or refused with a reason",
     "kills": "predictions killed at any time, and resumed",
+    "bombs": "small files that unpack to much, in little memory",
+    "requests": "malformed, large, slow and abandoned requests, with the server alive",
 }
 
 
@@ -237,7 +239,15 @@ def endured() -> list[str]:
     lines = [[ROUNDS[kind], f"{count:,}"] for kind, count in result["rounds"].items()]
     failed = "; ".join(f"`{command}`" for command in result["failed"]) or "none"
     note = f"{result['minutes']:.0f} minutes, seeds from {result['first_seed']}; failed: {failed}"
-    return [*table(("what", "rounds"), lines), "", *listed([note, machine(result)])]
+    sizes = [largest(what, number) for what, number in result.get("largest", {}).items()]
+    return [*table(("what", "rounds"), lines), "", *listed([note, *sizes, machine(result)])]
+
+
+def largest(what: str, number: float) -> str:
+    """Says a largest number of bytes or seconds."""
+    unit, _, of = what.partition(" ")
+    size = f"{number / 2**20:,.0f} MiB" if unit == "bytes" else f"{number:.2f} s"
+    return f"at most {size} {of}"
 
 
 def registers(result: Result) -> list[str]:

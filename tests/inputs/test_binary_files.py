@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 
 import numpy as np
@@ -78,6 +79,12 @@ def test_the_extent_of_a_sheet_does_not_depend_on_pieces(content, extent, size, 
 def test_a_sheet_without_ends_of_tags_is_refused_at_once():
     with pytest.raises(ValueError, match="a tag of at most 65,536 bytes is needed"):
         binary_files._extent(io.BytesIO(b"<row " + b" " * 2**24))
+
+
+def test_many_tags_without_ends_take_little_time():
+    start = time.process_time()
+    assert binary_files._extent(io.BytesIO(b"<row>" + b"<row" * 2**16)) == (0, 0)
+    assert time.process_time() - start < 1
 
 
 def test_a_damaged_workbook_is_refused(tmp_path):

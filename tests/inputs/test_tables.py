@@ -10,6 +10,8 @@ import sys
 import tracemalloc
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from types import ModuleType
 
 import numpy as np
@@ -20,8 +22,9 @@ from hypothesis import strategies as st
 
 from tests.mutations import mutated
 from tg_mlc.inputs import tables
+from tg_mlc.inputs.limits import MAX_CHARACTERS, TableLimits, TooLargeError
 from tg_mlc.inputs.schema import Hints
-from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table
+from tg_mlc.inputs.tables import parse_names, read_blocks, read_molecules, read_table, read_text
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".GZ": gzip.compress, ".xz": lzma.compress}
 
@@ -120,6 +123,40 @@ def test_long_cells_are_read(save, read):
     assert [len(text) for text in table.texts("body")] == [220_000, 5]
     assert list(table.lines) == [2, 3]
     assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_cells_beyond_the_limit_are_refused(tmp_path, suffix):
+    frame = pd.DataFrame({"body": ["short", "x" * (MAX_CHARACTERS + 1)], "calm": [0, 1]})
+    path = tmp_path / f"long.{suffix}"
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    elif suffix == "json":
+        frame.to_json(path, orient="records")
+    else:
+        frame.to_csv(path, index=False)
+    message = rf"at most 10,000,000 characters in a cell of '{path}' \(got .*shorten the text"
+    with pytest.raises(TooLargeError, match=message):
+        read_table(path)
+
+
+def test_threads_have_limits_of_their_own():
+    content = b'body,calm\n"' + b"long\n" * 400 + b'",1\n'
+
+    def read(max_characters):
+        for _ in range(100):
+            is_refused = pytest.raises(TooLargeError) if max_characters < 2000 else nullcontext()
+            with is_refused:
+                read_text(content, "it", limits=TableLimits("it", max_characters=max_characters))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(read, [10**6, 10**3] * 2))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_many_rows_in_a_small_file_take_little_memory(save):

@@ -292,6 +292,8 @@ def test_malformed_requests_give_client_errors(ask, content):
         ({"max_columns": 5}, {"inputs": [{f"{row}{key}": 1 for key in "ab"} for row in ROWS]}, 413),
         ({"max_cells": 9}, {"inputs": [["old", "red"]] * 5}, 413),
         ({"max_cells": 9}, {"inputs": [[[]] * 10]}, 413),
+        ({"max_characters": 9}, {"inputs": ["old", ["0123456789"]]}, 413),
+        ({"max_characters": 9}, {"inputs": [{"0123456789": 1}]}, 413),
     ],
 )
 def test_requests_over_a_limit_are_refused(ask, limits, body, status):

@@ -25,6 +25,11 @@ BODY = json.dumps({"inputs": [[1, 2, 3, 4, 5]]}).encode()
     [
         ({}, "," * 100_000, "at most 20,000 columns in the body (got 100,001)"),
         ({"max_cells": 9}, "a,b\n" + "1,2\n" * 5, "at most 9 cells in the body (got 10)"),
+        (
+            {"max_characters": 9},
+            "a,b\n1,0123456789\n",
+            "shorten it, or start the server with a larger max_characters",
+        ),
         ({"max_items": 2}, "a,b\n" + "1,2\n" * 3, "at most 2 rows in the body (got 3)"),
     ],
 )

@@ -1,5 +1,6 @@
 """Tests short runs of the search for failures."""
 
+import random
 import shutil
 import sys
 from types import SimpleNamespace
@@ -23,7 +24,8 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def place(saved, tmp_path):
-    return SimpleNamespace(folder=tmp_path, model=shutil.copytree(saved, tmp_path / "model"))
+    model = shutil.copytree(saved, tmp_path / "model")
+    return SimpleNamespace(folder=tmp_path, model=model, largest={})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -31,6 +33,7 @@ def test_backends_agree_and_readers_name_the_fault(seed, place):
     endurance.operator(seed, place)
     for file_seed in range(5 * seed, 5 * seed + 5):
         endurance.files(file_seed, place)
+    assert 0 <= place.largest["bytes of a reader of a file"] < endurance.MAX_MEMORY
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -67,17 +70,31 @@ def test_errors_of_another_kind_or_without_a_message_are_found(tmp_path):
 def test_a_round_can_be_repeated_by_its_seed(monkeypatch):
     rounds = []
     written = {}
-    monkeypatch.setattr(endurance, "Place", lambda folder: SimpleNamespace(close=list))
+    monkeypatch.setattr(endurance, "Place", lambda folder: SimpleNamespace(close=list, largest={}))
     monkeypatch.setitem(endurance.ROUNDS, "files", lambda seed, place: rounds.append(seed))
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     monkeypatch.setattr(endurance, "write_results", lambda _, result, **__: written.update(result))
-    options = ["--seed", "7", "--rounds", "2", "--only", "files"]
-    monkeypatch.setattr(sys, "argv", ["endurance", *options])
-    with pytest.raises(SystemExit) as stop:
-        endurance.main()
-    assert not stop.value.code
-    assert rounds == [7, 8]
+    for options in (["--rounds", "2", "--only", "files"], ["--counts", "files=2"]):
+        rounds.clear()
+        monkeypatch.setattr(sys, "argv", ["endurance", "--seed", "7", *options])
+        with pytest.raises(SystemExit) as stop:
+            endurance.main()
+        assert not stop.value.code
+        assert rounds == [7, 8]
     assert (written["rounds"], written["failed"], written["first_seed"]) == ({"files": 2}, [], 7)
+
+
+def test_entries_of_other_types_are_signed(place):
+    original = (place.model / "model.json").read_bytes()
+    refusals = []
+    for seed in range(20):
+        (place.model / "model.json").write_bytes(endurance.mistyped(original, random.Random(seed)))
+        try:
+            endurance.predict_row(place.model)
+        except endurance.ALLOWED as error:
+            refusals.append(str(error))
+    assert refusals
+    assert not any("SHA-256" in refusal for refusal in refusals)
 
 
 @pytest.mark.slow

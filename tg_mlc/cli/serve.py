@@ -14,6 +14,7 @@ def serve(
     max_items: int = 1000,
     max_columns: int = 20_000,
     max_cells: int = 1_000_000,
+    max_characters: int = 1_000_000,
     max_seconds: float = 30.0,
     max_batch: int = 256,
     drain: int = 30,
@@ -30,6 +31,7 @@ def serve(
         max_items (NUMBER): The maximum number of inputs of a request.
         max_columns (NUMBER): The maximum number of names of columns in a request.
         max_cells (NUMBER): The maximum number of cells in a request, of all rows.
+        max_characters (NUMBER): The maximum number of characters in a cell, text or name.
         max_seconds (SECONDS): The maximum time until a request is answered.
         max_batch (NUMBER): The maximum number of inputs that are scored together.
         drain (SECONDS): The maximum time for requests in progress when the server is terminated.
@@ -48,6 +50,7 @@ def serve(
         max_batch=max_batch,
         max_columns=max_columns,
         max_cells=max_cells,
+        max_characters=max_characters,
     )
     folders = [model, *split_names(also)]
     run(folders, host=host, port=port, token_file=token_file, limits=limits, drain=drain)

@@ -14,7 +14,7 @@ from tg_mlc.inputs.limits import TableLimits, TooLargeError, check_unpacked
 
 _CHUNK = 2**20
 _MAX_TAG = 2**16  # Bytes of a tag in the XML of a sheet.
-_TAG = re.compile(rb"<(?:\w+:)?(row|c)\b([^>]*)>")
+_TAG = re.compile(rb"<(?:\w+:)?(row|c)\b([^<>]*)>")
 _PLACE = re.compile(rb'\sr="([A-Z]{0,3})([0-9]{1,9})"')
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ CELLS_PER_BYTE = 32
 #: any ratio. Tables stay below 200.
 MAX_WHOLE_RATIO, ALWAYS_WHOLE = 200, 2**26
 ALWAYS_CELLS = 2**22  #: Cells that are allowed in a file of any size.
+MAX_CHARACTERS = 10_000_000  #: Characters of a cell: longer texts take minutes and gigabytes.
 
 
 class TooLargeError(ValueError):
@@ -31,6 +32,8 @@ class TableLimits(NamedTuple):
     max_columns: float = float("inf")
     max_cells: float = float("inf")
     hint: str = "divide it, or save it as CSV"
+    max_characters: int = MAX_CHARACTERS  #: of each cell
+    shorten_hint: str = "is a quote not closed? Otherwise, shorten the text"
 
     @classmethod
     def of_file(cls, path: Path, size: int | None = None) -> TableLimits:
@@ -53,11 +56,26 @@ class TableLimits(NamedTuple):
         """Raises TooLargeError for too many cells."""
         self._check(number, self.max_cells, "cells")
 
+    def check_texts(self, cells: Iterable[Any]) -> None:
+        """Raises TooLargeError for a text that is too long. Other cells have any size."""
+        longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
+        if longest > self.max_characters:
+            raise self.too_long(f"{longest:,}")
+
+    def too_long(self, got: str) -> TooLargeError:
+        """Returns the error for a cell with too many characters."""
+        expected = f"at most {self.max_characters:,} characters in a cell of {self.source}"
+        return _error(expected, got, self.shorten_hint, "characters")
+
     def _check(self, number: int, limit: float, unit: str) -> None:
         if number > limit:
             expected = f"at most {limit:,} {unit} in {self.source}"
-            hint = f"; {self.hint}" if self.hint else ""
-            raise TooLargeError(f"Expected {expected} (got {number:,}){hint}", unit)
+            raise _error(expected, f"{number:,}", self.hint, unit)
+
+
+def _error(expected: str, got: str, hint: str, unit: str) -> TooLargeError:
+    message = f"Expected {expected} (got {got})"
+    return TooLargeError(f"{message}; {hint}" if hint else message, unit)
 
 
 def check_unpacked(path: Path, size: int) -> None:

@@ -467,6 +467,9 @@ def _read_blocks(
         raise ValueError(f"Expected {expected} (got them for '{path}')")
     names = [clean(str(name)) for name in frame.columns]
     frame.columns = range(len(names))
+    for index in frame:
+        if frame[index].dtype.kind == "O":
+            TableLimits(f"'{path}'").check_texts(frame[index])
     # A workbook has a header in its first line; blank rows are no samples.
     lines = (frame.index + 2).tolist() if len(frame) and frame.index[-1] >= len(frame) else []
     if len(frame) < max(min_rows, 1) and min_rows:

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import threading
 import zipfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,8 +26,8 @@ from tg_mlc.inputs.cells import clean
 from tg_mlc.inputs.limits import TableLimits, check_unpacked
 
 DELIMITERS = (",", ";", "\t", "|")  #: delimiters that are recognised
-_LONGEST = 2**31 - 1  # maximum length of a cell, for the module csv
 _CHUNK = 2**12  # rows of a whole file that are read at once
+_LOCK = threading.Lock()  # The limit of the module csv applies to the whole process.
 _BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 # Byte-order marks of UTF-32 are tested first, because they begin with the marks of UTF-16.
 _BOMS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -148,7 +149,7 @@ class TextFile:
                 self.header = self._read_header(reader)
             self.limits.check(1, len(self.header))
             rows = self._rows(reader, self.header)
-            while block := _take(rows, size or _CHUNK):
+            while block := self._take(rows, size or _CHUNK):
                 self.limits.check(num_rows + len(block), len(self.header))
                 ends, cells = zip(*block, strict=True)
                 # Equal cells share one string, which saves much memory for categories.
@@ -170,7 +171,7 @@ class TextFile:
             yield pandas.concat(frames, ignore_index=True), 0, lines
 
     def _read_header(self, reader: Iterator[list[str]]) -> list[str]:
-        with _long_cells():
+        with self._long_cells():
             header = [clean(name) for name in next(reader, [])]
         titles = [name for name in header if name]
         if len(header) > 2 and len(titles) == 1:
@@ -198,6 +199,26 @@ class TextFile:
             yield from ((number, [""]) for number in blank)
             yield line, cells
             num_rows, blank = num_rows + len(blank) + 1, []
+
+    def _take(
+        self, rows: Iterator[tuple[int, list[str]]], size: int
+    ) -> list[tuple[int, list[str]]]:
+        with self._long_cells():
+            return list(islice(rows, size))
+
+    @contextmanager
+    def _long_cells(self) -> Iterator[None]:
+        """Lets the module csv read cells up to the limit of this file."""
+        with _LOCK:
+            limit = csv.field_size_limit(self.limits.max_characters)
+            try:
+                yield
+            except csv.Error as error:
+                if "field limit" in str(error):
+                    raise self.limits.too_long("more") from error
+                raise
+            finally:
+                csv.field_size_limit(limit)
 
     def _open(self) -> io.BufferedReader:
         if self.content is not None:
@@ -351,18 +372,3 @@ def _records(text: str) -> list[dict[str, Any]]:
         hint = "pass a data frame to 'from_arrays'"
         raise ValueError(f"{got}, not one object for each row; {hint}")
     return rows
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Lets the module csv read cells of any length. The limit applies to the whole process."""
-    limit = csv.field_size_limit(_LONGEST)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _take(rows: Iterator[tuple[int, list[str]]], size: int) -> list[tuple[int, list[str]]]:
-    with _long_cells():
-        return list(islice(rows, size))

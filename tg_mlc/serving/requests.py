@@ -130,6 +130,8 @@ class Limits:
             (default: :obj:`20000`)
         max_cells (int, optional): Cells of CSV, or commas and brackets of JSON, per request.
             (default: :obj:`1000000`)
+        max_characters (int, optional): Characters per cell, text or name.
+            (default: :obj:`1000000`)
         max_explained (int, optional): Inputs times explained labels per request.
             (default: :obj:`32`)
         max_suggested (int, optional): Inputs times suggested labels per request.
@@ -152,21 +154,28 @@ class Limits:
     pause: float = 0.002
     max_columns: int = 20_000
     max_cells: int = 1_000_000
+    max_characters: int = 1_000_000
 
     @property
     def table(self) -> TableLimits:
         """The limits of the table in a body."""
         sizes = self.max_items, self.max_columns, self.max_cells
-        return TableLimits("the body", *sizes, hint="")
+        return TableLimits("the body", *sizes, "", self.max_characters, "")
 
 
 #: The limits by the unit of a :class:`TooLargeError`.
-_LIMITS = {"rows": "max_items", "columns": "max_columns", "cells": "max_cells"}
+_LIMITS = {
+    "rows": "max_items",
+    "columns": "max_columns",
+    "cells": "max_cells",
+    "characters": "max_characters",
+}
 
 
 def cure(limit: str) -> str:
     """Returns what to do about a request beyond a limit, by its name in :class:`Limits`."""
-    return f"send fewer inputs, or start the server with a larger {limit}"
+    less = "shorten it" if limit == "max_characters" else "send fewer inputs"
+    return f"{less}, or start the server with a larger {limit}"
 
 
 #: Options of a request that are options of a query.
@@ -266,12 +275,13 @@ def _parameters(request: fastapi.Request, kind: type[Body]) -> dict[str, Any]:
 
 def _from_json(content: bytes, limits: TableLimits) -> Any:
     """Returns the entries of a body in JSON. Raises TooLargeError if it may have too many values,
-    or has too many names in objects.
+    or has too many names in objects, or too long a text.
     """
     # Values are counted before, because reading millions of lists stops all threads for seconds.
     limits.check_cells(sum(map(content.count, (b",", b"[", b"{"))))
     entries = pydantic_core.from_json(content, allow_inf_nan=False)
     names, waiting = set[str](), [entries]
+    is_long = len(content) > limits.max_characters  # Only a long body can hold a long text.
     while waiting:
         value = waiting.pop()
         if isinstance(value, Mapping):
@@ -279,7 +289,10 @@ def _from_json(content: bytes, limits: TableLimits) -> Any:
             limits.check(0, len(names))
         if isinstance(value, (list, Mapping)):
             items = value.values() if isinstance(value, Mapping) else value
+            if is_long:
+                limits.check_texts(items)
             waiting += [item for item in items if isinstance(item, (list, Mapping))]
+    limits.check_texts(names)
     return entries
 
 

@@ -3,6 +3,7 @@ from dataclasses import asdict
 
 from benchmarks.accuracy.runs import Row
 from benchmarks.report import speed
+from tools.endurance import ROUNDS
 
 
 def row(*names, agrees=True):
@@ -34,10 +35,12 @@ def test_measured_and_published_times_share_a_table(results):
 def test_the_table_shows_rounds_of_the_endurance_tool(results):
     assert speed.endured() == ["Not measured."]
     content = {"environment": MACHINE, "failed": [], "minutes": 30.2, "first_seed": 0}
-    content["rounds"] = {"operator": 1200, "files": 1300, "kills": 20}
+    content["rounds"] = dict.fromkeys(ROUNDS, 1200)
+    content["largest"] = {"bytes of a server": 3 * 2**20, "seconds until /health": 0.25}
     (results / "endurance.json").write_text(json.dumps(content))
     lines = speed.endured()
-    assert lines[2].endswith("| 1,200 |")
+    assert len([line for line in lines if line.endswith("| 1,200 |")]) == len(ROUNDS)
+    assert {"- at most 3 MiB of a server", "- at most 0.25 s until /health"} < {*lines}
     assert "- 30 minutes, seeds from 0; failed: none" in lines
     content["failed"] = ["--seed 7"]
     (results / "endurance.json").write_text(json.dumps(content))
