@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Subset
-from torch_geometric.data import Batch, Dataset
+from torch_geometric.data import Batch, Data, Dataset
 from torch_geometric.loader import DataLoader
 
 from tg_mlc.data import MultiLabelDataset
@@ -19,8 +19,46 @@ from tg_mlc.nn.given import given_in
 
 def batches_of(samples: MultiLabelDataset | Any, batch_size: int = 256) -> Any:
     """Returns samples in batches, in order."""
+    if isinstance(samples, MultiLabelDataset) and len(samples) <= batch_size:
+        batch = whole_batch(samples)
+        if batch is not None:
+            return [batch]
     # Without its own generator, a loader would change the state of the global generator.
     return make_loader(samples, batch_size=batch_size, generator=torch.Generator())
+
+
+def whole_batch(samples: MultiLabelDataset) -> Batch | None:
+    """Returns the batch of all samples of a data set in memory, which is collated already;
+    :obj:`None` if only a loader can make the batch.
+
+    A loader takes several times as long for the few samples of a request, because it separates
+    them first.
+    """
+    data, slices = samples._data, samples.slices
+    is_stored = type(samples).get is MultiLabelDataset.get and samples._indices is None
+    if not is_stored or samples.transform is not None or type(data) is not Data or slices is None:
+        return None
+    if "x" not in slices or "num_nodes" in data:
+        return None
+    ptr, increments = slices["x"], dict[str, Tensor]()
+    batch = Batch(_base_cls=Data)
+    for key, value in data.to_dict().items():
+        is_list = isinstance(value, list) and not any(isinstance(item, Tensor) for item in value)
+        if not isinstance(value, Tensor) and not is_list:
+            return None
+        increments[key] = torch.zeros(len(ptr) - 1, dtype=torch.long)
+        if key == "edge_index":
+            increments[key] = ptr[:-1]
+            value = value + ptr[:-1].repeat_interleave(slices[key].diff())
+        elif isinstance(value, Tensor):
+            if data.__cat_dim__(key, value) != 0 or data.__inc__(key, value) != 0:
+                return None
+            value = value.clone()  # A network may change it in place.
+        batch[key] = value
+    batch.batch = torch.arange(len(ptr) - 1).repeat_interleave(ptr.diff())
+    batch.ptr = ptr.clone()
+    batch._num_graphs, batch._slice_dict, batch._inc_dict = len(ptr) - 1, slices, increments
+    return batch
 
 
 def makes_batches(samples: Any) -> bool:
