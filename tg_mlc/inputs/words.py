@@ -22,7 +22,7 @@ from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_list, is_blank, is_missing
 from tg_mlc._options import check_count
-from tg_mlc._warnings import collected_warnings, warn
+from tg_mlc._warnings import collected_warnings, note, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.dataset import joined
@@ -338,7 +338,11 @@ def number_words(
     if ordered and unknown == NO_NUMBER:
         expected = f"words that 'like' has, as it has no '{UNKNOWN}' for others"
         _check(documents, index_of.__contains__, expected)
-    return encode(documents, index_of, unknown), words, unknown
+    tokens = encode(documents, index_of, unknown)
+    if num_inputs is not None:
+        is_known = np.concatenate([[0], (tokens.ids != unknown).cumsum()])
+        note("no known word", "", int((is_known[tokens.ptr[1:]] == is_known[tokens.ptr[:-1]]).sum()))
+    return tokens, words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
