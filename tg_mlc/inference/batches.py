@@ -49,12 +49,13 @@ def whole_batch(samples: MultiLabelDataset) -> Batch | None:
         increments[key] = torch.zeros(len(ptr) - 1, dtype=torch.long)
         if key == "edge_index":
             increments[key] = ptr[:-1]
-            value = value + ptr[:-1].repeat_interleave(slices[key].diff())
+            batch[key] = value + ptr[:-1].repeat_interleave(slices[key].diff())
         elif isinstance(value, Tensor):
             if data.__cat_dim__(key, value) != 0 or data.__inc__(key, value) != 0:
                 return None
-            value = value.clone()  # A network may change it in place.
-        batch[key] = value
+            batch[key] = value.clone()  # A network may change it in place.
+        else:
+            batch[key] = value
     batch.batch = torch.arange(len(ptr) - 1).repeat_interleave(ptr.diff())
     batch.ptr = ptr.clone()
     batch._num_graphs, batch._slice_dict, batch._inc_dict = len(ptr) - 1, slices, increments

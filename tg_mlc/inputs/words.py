@@ -47,12 +47,12 @@ UNKNOWN = "<unk>"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
 _UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_NUMBER = r"[0-9]+(?:[.,][0-9]+)+"
+_DECIMAL = r"[0-9]+(?:[.,][0-9]+)+"
 _SUFFIX = r"(?:[+#]+(?:[0-9]+|(?![+#]|[^\W_])))?"  #: The end of a word such as C++.
 #: Regular expressions that split texts, by the names that models store; "words" splits ASCII texts.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
-    "words": re.compile(rf"{_NUMBER}|[^\W_]+{_SUFFIX}", re.ASCII),
+    "words": re.compile(rf"{_DECIMAL}|[^\W_]+{_SUFFIX}", re.ASCII),
 }
 NO_NUMBER = -1  #: stands for the index of a word outside the vocabulary
 
@@ -341,7 +341,9 @@ def number_words(
     tokens = encode(documents, index_of, unknown)
     if num_inputs is not None:
         is_known = np.concatenate([[0], (tokens.ids != unknown).cumsum()])
-        note("no known word", "", int((is_known[tokens.ptr[1:]] == is_known[tokens.ptr[:-1]]).sum()))
+        note(
+            "no known word", "", int((is_known[tokens.ptr[1:]] == is_known[tokens.ptr[:-1]]).sum())
+        )
     return tokens, words, unknown
 
 
@@ -421,7 +423,7 @@ def _unicode() -> _Unicode:
     mark = rf"(?![\0-\x7f])(?:[{basic}]|(?![\0-\uffff])[{others}])"
     word = rf"[^\W_{_UNSPACED}]+(?:{mark}[^\W_{_UNSPACED}]*)*"
     unspaced = f"[{_UNSPACED}]+(?:{mark}[{_UNSPACED}]*)*"
-    pattern = re.compile(f"{_NUMBER}|{word}{_SUFFIX}|{unspaced}")
+    pattern = re.compile(f"{_DECIMAL}|{word}{_SUFFIX}|{unspaced}")
     return _Unicode(pattern, frozenset(map(chr, marks)), re.compile(f"[{_ranges(formats)}]"))
 
 
