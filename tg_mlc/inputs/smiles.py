@@ -247,7 +247,8 @@ def descriptors_of(molecule: Any) -> np.ndarray:
             values.append(math.nan)
     limit = float(np.finfo(np.float32).max)
     # Clipping keeps huge values finite; NaN stays.
-    return np.clip(np.array(values), -limit, limit).astype(np.float32)
+    clipped: np.ndarray = np.clip(np.array(values), -limit, limit)
+    return clipped.astype(np.float32)
 
 
 def with_dummies(smiles: str, masked: np.ndarray) -> str:
