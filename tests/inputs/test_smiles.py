@@ -19,6 +19,8 @@ from tg_mlc.data import (
 )
 from tg_mlc.inputs import Fingerprint, MoleculeDescriptors, Molecules
 from tg_mlc.inputs import smiles as module
+from tg_mlc.inputs._descriptors import fast_descriptors
+from tg_mlc.inputs.molecules import EXAMPLES
 from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import read_table
 
@@ -317,3 +319,14 @@ def test_wrong_sdf_files_are_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match="at least one row"):
             from_sdf(path, ["toxic"])
+
+
+def test_fast_descriptors_equal_those_of_rdkit():
+    descriptors = dict(Descriptors.descList)
+    fast = fast_descriptors()
+    assert fast.keys() <= descriptors.keys()
+    for smiles in (*EXAMPLES, "C1=CC2=C(C=C1)C3CC2N3.[Cl-]", "C#CC(=O)N1C=CN=C1[N+](=O)[O-]"):
+        for name, compute in fast.items():
+            expected = descriptors[name](Chem.MolFromSmiles(smiles))
+            value = compute(Chem.MolFromSmiles(smiles))
+            assert value == pytest.approx(expected, rel=1e-9, nan_ok=True), (smiles, name)

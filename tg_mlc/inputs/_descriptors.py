@@ -18,13 +18,18 @@ _BURDEN = ("MWHI", "MWLOW", "CHGHI", "CHGLO", "LOGPHI", "LOGPLOW", "MRHI", "MRLO
 def fast_descriptors() -> dict[str, Callable[[Any], float]]:
     """Returns functions of molecules, equal to RDKit's up to rounding, by the descriptor's name."""
     return {
-        "MaxEStateIndex": lambda mol: _estate_indices(mol).max(),
-        "MinEStateIndex": lambda mol: _estate_indices(mol).min(),
-        "MaxAbsEStateIndex": lambda mol: np.abs(_estate_indices(mol)).max(),
-        "MinAbsEStateIndex": lambda mol: np.abs(_estate_indices(mol)).min(),
+        "MaxEStateIndex": partial(_estate, select=np.max),
+        "MinEStateIndex": partial(_estate, select=np.min),
+        "MaxAbsEStateIndex": partial(_estate, select=np.max, change=np.abs),
+        "MinAbsEStateIndex": partial(_estate, select=np.min, change=np.abs),
         "BalabanJ": _balaban_index,
         **{f"BCUT2D_{name}": partial(_burden, index=i) for i, name in enumerate(_BURDEN)},
     }
+
+
+def _estate(mol: Any, select: Any, change: Any = np.asarray) -> float:
+    """Returns the largest or smallest electrotopological state."""
+    return float(select(change(_estate_indices(mol))))
 
 
 def _estate_indices(mol: Any) -> np.ndarray:
