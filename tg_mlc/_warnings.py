@@ -1,13 +1,17 @@
-"""What work shares with its caller, such as a server: warnings, and whether it is abandoned."""
+"""What work shares with its caller, such as a server: warnings, counts of unusual inputs, and
+whether it is abandoned.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
+_NOTED: ContextVar[Counter[tuple[str, str]] | None] = ContextVar("noted", default=None)
 _IS_ABANDONED: ContextVar[Callable[[], bool] | None] = ContextVar("is_abandoned", default=None)
 
 
@@ -37,6 +41,24 @@ def collected_warnings() -> Iterator[list[str]]:
         yield messages
     finally:
         _COLLECTED.reset(token)
+
+
+def note(reason: str, column: str, number: int) -> None:
+    """Counts unusual cells, such as blanks, by reason and column, if the caller collects counts."""
+    noted = _NOTED.get()
+    if noted is not None and number:
+        noted[reason, column] += number
+
+
+@contextmanager
+def collected_notes() -> Iterator[Counter[tuple[str, str]]]:
+    """Collects the numbers of unusual cells within the block, by reason and column."""
+    noted = Counter[tuple[str, str]]()
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 class AbandonedError(BaseException):

@@ -310,13 +310,12 @@ class Trees(NamedTuple):
 
     def predict(self, x: npt.NDArray[Any]) -> FloatArray:
         """Returns the mean probabilities :math:`(N, K)` of all trees for inputs :math:`(N, F)`."""
-        leaves = self.leaves(x)
-        if sp.issparse(self.probability):
-            return self.sum_of(leaves, np.ones(leaves.shape, dtype=bool)) / len(self.roots)
-        total = np.zeros((len(x), self.probability.shape[1]))
-        for tree in leaves.T:
-            total += self.probability[tree]
-        return total / len(self.roots)
+        leaves, num_trees = self.leaves(x), len(self.roots)
+        ones, ptr = np.ones(leaves.size), np.arange(0, leaves.size + 1, num_trees)
+        shape = (len(x), self.probability.shape[0])
+        selection = sp.csr_array((ones, leaves.ravel(), ptr), shape=shape)
+        total = selection @ self.probability  # Trees are added in order.
+        return np.asarray(total.toarray() if sp.issparse(total) else total) / num_trees
 
     def sum_of(self, leaves: npt.NDArray[Any], counted: npt.NDArray[Any]) -> FloatArray:
         """Returns sums of sparse probabilities :math:`(N, K)` over trees in a mask ``counted``."""
@@ -327,14 +326,21 @@ class Trees(NamedTuple):
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Returns the rows :math:`(N, T)` of ``probability`` that inputs reach in all trees."""
-        node = np.tile(self.roots, (len(x), 1)).ravel()  # [N * T]
-        active = np.arange(node.size)
-        while active.size:
-            active = active[self.left[node[active]] >= 0]
-            inner = node[active]
-            is_above = x[active // len(self.roots), self.feature[inner]] > self.threshold[inner]
-            node[active] = np.where(is_above, self.right[inner], self.left[inner])
-        return self.right[node].reshape(len(x), len(self.roots))
+        node = np.tile(self.roots, len(x))  # [N * T]
+        active, inner, left = np.arange(node.size), node, self.left[node]
+        start = active // len(self.roots) * x.shape[1]  # the first entry of each input
+        entries = x.ravel()
+        while True:
+            is_inner = left >= 0
+            if not is_inner.all():
+                node[active[~is_inner]] = inner[~is_inner]
+                active, start = active[is_inner], start[is_inner]
+                inner, left = inner[is_inner], left[is_inner]
+            if not active.size:
+                return self.right[node].reshape(len(x), len(self.roots))
+            is_above = entries[start + self.feature[inner]] > self.threshold[inner]
+            inner = np.where(is_above, self.right[inner], left)
+            left = self.left[inner]
 
     def depth(self) -> int:
         """Returns the number of steps from a root to the deepest leaf."""

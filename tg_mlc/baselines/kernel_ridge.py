@@ -205,9 +205,11 @@ class KernelRidgeBaseline(TunableBaseline):
     def _regress(self, x: Features) -> FloatArray:
         self._check_fitted("predict_proba")
         # Chunks limit the memory of the kernel.
-        starts = range(0, x.shape[0], _CHUNK)
-        chunks = [self._kernel(x[start : start + _CHUNK]) @ self.dual for start in starts]
-        return np.asarray(self.mean + np.concatenate([*chunks, np.empty((0, len(self.mean)))]))
+        regressed = np.empty((x.shape[0], len(self.mean)))
+        for start in range(0, len(regressed), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            regressed[rows] = self._kernel(x[rows]) @ self.dual
+        return np.asarray(self.mean + regressed)
 
     def _kernel(self, x: Features) -> FloatArray:
         """Returns the kernel :math:`(N, N_{train})`, from squared distances in double precision."""

@@ -15,16 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Subset
+from torch_geometric.data.data import BaseData
+from torch_geometric.utils import smiles as pyg_smiles
 
 from tg_mlc._names import register, shorten
 from tg_mlc._options import check_choice, check_flag
+from tg_mlc._warnings import warn
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.exporting import featurize as alone
+from tg_mlc.exporting.bundle import bundle
 from tg_mlc.exporting.program import Format, Program, featurize, save_onnx, save_torch, trace
 from tg_mlc.inference import Model, Query, load
 from tg_mlc.inference.decisions import Calibration
 from tg_mlc.inference.features import VIEW, Classifiers
 from tg_mlc.inference.folder import check_folder
 from tg_mlc.inference.network import versions
+from tg_mlc.inputs import Molecules
 from tg_mlc.inputs.preprocessor import to_state
 from tg_mlc.metrics import LabelSets
 from tg_mlc.metrics.coverage import Per
@@ -56,7 +62,9 @@ def export(
     The program takes named tensors with any number of samples, components and edges, and returns
     probabilities :math:`(B, L)`. It includes the base classifiers. The folder also holds
     ``model.json`` (labels, thresholds, names and shapes of tensors), ``featurize.json`` (how raw
-    inputs become tensors), ``golden.json`` (20 inputs with outputs) and a ``README.md``.
+    inputs become tensors), ``golden.json`` (20 inputs with outputs), a ``README.md``, and
+    ``featurize.py``, which makes the tensors of raw inputs with NumPy, and RDKit for molecules. It
+    is left out, with a warning, if a preprocessor of your own makes the samples.
 
     Args:
         model (Model or str): The model, or its folder.
@@ -113,18 +121,24 @@ def export(
             run = save_torch(program, path)
         probability = _run_and_compare(model, raw, known, run, network.names, base_scores)
         inputs_by_name = {name: tensors[name] for name in network.names}
-        records = raw.to_dict("records") if hasattr(raw, "iloc") else raw
         golden = {
-            "raw": records if isinstance(records, list | np.ndarray) else None,
+            "raw": _as_records(raw),
             "inputs": inputs_by_name,
             "probability": probability,
             "decision": {str(q.decides): _decide(model, probability, q, known) for q in queries},
         }
         description = _describe_model(model, inputs_by_name, format, queries)
         contents = {"model": description, "featurize": _describe_features(model), "golden": golden}
-        for name, content in contents.items():
-            (unfinished / f"{name}.json").write_text(_as_json(content), encoding="utf-8")
-        (unfinished / "README.md").write_text(_readme(description, path.name), encoding="utf-8")
+        texts = {f"{name}.json": _as_json(content) for name, content in contents.items()}
+        reason = _why_not_alone(texts)
+        texts["README.md"] = _readme(description, path.name, reason)
+        if reason is None:
+            texts["featurize.py"] = bundle(alone.__name__)
+            texts["requirements.txt"] = "\n".join(_requirements(model)) + "\n"
+        else:
+            warn(f"The folder has no 'featurize.py', because {reason}")
+        for name, text in texts.items():
+            (unfinished / name).write_text(text, encoding="utf-8")
         if folder.exists():
             folder.replace(Path(temporary) / "old")
         unfinished.replace(folder)
@@ -143,6 +157,39 @@ def _examples(model: Model) -> Any:
             f"None for a model with the preprocessor {shorten(first)})"
         )
     return model.kind.examples(NUM_GOLDEN)
+
+
+def _as_records(raw: Any) -> Any:
+    """Returns raw inputs as rows for JSON; :obj:`None` for samples."""
+    if hasattr(raw, "iloc"):
+        return raw.to_dict("records")
+    raw = raw.toarray() if hasattr(raw, "toarray") else raw
+    is_plain = isinstance(raw, (list, np.ndarray)) and not isinstance(raw[0], BaseData)
+    return raw if is_plain else None
+
+
+def _why_not_alone(texts: Mapping[str, str]) -> str | None:
+    """Returns why tensors cannot be made without this package; :obj:`None` if they can.
+
+    Raises:
+        ValueError: If the tensors of the golden inputs are others.
+    """
+    model, learned, golden = (json.loads(text) for text in texts.values())
+    about = {**model, **learned}
+    if (reason := alone.why_not(about)) is None and golden["raw"] is None:
+        reason = "its golden inputs are samples; pass raw inputs as 'inputs'"
+    if reason is None:
+        tensors = alone.featurize(about, golden["raw"])
+        lacking = about["inputs"].keys() - tensors.keys() - {"base_scores"}
+        reason = f"it has no rule for the tensors {sorted(lacking)}" if lacking else None
+        alone.compare(tensors, golden["inputs"])
+    return reason
+
+
+def _requirements(model: Model) -> list[str]:
+    """Returns the packages that make tensors of raw inputs, with versions."""
+    packages = ["numpy", "rdkit"] if isinstance(model.kind, Molecules) else ["numpy"]
+    return [f"{package}=={versions()[package]}" for package in packages]
 
 
 def _run_and_compare(
@@ -236,12 +283,17 @@ def _describe_features(model: Model) -> dict[str, Any]:
     steps = []
     for step in model.features.steps:
         steps.append({"name": type(step).__name__, **describe(step, to_state(step)["state"])})
+    columns = model.facts.get("inputs", {}).get("columns", ())
+    columns = columns or (model.kind.training_columns() if model.kind is not None else ())
+    described: dict[str, Any] = {"steps": steps, "columns": list(columns)}
+    if isinstance(model.kind, Molecules):
+        described |= {"atoms": pyg_smiles.x_map, "bonds": pyg_smiles.e_map}
     stacking = model.stage(Classifiers)
     if stacking is None:
-        return {"steps": steps}
+        return described
     views = stacking.features.views.items()
     states = {VIEW.format(name): describe(view, view.state_dict()) for name, view in views}
-    return {"steps": steps, "views": states, "x_is_view": stacking.features.scaling}
+    return {**described, "views": states, "x_is_view": stacking.features.scaling}
 
 
 def _as_json(content: Any) -> str:
@@ -263,7 +315,7 @@ _INPUTS = {
 }
 
 
-def _readme(about: Mapping[str, Any], program: str) -> str:
+def _readme(about: Mapping[str, Any], program: str, reason: str | None) -> str:
     rows = []
     for name, entry in about["inputs"].items():
         shape = " x ".join(map(str, entry["shape"]))
@@ -272,6 +324,7 @@ def _readme(about: Mapping[str, Any], program: str) -> str:
         program=program,
         rows="\n".join(rows),
         num_labels=len(about["label_names"]),
+        featurize=_FEATURIZE if reason is None else f"there is no `featurize.py`, because {reason}",
         run=_RUN[about["format"]],
         tolerance=TOLERANCE,
         num_golden=NUM_GOLDEN,
@@ -279,6 +332,9 @@ def _readme(about: Mapping[str, Any], program: str) -> str:
     )
 
 
+_FEATURIZE = """`featurize.py` does it with the packages of `requirements.txt`, and needs
+  neither this package nor PyTorch. `python featurize.py --check` compares the golden inputs, and
+  `python featurize.py rows.csv tensors.npz` writes the tensors of a table, or of a list in JSON"""
 _RUN = {
     "torch-export": """import torch
 network = torch.export.load("network.pt2").module()
@@ -318,7 +374,7 @@ the program.
   labels that apply, of each label or of the labels of a sample, in expectation over new samples
   from the source of those that thresholds were taken from; not if labels are given.
 - `featurize.json`: how raw inputs become tensors, step by step, with all that was learned
-  (vocabularies, weights, scales). In Python, `tg_mlc.exporting.program.featurize` does it.
+  (vocabularies, weights, scales): {featurize}.
 - `golden.json`: {num_golden} inputs, as raw inputs and as tensors (null is NaN), with probabilities
   and decisions (null where labels are given that a coverage would not hold for). A program in
   another language is right if its probabilities agree to {tolerance:g}:

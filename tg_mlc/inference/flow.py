@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isnan
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,6 +70,8 @@ class Reading(NamedTuple):
     size: int  #: the number of inputs
     reasons: dict[int, str]  #: the reasons why inputs are unreadable, by row
     warnings: list[str]
+    #: the numbers of unusual cells, such as blanks, by reason and column
+    unusual: Mapping[tuple[str, str], int] = MappingProxyType({})
 
     @classmethod
     def empty(cls, size: int = 0) -> Self:

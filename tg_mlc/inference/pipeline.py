@@ -15,7 +15,7 @@ from typing_extensions import Self
 
 from tg_mlc._names import find
 from tg_mlc._options import check_choice
-from tg_mlc._warnings import check_abandoned, collected_warnings
+from tg_mlc._warnings import check_abandoned, collected_notes, collected_warnings
 from tg_mlc.data import MultiLabelDataset, given_labels
 from tg_mlc.data.given import has_given, split_given
 from tg_mlc.inference.decisions import Calibration, Coherence, Decision
@@ -132,14 +132,14 @@ class Pipeline:
         size = num_rows(raw) if is_list or hasattr(raw, "shape") else None
         if size == 0:
             return Reading(None, [], 0, {}, [])
-        with collected_warnings() as messages:
+        with collected_warnings() as messages, collected_notes() as unusual:
             if (kind := self.features.kind) is not None:
                 raw = kind.inputs_of(raw, self.facts.get("inputs", {}).get("columns", ()))
-            before = list(messages)
+            before, unusual_before = list(messages), unusual.copy()
             try:
                 samples = self.features.read(raw)
                 size = samples.shape[0] if hasattr(samples, "shape") else len(samples)
-                return Reading(samples, None, size, {}, messages)
+                return Reading(samples, None, size, {}, messages, unusual)
             except (ValueError, TypeError):
                 is_list = isinstance(raw, (list, tuple))
                 if on_error == "raise" or not (is_list or hasattr(raw, "iloc")):
@@ -148,10 +148,13 @@ class Pipeline:
                 reasons = self.features.unreadable(raw)
                 if not reasons:
                     raise
-            messages[:] = before  # The readable rows are read again, and repeat their warnings.
+            # The readable rows are read again, and repeat their warnings.
+            messages[:] = before
+            unusual.clear()
+            unusual.update(unusual_before)
             rows = [row for row in range(len(raw)) if row not in reasons]
             samples = self.features.read(rows_of(raw, rows)) if rows else None
-            return Reading(samples, rows, len(raw), reasons, messages)
+            return Reading(samples, rows, len(raw), reasons, messages, unusual)
 
     def answer(
         self, raw: Any, query: Query | None = None, *, on_error: str = "blank"
@@ -210,6 +213,8 @@ class Pipeline:
         messages = tuple(dict.fromkeys([*reading.warnings, *messages]))
         options = given, self.is_calibrated, flow.query.top
         prediction = Prediction(self.label_names, *arrays, reasons, messages, *options, told)
+        if told is None:
+            return prediction
         return replace(prediction, warnings=(*messages, *prediction.warnings_of_given()))
 
     def start(self, raw: Any, query: Query | None = None) -> Flow:

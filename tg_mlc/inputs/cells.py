@@ -13,7 +13,7 @@ import numpy as np
 
 from tg_mlc._names import shorten
 from tg_mlc._numbers import is_blank, is_missing, parse_number
-from tg_mlc._warnings import warn
+from tg_mlc._warnings import note, warn
 from tg_mlc.inputs.notations import PLAIN, Date, Notation, Number, Truth, looks_like, plain_numbers
 
 #: A function that describes the location of a cell, by row and column, for messages.
@@ -57,6 +57,7 @@ def numbers_of(
     to :obj:`refused` by row.
     """
     numbers, misread = _parse(notation, cells)
+    note("blank", name, int(np.isnan(numbers).sum()) - len(misread))
     large = np.flatnonzero(np.abs(numbers) > LARGEST).tolist()
     descriptions = dict[str, str]()  # Describing a cell takes 1,000 times as long as reading it.
     for row in sorted({*misread, *large}):
@@ -128,7 +129,9 @@ def one_hot(name: str, values: Sequence[str], cells: np.ndarray) -> np.ndarray:
         if code is None:
             unseen.add(text)
         codes[text] = len(values) if code in (None, -1) else int(code or 0)
+    note("blank", name, sum(map(is_blank, texts)))
     if unseen:
+        note("new category", name, sum(text in unseen for text in texts))
         names = ", ".join(shorten(repr(text)) for text in sorted(unseen)[:5])
         message = "has values that did not occur in training and are ignored"
         warn(f"Column '{name}' {message}: {names}")

@@ -42,7 +42,7 @@ _STRANGE = 255  # code of bytes that are not letters of DNA
 _CODES = bytes(
     _KNOWN.get(chr(byte).upper(), _STRANGE) if byte < 128 else _STRANGE for byte in range(256)
 )
-_SPACES = b" \t\r\n\v\f"
+_WHITESPACE = b" \t\r\n\v\f"
 
 
 def letter_codes(text: Any) -> np.ndarray:
@@ -50,7 +50,7 @@ def letter_codes(text: Any) -> np.ndarray:
     if not isinstance(text, str):
         got = f"{str(text)[:40]!r} of {type(text).__name__}"
         raise ValueError(f"Expected DNA as a string of letters (got {got})")
-    codes = np.frombuffer(text.encode().translate(_CODES, _SPACES), dtype=np.uint8)
+    codes = np.frombuffer(text.encode().translate(_CODES, _WHITESPACE), dtype=np.uint8)
     if not codes.size or (codes == _STRANGE).any():
         raise ValueError(f"Expected letters of DNA ({_LETTERS_IN_WORDS}; got {text[:40]!r})")
     return codes
@@ -86,9 +86,9 @@ def read_fasta(path: FilePath) -> Iterator[FastaRecord]:
                 yield record(header)
             header, codes, first_line = decode(line[1:], path, number).strip(), bytearray(), number
         elif header is not None:
-            new_codes = line.translate(_CODES, _SPACES)
+            new_codes = line.translate(_CODES, _WHITESPACE)
             if _STRANGE in new_codes:
-                invalid = bytes([line.translate(None, _SPACES)[new_codes.index(_STRANGE)]])
+                invalid = bytes([line.translate(None, _WHITESPACE)[new_codes.index(_STRANGE)]])
                 expected = f"letters of DNA ({_LETTERS_IN_WORDS}) in line {number} of '{path}'"
                 raise ValueError(f"Expected {expected} (got {invalid!r})")
             codes += new_codes

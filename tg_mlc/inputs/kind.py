@@ -19,7 +19,7 @@ from tg_mlc._frames import as_frame
 from tg_mlc._input_options import INPUT_OPTIONS, InputOption
 from tg_mlc._names import register
 from tg_mlc._numbers import as_list, is_missing
-from tg_mlc._warnings import check_abandoned, warn
+from tg_mlc._warnings import check_abandoned, note, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.records import Records, Tokens
 from tg_mlc.graphs import read_parents
@@ -282,6 +282,7 @@ class InputKind(Preprocessor, Components):
         if self.role != "text" or not isinstance(inputs, list):
             return inputs
         if missing := sum(text is None for text in inputs):
+            note("blank", "", missing)
             warn(f"Missing texts become samples without words ({missing} of {len(inputs)})")
         return ["" if text is None else text for text in inputs]
 

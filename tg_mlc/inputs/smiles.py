@@ -75,11 +75,7 @@ def molecule_from_smiles(smiles: str) -> Data:
             valence), has no atom or more than :func:`~tg_mlc.inputs.smiles.max_atoms`, or lies
             outside the categories of PyG's features.
     """
-    if smiles.startswith(INCHI):
-        smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
-    mol = parse_smiles(smiles)
-    if any(map(_require("rdkit.Chem").Atom.GetChiralTag, mol.GetAtoms())):
-        mol = _with_canonical_tags(mol)
+    smiles, mol = parse_canonical(smiles)
     try:
         data = from_rdmol(mol)
     except ValueError as error:  # PyG looks up categories with `list.index`.
@@ -87,6 +83,17 @@ def molecule_from_smiles(smiles: str) -> Data:
         raise MoleculeError(reason) from error
     data.smiles = smiles
     return data
+
+
+def parse_canonical(smiles: str) -> tuple[str, Mol]:
+    """Returns the SMILES of a SMILES or InChI string, and its molecule with chiral tags that do not
+    depend on the order of atoms in the string; or raises :class:`MoleculeError`.
+    """
+    if smiles.startswith(INCHI):
+        smiles = str(_require("rdkit.Chem").MolToSmiles(parse_smiles(smiles)))
+    mol = parse_smiles(smiles)
+    has_tags = any(map(_require("rdkit.Chem").Atom.GetChiralTag, mol.GetAtoms()))
+    return smiles, _with_canonical_tags(mol) if has_tags else mol
 
 
 def _with_canonical_tags(mol: Mol) -> Mol:
@@ -186,13 +193,8 @@ class Fingerprint(BaseTransform):  # type: ignore[misc, unused-ignore]
 
     def forward(self, data: Data) -> Data:
         """Returns the sample with its fingerprint."""
-        molecule = _valid_molecule(data)
-        if self.kind == "maccs":
-            values = list(_require("rdkit.Chem.MACCSkeys").GenMACCSKeys(molecule))
-        else:
-            counts = _generator(self.kind, self.num_bits).GetCountFingerprintAsNumPy(molecule)
-            values = counts.astype("float32")
-        data[self.kind] = torch.as_tensor(values, dtype=torch.float).unsqueeze(0)
+        values = fingerprint_of(_valid_molecule(data), self.kind, self.num_bits)
+        data[self.kind] = torch.from_numpy(values).unsqueeze(0)
         return data
 
     def __repr__(self) -> str:
@@ -220,17 +222,32 @@ class MoleculeDescriptors(BaseTransform):  # type: ignore[misc, unused-ignore]
 
     def forward(self, data: Data) -> Data:
         """Returns the sample with its descriptors."""
-        molecule, values = _valid_molecule(data), []
-        for compute in _descriptors():
-            check_abandoned()
-            try:
-                values.append(float(compute(molecule)))
-            except ZeroDivisionError:  # A mean over the heavy atoms of a molecule without any.
-                values.append(math.nan)
-        limit = torch.finfo(torch.float).max
-        # Clamping keeps huge values finite; NaN stays.
-        data.descriptors = torch.tensor([values], dtype=torch.double).clamp(-limit, limit).float()
+        data.descriptors = torch.from_numpy(descriptors_of(_valid_molecule(data))).unsqueeze(0)
         return data
+
+
+def fingerprint_of(molecule: Any, kind: str, num_bits: int) -> np.ndarray:
+    """Returns the entries :math:`(F)` of a :class:`Fingerprint`."""
+    if kind == "maccs":
+        keys = list(_require("rdkit.Chem.MACCSkeys").GenMACCSKeys(molecule))
+        return np.array(keys, dtype=np.float32)
+    counts: np.ndarray = _generator(kind, num_bits).GetCountFingerprintAsNumPy(molecule)
+    return counts.astype(np.float32)
+
+
+def descriptors_of(molecule: Any) -> np.ndarray:
+    """Returns the :class:`MoleculeDescriptors` of a molecule :math:`(F)`."""
+    values = []
+    for compute in _descriptors():
+        check_abandoned()
+        try:
+            values.append(float(compute(molecule)))
+        except ZeroDivisionError:  # A mean over the heavy atoms of a molecule without any.
+            values.append(math.nan)
+    limit = float(np.finfo(np.float32).max)
+    # Clipping keeps huge values finite; NaN stays.
+    clipped: np.ndarray = np.clip(np.array(values), -limit, limit)
+    return clipped.astype(np.float32)
 
 
 def with_dummies(smiles: str, masked: np.ndarray) -> str:

@@ -18,10 +18,12 @@ from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._numbers import as_list
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
+from tg_mlc.inputs.cells import clean
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
+from tg_mlc.inputs.notations import PLAIN
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, StandardScaler, make_scaler
-from tg_mlc.inputs.schema import is_dense_frame
+from tg_mlc.inputs.schema import Column, is_dense_frame
 
 
 class Scaled(View):
@@ -63,6 +65,19 @@ class Scaled(View):
 
     def _filled(self, x: Tensor) -> Tensor:
         return torch.where(x.isnan(), self.fill, x)
+
+
+def _example_cells(column: Column, number: int) -> list[Any]:
+    """Returns made-up cells of a column; an empty list if none are known."""
+    if column.role == "category":
+        values = [*column.values, ""]
+        return [values[row % len(values)] for row in range(number)]
+    if column.numbers != PLAIN:
+        is_readable = column.numbers.parse(clean(column.example)) is not None
+        return [column.example] * number if is_readable else []
+    seed = [*column.name.encode()]
+    numbers: list[Any] = np.random.default_rng(seed).normal(size=number).round(3).tolist()
+    return numbers
 
 
 class Vectors(TableKind):
@@ -112,6 +127,11 @@ class Vectors(TableKind):
         return VectorEncoder(train.num_inputs or 0, channels, size, dropout=dropout)
 
     def examples(self, number: int) -> Any:
+        """Returns rows by column, with cells as in the training table, or a matrix."""
+        schema = self._training_schema()
+        cells = {} if schema is None else {c.name: _example_cells(c, number) for c in schema.inputs}
+        if cells and all(cells.values()):
+            return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         return np.random.default_rng(0).normal(size=(number, self.num_inputs)).round(3)
 
     def components(self, sample: Data) -> list[str]:

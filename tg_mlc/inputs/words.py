@@ -22,7 +22,7 @@ from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
 from tg_mlc._numbers import as_list, is_blank, is_missing
 from tg_mlc._options import check_count
-from tg_mlc._warnings import collected_warnings, warn
+from tg_mlc._warnings import collected_warnings, note, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.data.dataset import joined
@@ -47,12 +47,12 @@ UNKNOWN = "<unk>"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007"
 _UNSPACED += "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_NUMBER = r"[0-9]+(?:[.,][0-9]+)+"
+_DECIMAL = r"[0-9]+(?:[.,][0-9]+)+"
 _SUFFIX = r"(?:[+#]+(?:[0-9]+|(?![+#]|[^\W_])))?"  #: The end of a word such as C++.
 #: Regular expressions that split texts, by the names that models store; "words" splits ASCII texts.
 PATTERNS = {
     "letters": re.compile(r"[^\W\d_]+"),
-    "words": re.compile(rf"{_NUMBER}|[^\W_]+{_SUFFIX}", re.ASCII),
+    "words": re.compile(rf"{_DECIMAL}|[^\W_]+{_SUFFIX}", re.ASCII),
 }
 NO_NUMBER = -1  #: stands for the index of a word outside the vocabulary
 
@@ -338,7 +338,13 @@ def number_words(
     if ordered and unknown == NO_NUMBER:
         expected = f"words that 'like' has, as it has no '{UNKNOWN}' for others"
         _check(documents, index_of.__contains__, expected)
-    return encode(documents, index_of, unknown), words, unknown
+    tokens = encode(documents, index_of, unknown)
+    if num_inputs is not None:
+        is_known = np.concatenate([[0], (tokens.ids != unknown).cumsum()])
+        note(
+            "no known word", "", int((is_known[tokens.ptr[1:]] == is_known[tokens.ptr[:-1]]).sum())
+        )
+    return tokens, words, unknown
 
 
 def count_words(tokens: Tokens, num_words: int | None, unknown: int) -> sp.csr_array:
@@ -417,7 +423,7 @@ def _unicode() -> _Unicode:
     mark = rf"(?![\0-\x7f])(?:[{basic}]|(?![\0-\uffff])[{others}])"
     word = rf"[^\W_{_UNSPACED}]+(?:{mark}[^\W_{_UNSPACED}]*)*"
     unspaced = f"[{_UNSPACED}]+(?:{mark}[{_UNSPACED}]*)*"
-    pattern = re.compile(f"{_NUMBER}|{word}{_SUFFIX}|{unspaced}")
+    pattern = re.compile(f"{_DECIMAL}|{word}{_SUFFIX}|{unspaced}")
     return _Unicode(pattern, frozenset(map(chr, marks)), re.compile(f"[{_ranges(formats)}]"))
 
 

@@ -16,6 +16,7 @@ from tg_mlc._optional import require
 from tg_mlc.inference import Model, load
 from tg_mlc.serving import answers
 from tg_mlc.serving.batching import Batcher, RefusedError, in_thread
+from tg_mlc.serving.drift import Drift
 from tg_mlc.serving.requests import (
     AuditBody,
     Body,
@@ -69,6 +70,8 @@ class _Server:
     def __init__(self, models: dict[str, Model], limits: Limits, tokens: Sequence[str]) -> None:
         self.models, self.limits, self.tokens = models, limits, tokens
         self.statistics, self.batchers, self.is_ready = _Statistics(), dict[str, Batcher](), False
+        self.drift = Drift({name: model.label_names for name, model in models.items()})
+        self.statistics.registry.register(self.drift)
 
     @asynccontextmanager
     async def lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -77,7 +80,8 @@ class _Server:
             for name, model in self.models.items():
                 sizes, seconds = statistics.batch_inputs, statistics.batch_seconds
                 histograms = sizes.labels(name), seconds.labels(name)
-                self.batchers[name] = batcher = Batcher(model, self.limits, histograms)
+                count = partial(self.drift.count, name)
+                self.batchers[name] = batcher = Batcher(model, self.limits, histograms, count)
                 stack.callback(batcher.thread.shutdown)
                 num_waiting = partial(getattr, batcher, "num_waiting")
                 statistics.waiting.labels(name).set_function(num_waiting)
@@ -107,7 +111,9 @@ class _Server:
         return {"status": "ready", "models": list(self.models)}
 
     async def metrics(self) -> Any:
-        """Returns numbers of requests, inputs and batches, for Prometheus."""
+        """Returns numbers of requests, inputs, batches, probabilities and unusual inputs, for
+        Prometheus.
+        """
         statistics = self.statistics
         content = statistics.generate(statistics.registry)
         return fastapi.Response(content, media_type=statistics.type)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -70,10 +71,17 @@ class Batcher:
         limits (Limits): The limits on waiting inputs, and on inputs per batch, which a single
             request may exceed.
         histograms (tuple): Histograms of the number of inputs and of the seconds per batch.
+        count (Callable): Counts predictions, and unusual inputs by reason and column.
     """
 
-    def __init__(self, model: Model, limits: Limits, histograms: tuple[Any, Any]) -> None:
-        self.model, self.limits, self.histograms = model, limits, histograms
+    def __init__(
+        self,
+        model: Model,
+        limits: Limits,
+        histograms: tuple[Any, Any],
+        count: Callable[[Sequence[Prediction], Counter[tuple[str, str]]], None],
+    ) -> None:
+        self.model, self.limits, self.histograms, self.count = model, limits, histograms, count
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="tg-mlc-model")
         self.queue: asyncio.Queue[_WaitingRequest] = asyncio.Queue()
         self.num_waiting = 0
@@ -153,6 +161,7 @@ class Batcher:
         """Reads requests one by one, and computes requests with equal queries together."""
         start, answers = time.monotonic(), dict[int, Prediction | RefusedError]()
         groups: dict[Hashable, list[tuple[int, Reading, Query]]] = {}
+        unusual = Counter[tuple[str, str]]()
         for index, waiting in enumerate(batch):
             try:
                 with ended_if(waiting.future.done):
@@ -160,6 +169,7 @@ class Batcher:
             except (Exception, AbandonedError) as error:
                 answers[index] = _refusal(error)
                 continue
+            unusual.update(reading.unusual)
             query = waiting.query
             key = (query.metric, query.coverage, query.coverage_per, query.coherent)
             groups.setdefault(key, []).append((index, reading, query))
@@ -175,6 +185,7 @@ class Batcher:
         size = sum(len(waiting.inputs) for waiting in batch)
         for histogram, value in zip(self.histograms, (size, time.monotonic() - start), strict=True):
             histogram.observe(value)
+        self.count([a for a in answers.values() if isinstance(a, Prediction)], unusual)
         return [answers[index] for index in range(len(batch))]
 
     def _read(self, waiting: _WaitingRequest) -> Reading:

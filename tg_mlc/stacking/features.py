@@ -92,7 +92,8 @@ class StackingFeatures(Preprocessor):
             by_view = matrices if search.view is None else {search.view: matrices[search.view]}
             samples = SearchData(by_view, y, split.train.numpy(), split.val.numpy())
             self.classifiers[name] = find_classifier(search, samples, seconds, self.seed)
-        return self._samples(dataset, [clf.held_out for clf in self.classifiers.values()])
+        scores = [clf.held_out for clf in self.classifiers.values()]
+        return self._samples(dataset, scores, matrices)
 
     @property
     def unknown(self) -> float:
@@ -101,11 +102,19 @@ class StackingFeatures(Preprocessor):
 
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Returns samples with the scores of all classifiers."""
-        classifiers = self.classifiers.values()
-        matrices = {clf.view: self.views[clf.view].matrix(raw) for clf in classifiers}
-        return self._samples(raw, [clf.scores(matrices[clf.view]) for clf in classifiers])
+        matrices, scores = dict[str, Any](), []
+        if kind_of(raw).takes_view:
+            matrices[self.scaling] = self.views[self.scaling].matrix(raw)
+        for classifier in self.classifiers.values():
+            view = classifier.view
+            if view not in matrices:
+                matrices[view] = self.views[view].matrix(raw)
+            scores.append(classifier.scores(matrices[view]))
+        return self._samples(raw, scores, matrices)
 
-    def _samples(self, raw: MultiLabelDataset, scores: Sequence[Any]) -> MultiLabelDataset:
+    def _samples(
+        self, raw: MultiLabelDataset, scores: Sequence[Any], matrices: Mapping[str, Any]
+    ) -> MultiLabelDataset:
         scales = [clf.scale for clf in self.classifiers.values()]
         base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
         # Data sets that read samples from large files cannot replace attributes; copy to memory.
@@ -115,7 +124,7 @@ class StackingFeatures(Preprocessor):
         samples = with_attribute(raw, "base_scores", base_scores)
         if not kind_of(raw).takes_view:
             return samples
-        return with_attribute(samples, "x", torch.from_numpy(self.views[self.scaling].matrix(raw)))
+        return with_attribute(samples, "x", torch.from_numpy(matrices[self.scaling]))
 
     @property
     def scaling(self) -> str:
