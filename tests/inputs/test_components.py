@@ -41,6 +41,13 @@ def test_without_a_seed_all_nodes_are_removed(sample):
     assert Nodes().components(sample) == ["node 0", "node 1", "node 2", "node 3"]
 
 
+def test_nodes_are_named_by_their_indices_in_the_whole_graph(sample):
+    sample.n_id = torch.tensor([7, 3, 9, 12])
+    assert Nodes().components(sample) == ["node 7", "node 3", "node 9 (seed)", "node 12"]
+    hidden = Nodes().hide(sample, torch.tensor([False, True, False, True]).numpy())
+    assert Nodes().components(hidden) == ["node 3", "node 9 (seed)", "node 12"]
+
+
 @pytest.mark.parametrize("seed", [[4], [-1], [0, 1], []])
 def test_seeds_that_are_not_one_node_are_refused(sample, seed):
     sample.seed_index = torch.tensor(seed, dtype=torch.long)

@@ -131,13 +131,15 @@ class Nodes(Components):
     """Custom graphs, whose components are nodes.
 
     A graph around a seed node has the index of the seed in :obj:`seed_index` :math:`(1)`, which PyG
-    increments in batches. The seed is never removed: if it is hidden, its features are zero.
+    increments in batches. The seed is never removed: if it is hidden, its features are zero. Nodes
+    are named by :obj:`n_id` :math:`(C)`, their indices in the whole graph, or else by their order.
     """
 
     option = "graph"
 
     def components(self, sample: Data) -> list[str]:
-        names = [f"node {node}" for node in range(sample.num_nodes or 0)]
+        nodes = sample.n_id.tolist() if "n_id" in sample else range(sample.num_nodes or 0)
+        names = [f"node {node}" for node in nodes]
         if "seed_index" in sample:
             names[_seed(sample)] += " (seed)"
         return names
