@@ -5,12 +5,14 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch_geometric.data import Batch, Data
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import global_add_pool, global_mean_pool
 
 import tg_mlc
 from tests.explanations.networks import NAMES, Net
+from tests.explanations.node_networks import NodeNet, ego_graphs
 from tests.inference.test_stage import Shift
 from tests.models.samples import molecules
 from tests.saved import TEXTS
@@ -461,3 +463,36 @@ def test_batches_are_made_once_for_all_given_labels(bags, monkeypatch):
     monkeypatch.setattr(networks, "batches_of", lambda *args: calls.append(1) or batches_of(*args))
     assert question.clamped(question.samples, None, [0, 1]).shape == (3, 3, 2, 2)
     assert len(calls) == 1
+
+
+def test_the_neighbour_that_decides_ranks_first_in_a_network_on_nodes():
+    torch.manual_seed(0)
+    network, samples = NodeNet(), ego_graphs()
+    optimizer, batch = (
+        torch.optim.Adam(network.parameters(), lr=0.02),
+        Batch.from_data_list(samples),
+    )
+    for _ in range(30):
+        optimizer.zero_grad()
+        binary_cross_entropy_with_logits(network(batch), batch.y).backward()
+        optimizer.step()
+    seeds = samples[1:4:2]  # Their only labels are the first and the second.
+    explanation = tg_mlc.explain(network, seeds)
+    assert {*explanation.methods} == {*METHODS} - {"group occlusion"}
+    for label, (sample, explained) in enumerate(zip(seeds, explanation, strict=True)):
+        deciding = int(sample.known.nansum(dim=1).argmax())
+        for method, scores in explained.scores.items():
+            assert scores[:, label].argmax() == deciding, method
+        # The states and known labels of all nodes are those of named components.
+        np.testing.assert_allclose(explained.scores["attention"].sum(axis=0), 1, atol=1e-5)
+        other_seed = 1 - int(sample.seed_index)
+        assert explained.components[1 - other_seed] == f"node {1 - other_seed} (seed)"
+        # Two hops away, no label attends to it.
+        assert all((scores[other_seed] == 0).all() for scores in explained.scores.values())
+
+
+def test_a_network_on_nodes_needs_to_know_the_seeds():
+    [sample] = ego_graphs()[:1]
+    del sample.seed_index
+    with pytest.raises(ValueError, match=r"'seed_index' \(got none in sample 0\); make each"):
+        tg_mlc.explain(NodeNet(), [sample])

@@ -133,3 +133,12 @@ def test_ancestors_of_columns_apply_where_a_label_below_them_does():
     assert dataset.label_names == ["poodle", "cat", "dog", "animal"]
     expected = [[1, 0, 1, 1], [0, 0, 0, 0], [0, NAN, 0, NAN], [1, NAN, 1, 1], [NAN] * 4]
     np.testing.assert_array_equal(dataset.y.numpy(), expected)
+
+
+def test_roots_of_the_gene_ontology_are_known_by_name():
+    above = [("binding", "molecular_function"), ("DNA binding", "binding")]
+    dataset = from_arrays(
+        np.arange(6.0).reshape(3, 2), np.array([[0], [1], [NAN]]), ["DNA binding"]
+    )
+    dataset = with_hierarchy(dataset, above, ancestors=True)
+    assert dataset.label_names == ["DNA binding", "binding"]

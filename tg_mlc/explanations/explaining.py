@@ -52,7 +52,8 @@ def explain(
       difference of logits within 1 %; class activation if :obj:`at` is a pooled GNN's last layer.
     - :obj:`"alone"`: how far the logit rises if labels attend to this component instead of to none.
     - :obj:`"occlusion"`: how far the logit falls if a component is hidden (a word is removed, a
-      column unknown, an atom replaced by a dummy without bonds), or a bond of a molecule is cut.
+      column unknown, an atom replaced by a dummy without bonds, a node removed), or a bond of a
+      molecule is cut. The node :obj:`seed_index` of a graph stays, and its features are zero.
     - :obj:`"group occlusion"`: how far the logit falls if a ring or functional group is hidden.
 
     Occlusion explains the whole model. Other methods explain only the network; their names end in
@@ -244,12 +245,17 @@ def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[Vi
     for name in methods:
         if METHODS[name].is_of_network and (scores := METHODS[name].score(view)) is not None:
             row_scores[name] = scores
+    nodes = probe.nodes(view.batch)
     views = []
     for index, sample in enumerate(chunk.samples):
         num_rows = len(question.kind.components(sample))
         if row_scores:
             num_rows = len(next(iter(row_scores.values()))[index])
-        fractions, extra = _fractions(question, probe, sample, prepared.samples[index], num_rows)
+        prepared_sample, row_nodes = (
+            prepared.samples[index],
+            None if nodes is None else nodes[index],
+        )
+        fractions, extra = _fractions(question, probe, sample, prepared_sample, num_rows, row_nodes)
         weights = np.moveaxis(to_components[index], 0, 2)
         attends_to_all = weights.shape[2] == fractions.shape[1] and probe.reads_components
         weights = fractions @ weights if attends_to_all else weights[:, :, :0]
@@ -260,11 +266,18 @@ def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[Vi
 
 
 def _fractions(
-    question: Question, probe: NetworkProbe, sample: Data, prepared: Data, num_rows: int
+    question: Question,
+    probe: NetworkProbe,
+    sample: Data,
+    prepared: Data,
+    num_rows: int,
+    nodes: np.ndarray | None,
 ) -> tuple[np.ndarray, list[str]]:
     """Returns the fraction :math:`(C, N)` of each component in each row of a network's states, and
-    the names of extra components that the sample does not list.
+    the names of extra components that the sample does not list. ``nodes`` are the nodes of rows.
     """
+    if nodes is not None:
+        return (np.arange(sample.num_nodes)[:, None] == nodes).astype(float), []
     fractions = question.kind.state_fractions(sample, prepared, probe.network, num_rows)
     if fractions is not None:
         return fractions, []

@@ -19,9 +19,10 @@ from torch_geometric.index import ptr2index
 
 from tg_mlc._names import nearest
 from tg_mlc.inference.network import names_in
-from tg_mlc.nn import LabelHead, LabelMessagePassing
+from tg_mlc.nn import LabelHead, LabelMessagePassing, NeighbourComponents
 from tg_mlc.nn._batch import to_ptr
 from tg_mlc.nn.encoders import JointEncoder, VectorEncoder
+from tg_mlc.nn.nodes import NodeComponents
 from tg_mlc.ops import Edges, Pattern
 from tg_mlc.ops.patterns import to_list
 from tg_mlc.sequences.lanet import LabelTransformer
@@ -82,6 +83,7 @@ class NetworkProbe:
         self.head: LabelHead | None = first(LabelHead)
         self.layers: LabelTransformer | None = first(LabelTransformer)
         self.views: WindowViews | None = first(WindowViews)
+        self.neighbours: NeighbourComponents | None = first(NeighbourComponents)
         self.at = None if at is None else self.network.get_submodule(at)
         self.inputs = inputs
         #: Arguments of the last call of label message passing.
@@ -89,6 +91,11 @@ class NetworkProbe:
         #: Pointers to the component states of every sample of the last call.
         self.ptr = torch.empty(0, dtype=torch.long)
         self._label_ptr = self.ptr
+        #: The pairs of the last :class:`NodeComponents`, and the rows that component states copy.
+        self._node_pairs: Tensor | None = None
+        self._node_rows: Tensor | None = None
+        if self.neighbours is not None:
+            self.neighbours.register_forward_hook(self._remember_pairs)
         self._bypass_batch: Batch | None = None  #: The batch that ``_bypass`` belongs to.
         self._bypass: Tensor | None = None
 
@@ -130,6 +137,22 @@ class NetworkProbe:
         if self.at is not None:
             self.ptr = batch.ptr
         return logits
+
+    def _remember_pairs(self, module: nn.Module, args: Any, components: NodeComponents) -> None:
+        self._node_pairs = components.components
+
+    def nodes(self, batch: Batch) -> list[np.ndarray] | None:
+        """Returns, for each sample of the last call, the node of each component state; :obj:`None`
+        if :class:`~tg_mlc.nn.NeighbourComponents` did not make the states.
+        """
+        if self._node_rows is None or not self.reads_components:
+            return None
+        # The rows are the seeds, then all nodes, once for each hop and for its known labels.
+        rows, num_seeds = self._node_rows, batch.num_graphs
+        node = (rows - num_seeds) % batch.num_nodes
+        node = torch.where(rows < num_seeds, batch.seed_index[rows.clamp(max=num_seeds - 1)], node)
+        node = node - batch.ptr[ptr2index(self._label_ptr)]
+        return np.split(node.cpu().numpy(), self._label_ptr[1:-1].tolist())
 
     @property
     def extra_vectors(self) -> list[tuple[str, int]]:
@@ -346,6 +369,7 @@ class NetworkProbe:
             if (pairs := kwargs.pop("components", None)) is not None:
                 row, sample = pairs[:, pairs[1].argsort(stable=True)]
                 x, kwargs["batch"] = x[row], sample
+                self._node_rows = row if pairs is self._node_pairs else None
             pointers = [kwargs.get(name) for name in ("batch", "ptr", "batch_size")]
             self._label_ptr = to_ptr(x, *pointers)
             if self.reads_components:

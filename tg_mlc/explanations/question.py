@@ -97,6 +97,8 @@ class Question:
             raise ValueError(f"Expected 'names' for each of {number} samples (got {len(names)})")
         are_columns = self.kind.are_columns
         self.probes = [NetworkProbe(network, at, are_columns) for network in self.model.networks]
+        if any(probe.neighbours is not None for probe in self.probes):
+            self._check_seeds()
         self.answer = self.model.run(self.dataset, Query(given=given, metric=metric))
         self.given = self.answer.given
         self.part = self._part()
@@ -117,6 +119,16 @@ class Question:
             is_known = y is not None and y.numel() == size
             data.y = y.float().view(1, -1) if is_known else torch.full((1, size), torch.nan)
         return ArrayDataset(Samples.collate(copies, self.label_names, None))
+
+    def _check_seeds(self) -> None:
+        """Raises ValueError if hiding nodes may hide the seed that a network on nodes reads."""
+        for row, sample in enumerate(self.samples):
+            if "seed_index" not in sample:
+                raise ValueError(
+                    "Expected samples of a network with NeighbourComponents to have 'seed_index' "
+                    f"(got none in sample {row}); make each sample the graph around its seed, and "
+                    "pass 'batch.seed_index' as 'seeds'"
+                )
 
     def _truth(self, y: Any) -> np.ndarray:
         if y is None:

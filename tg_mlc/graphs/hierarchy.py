@@ -22,10 +22,19 @@ if TYPE_CHECKING:
     from tg_mlc.metrics._inputs import ArrayLike
     from tg_mlc.metrics.thresholds import Decider, ThresholdTuner
 
-#: The roots of hierarchies, including three of the Gene Ontology. Roots apply to all samples, and
-#: publications do not evaluate them.
+_GO_ROOTS = {
+    "0003674": "molecular_function",
+    "0005575": "cellular_component",
+    "0008150": "biological_process",
+}
+#: The roots of hierarchies, including those of the Gene Ontology by ID and by name. Roots apply to
+#: all samples, and publications do not evaluate them.
 ROOTS = frozenset(
-    {"root", "GO0003674", "GO0005575", "GO0008150", "GO:0003674", "GO:0005575", "GO:0008150"}
+    {
+        "root",
+        *_GO_ROOTS.values(),
+        *(f"GO{sep}{number}" for sep in ("", ":") for number in _GO_ROOTS),
+    }
 )
 _MAX_SCORES = 2**24  # Without gradients, `coherent` splits inputs with more scores.
 

@@ -128,14 +128,41 @@ class Components(ABC):
 
 
 class Nodes(Components):
-    """Custom graphs, whose components are nodes."""
+    """Custom graphs, whose components are nodes.
+
+    A graph around a seed node has the index of the seed in :obj:`seed_index` :math:`(1)`, which PyG
+    increments in batches. The seed is never removed: if it is hidden, its features are zero. Nodes
+    are named by :obj:`n_id` :math:`(C)`, their indices in the whole graph, or else by their order.
+    """
 
     option = "graph"
 
     def components(self, sample: Data) -> list[str]:
-        return [f"node {node}" for node in range(sample.num_nodes or 0)]
+        nodes = sample.n_id.tolist() if "n_id" in sample else range(sample.num_nodes or 0)
+        names = [f"node {node}" for node in nodes]
+        if "seed_index" in sample:
+            names[_seed(sample)] += " (seed)"
+        return names
 
     def hide(self, sample: Data, kept: np.ndarray, steps: Sequence[Preprocessor] = ()) -> Data:
-        hidden: Data = sample.subgraph(torch.from_numpy(kept))
+        mask, has_seed = torch.from_numpy(kept), "seed_index" in sample
+        if has_seed:
+            seed = _seed(sample)
+            is_seed = torch.arange(len(mask)) == seed
+            sample, is_hidden, mask = copy(sample), is_seed & ~mask, mask | is_seed
+            if "x" in sample:
+                sample.x = sample.x.index_fill(0, is_hidden.nonzero().flatten(), 0)
+        hidden: Data = sample.subgraph(mask)
         hidden.y = sample.y
+        if has_seed:
+            hidden.seed_index = mask[:seed].sum().view(1)
         return hidden
+
+
+def _seed(sample: Data) -> int:
+    """Returns the index of a sample's seed. Raises ValueError if it is not one of its nodes."""
+    num_nodes, values = sample.num_nodes or 0, sample.seed_index.flatten().tolist()
+    if len(values) != 1 or values[0] not in range(num_nodes):
+        expected = f"'seed_index' to hold the index of one of {num_nodes} nodes in each sample"
+        raise ValueError(f"Expected {expected} (got {values[:8]})")
+    return int(values[0])
