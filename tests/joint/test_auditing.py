@@ -85,6 +85,18 @@ def test_lost_positives_are_told_from_flips():
     assert found > found_plainly + 0.1
 
 
+def test_rare_labels_that_are_hard_to_predict_are_not_taken_for_errors():
+    """Of labels that are present in 1% of the samples, most of the most probable are absent."""
+    rng = np.random.default_rng(0)
+    b = rng.normal(-7.0, 3.5, (4000, 20))
+    y = (rng.random(b.shape) < 1 / (1 + np.exp(-b))).astype(float)
+    assert 0.01 < y.mean() < 0.04
+    recorded, _ = flipped(y, 0.02)
+    wrongly_present, wrongly_absent = error_rates(b, recorded)
+    assert wrongly_present == pytest.approx(0.02, abs=0.01)
+    assert wrongly_absent < 0.1
+
+
 def test_swapped_rows_are_found_by_the_inputs():
     _, y, b = planted(2000)
     rows = np.random.default_rng(1).permutation(2000)[:200]

@@ -35,8 +35,10 @@ FOLDS = 10
 _DISTINCT = 0.5
 _LEAST_ROWS = 20  # Samples with known labels, to tell swapped ones.
 
-# The most and the least probable labels, whose errors are mostly errors of the record.
-_TAIL_FRACTION, _LEAST_TAIL = 0.02, 50
+# Errors among the most probable labels are mostly errors of the record, and so are those among the
+# least probable ones. Fractions of the labels that are recorded as present, or as absent: of rare
+# labels, few are surely present.
+_TAIL_FRACTION, _LEAST_TAIL = 0.04, 50
 # With a larger ratio of the two rates of errors, one kind of error dominates.
 _ONE_SIDED = 4.0
 # Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
@@ -337,8 +339,10 @@ def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Returns the fractions of absent labels that are recorded as present, and of present labels
     that are recorded as absent: the errors among the least and the most probable labels.
     """
-    wrongly_present, wrongly_absent, size = _errors_in_tails(logits, y)
-    return (wrongly_present + 1) / (size + 2), (wrongly_absent + 1) / (size + 2)
+    wrongly_present, wrongly_absent = (
+        (count + 1) / (size + 2) for count, size in _errors_in_tails(logits, y)
+    )
+    return wrongly_present, wrongly_absent
 
 
 def rows_with_errors(logits: np.ndarray, y: np.ndarray) -> float:
@@ -347,25 +351,26 @@ def rows_with_errors(logits: np.ndarray, y: np.ndarray) -> float:
     """
     from scipy.stats import beta
 
-    wrongly_present, wrongly_absent, size = _errors_in_tails(logits, y)
-    rates = [
+    wrongly_present, wrongly_absent = (
         beta.ppf(1 - _CONFIDENCE, count, size - count + 1) if count else 0.0
-        for count in (wrongly_absent, wrongly_present)
-    ]
-    is_present = (y == 1).sum(axis=1)
-    num_wrong = is_present * rates[0] + ((y == 0).sum(axis=1)) * rates[1]
+        for count, size in _errors_in_tails(logits, y)
+    )
+    num_wrong = (y == 1).sum(axis=1) * wrongly_absent + (y == 0).sum(axis=1) * wrongly_present
     return float(1 - np.exp(-num_wrong).mean())
 
 
-def _errors_in_tails(logits: np.ndarray, y: np.ndarray) -> tuple[int, int, int]:
-    """Returns the number of present labels among the least probable ones, of absent labels among
-    the most probable ones, and the number of labels in each of the two tails.
+def _errors_in_tails(logits: np.ndarray, y: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Returns the number of present labels among the least probable ones and the number of all of
+    these, and the same of absent labels among the most probable ones.
     """
     is_known = ~np.isnan(y)
     recorded = y[is_known][np.argsort(logits[is_known], kind="stable")]
-    size = min(len(recorded), max(_LEAST_TAIL, int(_TAIL_FRACTION * len(recorded))))
-    least, most = recorded[:size], recorded[len(recorded) - size :]
-    return int(least.sum()), int((1 - most).sum()), size
+    num_absent, num_present = (
+        min(len(recorded), max(_LEAST_TAIL, int(_TAIL_FRACTION * (recorded == value).sum())))
+        for value in (0, 1)
+    )
+    least, most = recorded[:num_absent], recorded[len(recorded) - num_present :]
+    return (int(least.sum()), num_absent), (int((1 - most).sum()), num_present)
 
 
 def error_probability(
