@@ -348,7 +348,7 @@ class Decision(Stage):
         return list(self.tuners) or ["f1_micro"]
 
     def begin(self, flow: Flow) -> None:
-        decider = flow.decider = self.decider(flow)
+        decider = self.decider(flow)
         thresholds = np.array(np.nan) if isinstance(decider, LabelSets) else decider.fitted()
         flow.thresholds = np.broadcast_to(thresholds, len(flow.label_names))
 
@@ -389,14 +389,14 @@ class Decision(Stage):
         return tuner
 
     def apply(self, flow: Flow) -> None:
-        probabilities = flow.probabilities
+        decider, probabilities = self.decider(flow), flow.probabilities
         finite = probabilities.isfinite().all(dim=1)
         if finite.all():
-            decisions = flow.decider.predict(probabilities)
+            decisions = decider.predict(probabilities)
         else:  # No label applies to inputs without finite probabilities.
             decisions = torch.zeros(probabilities.shape, dtype=torch.long)
             if finite.any():
-                decisions[finite] = flow.decider.predict(probabilities[finite])
+                decisions[finite] = decider.predict(probabilities[finite])
         decisions = flow.with_given(decisions)
         # Label sets have no thresholds that could keep decisions coherent.
         flow.decisions = decisions if flow.pairs is None else make_coherent(decisions, flow.pairs)

@@ -113,7 +113,6 @@ class Flow:
     logits: Tensor | None = None  #: :math:`(N, L)`, without the values of given labels
     #: the information of given labels on the others, and the others' entropy :math:`(N, 2)`
     told: Tensor | None = None
-    decider: Any = None  #: the thresholds or label sets that decide
     decisions: Tensor | None = None  #: 0 or 1 :math:`(N, L)`
     thresholds: np.ndarray | None = None  #: :math:`(L)`, NaN where label sets decide
     _probabilities: Tensor | None = field(default=None, repr=False)
