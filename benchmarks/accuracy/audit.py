@@ -30,7 +30,7 @@ from benchmarks.accuracy.base_scores import Inputs, Kernel, fitted
 from benchmarks.accuracy.base_scores import load as load_inputs
 from benchmarks.accuracy.completion import Array
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_replacement, collect
+from benchmarks.files import Run, collect
 from tg_mlc._optional import require
 from tg_mlc.joint.auditing import FOLDS, suspects
 from tg_mlc.nn import ResidualMessages
@@ -59,12 +59,11 @@ def main(
     """Audits labels with each kind of noise, and writes benchmarks/runs/.
 
     Args:
-        datasets: Names of data sets, joined by commas.
+        datasets: Names of data sets, joined by commas. Existing runs of others are kept.
         draws: Number of draws of each kind of noise.
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    check_replacement(replace, datasets=set(DATASETS) - set(datasets.split(",")))
     torch.set_num_threads(1)
     calls = {
         key: delayed(measure)(*key, root)

@@ -34,7 +34,7 @@ from benchmarks.accuracy import completion
 from benchmarks.accuracy.base_scores import BaseScores, base_scores
 from benchmarks.accuracy.completion import Array, logit
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_replacement, collect
+from benchmarks.files import Run, collect
 from tg_mlc.data.given import MAX_GIVEN, draw_given
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc, micro_average_precision
 from tg_mlc.stacking.given import GivenLabelStacking
@@ -77,12 +77,11 @@ def main(
     """Gives more and more labels, and writes benchmarks/runs/. An interrupted run continues.
 
     Args:
-        datasets: Names of data sets, joined by commas.
+        datasets: Names of data sets, joined by commas. Existing runs of others are kept.
         seeds: Number of seeds, of splits and masks.
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    check_replacement(replace, datasets=set(DATASETS) - set(datasets.split(",")))
     torch.set_num_threads(1)
     calls = {
         (name, seed): delayed(measure)(name, seed, root)

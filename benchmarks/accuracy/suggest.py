@@ -28,7 +28,7 @@ from torch import Tensor
 from benchmarks.accuracy.base_scores import base_scores
 from benchmarks.accuracy.completion import Array
 from benchmarks.command_line import run
-from benchmarks.files import Run, check_replacement, collect
+from benchmarks.files import Run, collect
 from tg_mlc.joint.suggesting import Gains
 from tg_mlc.metrics import macro_average_precision, macro_roc_auc
 from tg_mlc.nn import ResidualMessages
@@ -63,12 +63,11 @@ def main(
     """Looks up labels by every rule, and writes benchmarks/runs/. An interrupted run continues.
 
     Args:
-        datasets: Names of data sets, joined by commas.
+        datasets: Names of data sets, joined by commas. Existing runs of others are kept.
         seeds: Number of seeds, of splits and random choices.
         root: Folder that keeps the data.
         replace: Whether to replace the tracked file in benchmarks/results/ instead.
     """
-    check_replacement(replace, datasets=set(DATASETS) - set(datasets.split(",")))
     torch.set_num_threads(1)
     calls = {
         (name, seed): delayed(measure)(name, seed, root)

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.accuracy import base_scores, complete
-from benchmarks.accuracy.complete import BASE, EASE, ROWS, SHARES
+from benchmarks.accuracy.complete import BASE, EASE, METRICS, ROWS, SHARES
 from tests.benchmarks.accuracy.twins import twins
 from tg_mlc.metrics import macro_roc_auc
 
@@ -68,6 +68,13 @@ def test_main_writes_a_run_for_each_row_and_share(own_runs, monkeypatch):
     assert ours > nothing + 0.1
 
 
-def test_a_reduced_run_replaces_nothing():
-    with pytest.raises(SystemExit, match="--datasets"):
-        complete.main(datasets="emotions", replace=True)
+def test_tracked_runs_of_other_data_sets_are_kept(results, monkeypatch):
+    shared = {"model": BASE, "share": 0.5, "seconds": 0.0, **dict.fromkeys(METRICS)}
+    calls = {"scene": [{"dataset": "scene", "seed": 0, **shared}]}
+    monkeypatch.setattr(complete, "measure", lambda name, seed, root: calls[name])
+    complete.main(datasets="scene", seeds=1, replace=True)
+    calls["twins"] = [{"dataset": "twins", "seed": 0, **shared}]
+    del calls["scene"][:]
+    complete.main(datasets="twins", seeds=1, replace=True)
+    runs = json.loads((results / "complete.json").read_text())["runs"]
+    assert [run["dataset"] for run in runs] == ["scene", "twins"]
