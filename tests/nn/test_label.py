@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 from tests.nn.samples import complete_edges, path_graph, ragged
 from tg_mlc.graphs import LabelGraph, edgeless, fully_connected
 from tg_mlc.nn import FeatureMessagePassing, LabelMessagePassing
-from tg_mlc.nn._batch import LARGEST
 from tg_mlc.nn.label import LabelStates
 from tg_mlc.ops import Blocks, Shared, to_dense_weights
 
@@ -130,25 +129,6 @@ def test_edges_lead_to_labels_of_the_same_sample():
         labels(X, BATCH, edge_index=torch.tensor([[0, 4], [0, 5]]))
     with pytest.raises(ValueError, match=r"source indices of 'edge_index' to lie in \[0, 8\)"):
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("dtype", LARGEST)
-def test_states_are_finite_up_to_a_size_and_refused_beyond_it(dtype, norm):
-    labels, scores = layer(norm=norm).to(dtype), torch.randn(3, 5, 8, dtype=dtype)
-    x = (X / X.abs().max()).to(dtype)
-    for size in (1.0, LARGEST[dtype]):
-        inputs = (size * x).requires_grad_()
-        out = labels(inputs, BATCH, base_scores=size * scores / scores.abs().max())
-        out.square().sum().backward()
-        gradients = [parameter.grad for parameter in labels.parameters()]
-        assert all(tensor.isfinite().all() for tensor in (out, inputs.grad, *gradients))
-        assert out.abs().sum(dim=-1).min() > 0
-    for states in (4 * inputs, torch.full_like(x, torch.inf)):
-        with pytest.raises(ValueError, match=r"values of 'x' of at most 1e.*; scale the inputs"):
-            labels(states.detach(), BATCH)
-        with pytest.raises(ValueError, match="values of 'base_scores' of at most 1e"):
-            labels(x, BATCH, base_scores=states.detach().abs().max().expand(3, 5, 8))
 
 
 def test_samples_may_have_no_components():

@@ -10,11 +10,7 @@ from torch_geometric.index import ptr2index
 from torch_geometric.utils import to_dense_batch
 
 from tg_mlc.ops.patterns import check_ptr, longest, shape_error
-from tg_mlc.ops.runtime import in_transform, is_recorded
-
-#: The largest states by dtype. Layers square them, multiply them by weights and add them up, and
-#: beyond the square root of the largest number, results are zeros or NaN.
-LARGEST = {torch.float32: 1e15, torch.bfloat16: 1e15, torch.float64: 1e100}
+from tg_mlc.ops.runtime import is_recorded
 
 
 def to_ptr(
@@ -59,21 +55,6 @@ def check_components(x: Any) -> None:
         raise TypeError(f"Expected 'x' to be a tensor (got {type(x).__name__}){cure}")
     if x.dim() != 2:
         raise shape_error("'x'", "[N, channels], a row for each component", x)
-    check_range("x", x)
-
-
-def check_range(name: str, x: Tensor) -> None:
-    """Raises for states that would overflow. Those on a GPU are not checked, because reading a
-    value waits for it, nor those whose values are unknown.
-    """
-    limit = LARGEST.get(x.dtype)
-    if limit is None or not x.is_cpu or x.numel() == 0 or is_recorded() or in_transform():
-        return
-    low, high = torch.aminmax(x.detach())
-    largest = max(-float(low), float(high))
-    if largest > limit:
-        expected = f"values of '{name}' of at most {limit:g} without their signs"
-        raise ValueError(f"Expected {expected} (got {largest:g}); scale the inputs")
 
 
 def check_batch(batch: Any, num_rows: int, batch_size: int | None) -> int:

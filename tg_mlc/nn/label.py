@@ -16,7 +16,7 @@ from typing_extensions import Unpack
 
 from tg_mlc._names import check_same_names
 from tg_mlc._options import check_count
-from tg_mlc.nn._batch import check_components, check_range, to_ptr
+from tg_mlc.nn._batch import check_components, to_ptr
 from tg_mlc.nn.attention import AttentionConv, BlockOptions, check_options, pair_of
 from tg_mlc.nn.shortlist import Shortlist
 from tg_mlc.ops import Blocks, Edges, Pattern, Shared
@@ -99,14 +99,12 @@ class LabelMessagePassing(nn.Module):
             :obj:`norm="pre"`, returned states are normalised once more.
 
     Shapes:
-        - **input:** component states :math:`(N, d_x)` of at most :math:`10^{15}` without their
-          signs (in double precision, :math:`10^{100}`), batch vector :math:`(N)`
+        - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
         - **output:** label states :math:`(B, L, d)`, or :math:`(M, d)` for a shortlist
 
     Raises:
         TypeError: If :obj:`label_graph` is not a graph.
-        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no labels; in
-            :meth:`forward`, if states on a CPU are too large (compiled models do not check this).
+        ValueError: If :obj:`num_steps` is less than 1, or the label graph has no labels.
     """
 
     def __init__(
@@ -284,7 +282,6 @@ class LabelMessagePassing(nn.Module):
         shape = [num_samples, self.num_labels] if shortlist is None else [len(shortlist.label)]
         if list(scores.shape) != [*shape, self.channels]:
             raise shape_error("'base_scores'", [*shape, self.channels], scores)
-        check_range("base_scores", scores)
         return scores.reshape(-1, self.channels)
 
     def _edges(
