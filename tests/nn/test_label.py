@@ -131,6 +131,18 @@ def test_edges_lead_to_labels_of_the_same_sample():
         labels(X, BATCH, edge_index=torch.tensor([[8], [0]]))
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float, 1e15), (torch.double, 1e100)])
+def test_outputs_of_large_states_are_finite(dtype, size, norm):
+    labels, scores = layer(norm=norm).to(dtype), torch.randn(3, 5, 8, dtype=dtype)
+    x = (size * (X / X.abs().max()).to(dtype)).requires_grad_()
+    out = labels(x, BATCH, base_scores=size * scores / scores.abs().max())
+    out.square().sum().backward()
+    gradients = [parameter.grad for parameter in labels.parameters()]
+    assert all(tensor.isfinite().all() for tensor in (out, x.grad, *gradients))
+    assert out.abs().sum(dim=-1).min() > 0
+
+
 def test_samples_may_have_no_components():
     labels = layer()
     x, batch = ragged([3, 0, 2], 8)

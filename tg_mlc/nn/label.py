@@ -99,7 +99,9 @@ class LabelMessagePassing(nn.Module):
             :obj:`norm="pre"`, returned states are normalised once more.
 
     Shapes:
-        - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`
+        - **input:** component states :math:`(N, d_x)`, batch vector :math:`(N)`. States are squared
+          and multiplied: beyond :math:`10^{15}` (in double precision, :math:`10^{100}`), outputs
+          may be zeros or NaN.
         - **output:** label states :math:`(B, L, d)`, or :math:`(M, d)` for a shortlist
 
     Raises:
