@@ -85,6 +85,17 @@ def test_lost_positives_are_told_from_flips():
     assert found > found_plainly + 0.1
 
 
+@pytest.mark.parametrize(("num_samples", "is_sure"), [(200, False), (4000, True)])
+def test_one_kind_of_error_dominates_only_if_that_is_no_chance(num_samples, is_sure):
+    logits = np.linspace(-9, 9, 6 * num_samples).reshape(num_samples, 6)
+    recorded = (logits > 0).astype(float)
+    most = recorded.ravel()[-240 * num_samples // 2000 :]
+    most[: len(most) // 12] = 0.0  # lost labels
+    wrongly_present, wrongly_absent = error_rates(logits, recorded)
+    assert (wrongly_absent > 4 * wrongly_present) == is_sure
+    assert (wrongly_absent == wrongly_present) != is_sure
+
+
 def test_rare_labels_that_are_hard_to_predict_are_not_taken_for_errors():
     """Of labels that are present in 1% of the samples, most of the most probable are absent."""
     rng = np.random.default_rng(0)

@@ -39,8 +39,9 @@ _LEAST_ROWS = 20  # Samples with known labels, to tell swapped ones.
 # least probable ones. Fractions of the labels that are recorded as present, or as absent: of rare
 # labels, few are surely present.
 _TAIL_FRACTION, _LEAST_TAIL = 0.04, 50
-# With a larger ratio of the two rates of errors, one kind of error dominates.
-_ONE_SIDED = 4.0
+# With a larger ratio of the two rates of errors, and a p-value below this, one kind of error
+# dominates; else the mean is the rate of both.
+_ONE_SIDED, _SURE = 4.0, 0.01
 # Permutations of rows, and the fractions of lowest scores that estimate the swapped rows.
 _PERMUTATIONS, _LOWEST = 20, np.linspace(0.1, 0.5, 9)
 # Labels of a swapped row agree with each other. With more errors than this among the least and the
@@ -337,11 +338,17 @@ def messages_by_fold(
 
 def error_rates(logits: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Returns the fractions of absent labels that are recorded as present, and of present labels
-    that are recorded as absent: the errors among the least and the most probable labels.
+    that are recorded as absent: the errors among the least and the most probable labels. Both are
+    their mean unless one is surely larger, by Fisher's exact test.
     """
-    wrongly_present, wrongly_absent = (
-        (count + 1) / (size + 2) for count, size in _errors_in_tails(logits, y)
-    )
+    from scipy.stats import fisher_exact
+
+    tails = _errors_in_tails(logits, y)
+    rates = np.array([(count + 1) / (size + 2) for count, size in tails])
+    p = fisher_exact([[count, size - count] for count, size in tails])[1]
+    if rates.max() < _ONE_SIDED * rates.min() or p >= _SURE:
+        rates[:] = rates.mean()
+    wrongly_present, wrongly_absent = rates.tolist()
     return wrongly_present, wrongly_absent
 
 
@@ -376,14 +383,10 @@ def _errors_in_tails(logits: np.ndarray, y: np.ndarray) -> tuple[tuple[int, int]
 def error_probability(
     logits: np.ndarray, y: np.ndarray, wrongly_present: float, wrongly_absent: float
 ) -> np.ndarray:
-    """Returns the probability that each recorded label is wrong. The two rates differ in it if
-    errors of one kind dominate; else both are their mean.
-    """
-    rates = np.array([wrongly_absent, wrongly_present])
-    if rates.max() < _ONE_SIDED * rates.min():
-        rates[:] = rates.mean()
+    """Returns the probability that each recorded label is wrong, by the two :func:`error_rates`."""
     contrary = expit(np.where(y == 1, -logits, logits))
-    rate, other = np.where(y == 1, rates[1], rates[0]), np.where(y == 1, rates[0], rates[1])
+    rate = np.where(y == 1, wrongly_present, wrongly_absent)
+    other = np.where(y == 1, wrongly_absent, wrongly_present)
     wrong, right = contrary * rate, (1 - contrary) * (1 - other)
     return np.asarray(wrong / (wrong + right))
 
