@@ -16,8 +16,8 @@ def test_export_writes_a_folder(plain_model, tmp_path, capsys):
     out = tmp_path / "exported"
     assert run("export --base_scores input --no_given --json", plain_model, out=out) == 0
     files = json.loads(capsys.readouterr().out)["files"]
-    names = ["README.md", "featurize.json", "golden.json", "model.json", "network.pt2"]
-    assert sorted(files) == names
+    names = ["README.md", "featurize.json", "featurize.py", "golden.json", "model.json"]
+    assert sorted(files) == [*names, "network.pt2", "requirements.txt"]
     assert json.loads((out / "model.json").read_text())["inputs"].keys() == {"x", "base_scores"}
 
 
