@@ -92,13 +92,14 @@ def main(
 
 
 def _in_short(run: Run) -> str:
-    values = ", ".join(f"{name} {run[name]:.4f}" for name in METRICS if run[name] is not None)
-    title = f"{run['dataset']} seed {run['seed']}, {run['share']:.0%}: {run['model']:<24}"
+    half = SHARES.index(0.5)
+    values = ", ".join(f"{name} {run[name][half]:.4f}" for name in METRICS if run[name][half])
+    title = f"{run['dataset']} seed {run['seed']}, half given: {run['model']:<24}"
     return f"{title} {values} ({run['seconds']:.0f} s)"
 
 
 def measure(name: str, seed: int, root: Path) -> list[Run]:
-    """The scores of all rows of one split, for every share of given labels."""
+    """The runs of all rows of one split, with a score for each share of given labels."""
     base, runs = base_scores(name, seed, root), []
     draws = np.random.default_rng(seed).random(base.y_test.shape)
     for model, fit in ROWS.items():
@@ -107,13 +108,15 @@ def measure(name: str, seed: int, root: Path) -> list[Run]:
         seconds = time.perf_counter() - start
         shared = {"dataset": name, "seed": seed, "model": model, "seconds": seconds}
         shared |= {"settings": settings, "base": base.about}
+        scores: dict[str, list[float | None]] = {metric: [] for metric in METRICS}
         for share in SHARES:
             given = np.where(draws < share, base.y_test, np.nan)
             rest = np.where(np.isnan(given), base.y_test, np.nan)
-            scores = predict(base.test_logits, given)
-            values = {metric: float(compute(rest, scores)) for metric, compute in METRICS.items()}
-            values = {key: None if math.isnan(value) else value for key, value in values.items()}
-            runs.append({**shared, "share": share, **values})
+            predicted = predict(base.test_logits, given)
+            for metric, compute in METRICS.items():
+                value = float(compute(rest, predicted))
+                scores[metric].append(None if math.isnan(value) else value)
+        runs.append({**shared, **scores})
     return runs
 
 

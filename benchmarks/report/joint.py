@@ -46,9 +46,11 @@ AUDIT = """\
 ## Audit
 
 Labels are made wrong before anything is fitted; the numbers are average precisions of finding them.
-cleanlab 2.9 scores each label by the inputs alone, in four ways, of which the best one in
-each line is shown. "All other labels" leaves out the kind of noise, which the audit estimates. To
-repeat: `python -m benchmarks.accuracy.audit`."""
+Beside each is its difference from cleanlab 2.9, which scores each label by the inputs alone, in
+four ways, of which the best one is taken. [All numbers](full/joint.md), also of samples. To repeat:
+`python -m benchmarks.accuracy.audit`."""
+#: The metrics of the short page.
+SHOWN = ("roc_auc_macro", "average_precision_macro")
 STEP = 5  #: The number of labels that are looked up in comparisons.
 
 
@@ -68,8 +70,9 @@ def _difference(ours: pd.Series, theirs: pd.Series, *, is_split: bool = True) ->
 
 def _shown(difference: Difference, digits: int = 3) -> str:
     text = f"{difference.mean:+.{digits}f}"
-    is_sure = difference.p is not None and difference.p < ALPHA
-    return f"**{text}**" if is_sure else f"{text} ({p_in_words(difference.p)})"
+    if difference.p is None:  # A single split or draw.
+        return text
+    return f"**{text}**" if difference.p < ALPHA else f"{text} ({p_in_words(difference.p)})"
 
 
 def _by(runs: pd.DataFrame, key: str, column: str, repetition: str = "seed") -> pd.DataFrame:
@@ -77,11 +80,18 @@ def _by(runs: pd.DataFrame, key: str, column: str, repetition: str = "seed") -> 
     return runs.pivot_table(column, repetition, key, dropna=False, sort=False)
 
 
+def _by_share(result: Result) -> pd.DataFrame:
+    """A line for each run and share of given labels."""
+    runs = [{**run, "share": result["shares"]} for run in result["runs"]]
+    by_share = pd.DataFrame(runs).explode(["share", *complete.METRICS], ignore_index=True)
+    return by_share.astype(dict.fromkeys(["share", *complete.METRICS], float))
+
+
 def _complete(result: Result) -> list[str]:
-    runs = pd.DataFrame(result["runs"])
+    runs = _by_share(result)
     half = runs[np.isclose(runs["share"], 0.5)]
     lines = [COMPLETE, ""]
-    for metric in complete.METRICS:
+    for metric in SHOWN:
         rows = []
         for dataset, part in half.groupby("dataset", sort=False):
             scores = _by(part, "model", metric)
@@ -97,9 +107,16 @@ def _complete(result: Result) -> list[str]:
     return [*lines, *listed([_source(result, half, "seed", "random splits")])]
 
 
+def full_page(results: Mapping[str, Result]) -> list[str]:
+    """Tables of all rows, metrics and shares of given labels, of gains, and of wrong labels."""
+    makers = {complete.NAME: completed, suggest.NAME: gains, audit.NAME: audited}
+    lines = (make(results[name]) for name, make in makers.items() if name in results)
+    return [line for part in lines for line in part]
+
+
 def completed(result: Result) -> list[str]:
     """Tables of all rows, metrics and shares of given labels."""
-    runs = pd.DataFrame(result["runs"])
+    runs = _by_share(result)
     lines = []
     for dataset, part in runs.groupby("dataset", sort=False):
         for metric in complete.METRICS:
@@ -127,18 +144,6 @@ def _suggest(result: Result) -> list[str]:
         rows.append([f"`{dataset}`", *shown, _shown(difference)])
     heads = (*suggest.RULES, "difference of the updated ones")
     lines += [*table([f"wrong labels left after {STEP}", *heads], rows), ""]
-    rows = []
-    for dataset, part in runs.groupby("dataset", sort=False):
-        bits = part[part["rule"] == suggest.BITS]
-        for step, values in bits[bits["looked_up"] > 0].groupby("looked_up"):
-            means = values[["predicted", "realised"]].mean()
-            ratio = means["predicted"] / means["realised"]
-            numbers = (f"{means[name]:.2f}" for name in ("predicted", "realised"))
-            rows.append([f"`{dataset}`", str(step), *numbers, f"{ratio:.2f}"])
-    lines += [
-        *table(["expected gain, bits", "looked up", "expected", "realised", "ratio"], rows),
-        "",
-    ]
     if (of_assays := runs[runs["dataset"] == "toxcast"]).size:
         rows = []
         for rule, part in of_assays.groupby("rule", sort=False):
@@ -149,26 +154,54 @@ def _suggest(result: Result) -> list[str]:
     return [*lines, *listed([_source(result, runs, "seed", "random splits")])]
 
 
+def gains(result: Result) -> list[str]:
+    """A table of the expected and the realised gain of suggestions."""
+    runs, rows = pd.DataFrame(result["runs"]), []
+    for dataset, part in runs.groupby("dataset", sort=False):
+        bits = part[part["rule"] == suggest.BITS]
+        for step, values in bits[bits["looked_up"] > 0].groupby("looked_up"):
+            means = values[["predicted", "realised"]].mean()
+            ratio = means["predicted"] / means["realised"]
+            numbers = (f"{means[name]:.2f}" for name in ("predicted", "realised"))
+            rows.append([f"`{dataset}`", str(step), *numbers, f"{ratio:.2f}"])
+    heads = ("looked up", "expected", "realised", "ratio")
+    return ["## Gains in bits", "", *table(["data", *heads], rows), ""]
+
+
 def _audit(result: Result) -> list[str]:
-    runs = pd.DataFrame(result["runs"])
-    rows = []
+    runs, rows = pd.DataFrame(result["runs"]), []
+    kinds = list(runs["noise"].unique())
+    for dataset, of_set in runs.groupby("dataset", sort=False):
+        parts = (of_set[of_set["noise"] == noise] for noise in kinds)
+        rows.append([f"`{dataset}`", *(_beside_cleanlab(part) for part in parts)])
+    source = _source(result, runs, "draw", "draws of noise")
+    return [AUDIT, "", *table(["audit, its difference", *kinds], rows), "", *listed([source])]
+
+
+def _beside_cleanlab(part: pd.DataFrame) -> str:
+    if part.empty:
+        return ""
+    scores = _by(part, "row", "cells", "draw")
+    difference = _difference(scores[audit.OURS], scores[_best(scores)], is_split=False)
+    return f"{cell(spread(scores[audit.OURS]))}, {_shown(difference)}"
+
+
+def _best(scores: pd.DataFrame) -> str:
+    names = [name for name in audit.CLEANLAB if name in scores]
+    return str(scores[names].mean().idxmax()) if names else audit.INPUTS
+
+
+def audited(result: Result) -> list[str]:
+    """Tables of labels and of samples with a wrong label, by kind of noise."""
+    runs, rows = pd.DataFrame(result["runs"]), []
     for (dataset, noise), part in runs.groupby(["dataset", "noise"], sort=False):
         scores = _by(part, "row", "cells", "draw")
-        names = [name for name in audit.CLEANLAB if name in scores]
-        best = scores[names].mean().idxmax() if names else audit.INPUTS
+        best = _best(scores)
         difference = _difference(scores[audit.OURS], scores[best], is_split=False)
-        shown = (best, audit.OTHERS, audit.OURS)
-        values = [cell(spread(scores[name])) for name in shown]
+        values = [cell(spread(scores[name])) for name in (best, audit.OTHERS, audit.OURS)]
         rows.append([f"`{dataset}`", str(noise), *values, _shown(difference)])
     heads = ("noise", "cleanlab", "all other labels", "audit", "audit less cleanlab")
-    return [
-        AUDIT,
-        "",
-        *table(["labels", *heads], rows),
-        "",
-        *_by_row(runs),
-        *listed([_source(result, runs, "draw", "draws of noise")]),
-    ]
+    return ["## Wrong labels", "", *table(["labels", *heads], rows), "", *_by_row(runs)]
 
 
 def _by_row(runs: pd.DataFrame) -> list[str]:
@@ -177,10 +210,8 @@ def _by_row(runs: pd.DataFrame) -> list[str]:
     of_samples = runs[runs["rows"].notna()]
     for (dataset, noise), part in of_samples.groupby(["dataset", "noise"], sort=False):
         scores = _by(part, "row", "rows", "draw")
-        names = [name for name in audit.CLEANLAB if name in scores]
-        if not names:
+        if (best := _best(scores)) == audit.INPUTS:
             continue
-        best = scores[names].mean().idxmax()
         difference = _difference(scores[audit.OURS], scores[best], is_split=False)
         values = [cell(spread(scores[name])) for name in (best, audit.OURS)]
         rows.append([f"`{dataset}`", str(noise), *values, _shown(difference)])

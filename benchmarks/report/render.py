@@ -27,7 +27,6 @@ from benchmarks import files
 from benchmarks.accuracy.auto import NAME as DEFAULT
 from benchmarks.accuracy.blogcatalog import NAME as NODES
 from benchmarks.accuracy.cells import stored
-from benchmarks.accuracy.complete import NAME as COMPLETE
 from benchmarks.accuracy.explanations import NAME as EXPLANATIONS
 from benchmarks.accuracy.hierarchies import NAME as HIERARCHIES
 from benchmarks.accuracy.papers import TABLES
@@ -163,10 +162,8 @@ def texts() -> dict[Path, str]:
     out |= {path: make(read(name)) for name, (path, make) in makers.items() if name in names(name)}
     if measured := {name: read(name) for name in joint.RESULTS if name in names(name)}:
         out[RESULTS / "joint.md"] = joint.page(measured)
-        if COMPLETE in measured:
-            rows = joint.completed(measured[COMPLETE])
-            head = ["# Labels that know each other: all rows", "", intro, ""]
-            out[FULL / "joint.md"] = "\n".join([*head, *rows])
+        head = ["# Labels that know each other: all rows", "", intro, ""]
+        out[FULL / "joint.md"] = "\n".join([*head, *joint.full_page(measured)])
     out[FULL / "next-set.md"] = lanet.page(read_all("lanet-"))
     return {**{page: render(page.read_text()) for page in pages()}, **out}
 

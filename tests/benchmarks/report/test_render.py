@@ -27,7 +27,7 @@ def test_every_comparison_has_a_short_and_a_full_page():
         assert f"(full/{name}.md)" in text
     # These pages hold tables that were moved from short pages.
     other_pages = {"default", "given-labels", "messages", "next-set", "papers-lamp", "papers-mped"}
-    other_pages.add("registers")
+    other_pages |= {"joint", "registers"}
     pages = {*compared(), *render.ABLATIONS, *render.SPEEDS, *other_pages}
     assert {page.stem for page in render.FULL.glob("*.md")} == pages
 
