@@ -251,11 +251,9 @@ def _views(chunk: Chunk, probe: NetworkProbe, methods: Sequence[str]) -> list[Vi
         num_rows = len(question.kind.components(sample))
         if row_scores:
             num_rows = len(next(iter(row_scores.values()))[index])
-        prepared_sample, row_nodes = (
-            prepared.samples[index],
-            None if nodes is None else nodes[index],
-        )
-        fractions, extra = _fractions(question, probe, sample, prepared_sample, num_rows, row_nodes)
+        row_nodes = None if nodes is None else nodes[index]
+        rows = prepared.samples[index], num_rows, row_nodes
+        fractions, extra = _fractions(question, probe, sample, *rows)
         weights = np.moveaxis(to_components[index], 0, 2)
         attends_to_all = weights.shape[2] == fractions.shape[1] and probe.reads_components
         weights = fractions @ weights if attends_to_all else weights[:, :, :0]
