@@ -351,8 +351,10 @@ WEIGHTED = WeightedRandomSampler([1.0] * 40, 40)
     ],
 )
 def test_options_that_contradict_data_are_refused(tmp_path, data, options, message):
+    constructor = DataLoader.__init__
     with pytest.raises(ValueError, match=message):
         fit(Net(2), data(), tmp_path, **options)
+    assert DataLoader.__init__ is constructor, "Lightning's changes of loaders outlive the error"
 
 
 @pytest.mark.parametrize(("end", "count"), [(torch.sigmoid, 1), (torch.tanh, 0), (lambda x: x, 0)])

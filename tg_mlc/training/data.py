@@ -223,10 +223,19 @@ class MultiLabelDataModule(LightningDataModule):
         self.split, self.seed, self.shuffle, self.drop_last = split, seed, shuffle, drop_last
         self.batch_size, self.num_workers = batch_size, num_workers
 
+    def setup(self, stage: str) -> None:
+        """Raises if training samples fill no batch, before Lightning asks for loaders: an error
+        there would leave data loaders of the whole process changed (as of Lightning 2.6).
+        """
+        if stage == "fit":
+            self._training_sampler()
+
+    def _training_sampler(self) -> EpochSampler:
+        return self._sampler(self.split.train, shuffle=self.shuffle, drop_last=self.drop_last)
+
     def train_dataloader(self) -> DataLoader:
         """Returns the training samples, in the order of the current epoch of the training."""
-        options = {"shuffle": self.shuffle, "drop_last": self.drop_last}
-        sampler = self._sampler(self.split.train, **options)
+        sampler = self._training_sampler()
         if self.trainer is not None:
             # In a resumed training, workers load batches before Lightning sets the epoch.
             progress = self.trainer.fit_loop.epoch_progress.current
