@@ -105,6 +105,18 @@ def test_parquet_files_that_repeat_values_are_refused_or_share_them(tmp_path, mo
         read_table(tmp_path / "large.parquet")
 
 
+@pytest.mark.parametrize("dtype", [object, "category"])
+def test_a_long_text_in_many_cells_is_refused(tmp_path, monkeypatch, dtype):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(limits, "ALWAYS_WHOLE", 2**20)
+    for number in (10, 2_000):
+        texts = pd.Series(["a" * 5_000] * number, dtype=dtype)
+        pd.DataFrame({"x": texts, "y": 1.0}).to_parquet(tmp_path / f"{number}.parquet")
+    assert len(read_table(tmp_path / "10.parquet")) == 10
+    with pytest.raises(TooLargeError, match=r"at most [\d,]+ bytes unpacked \(got 10,000,000\)"):
+        read_table(tmp_path / "2000.parquet")
+
+
 def test_types_of_parquet_columns_remain(tmp_path):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"text": ["a", None, "b"], "kind": pd.Categorical(["u", "v", "u"])})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,11 +29,11 @@ def read_binary(path: Path, head: bytes) -> Any:
     file_type = "a parquet file of one table"
     try:
         if head.startswith(b"PAR1"):
-            return _read_parquet(path)
+            return _checked(path, _read_parquet(path))
         file_type = "a zip archive or an Excel workbook of one table"
         with zipfile.ZipFile(path) if head.startswith(b"PK\x03\x04") else nullcontext() as archive:
             if archive is not None and "xl/workbook.xml" in archive.namelist():
-                return _read_workbook(path, archive)
+                return _checked(path, _read_workbook(path, archive))
     except ImportError as error:
         raise ImportError(f"{error}; or save '{path}' as CSV") from error
     except (TooLargeError, MemoryError):
@@ -46,6 +47,17 @@ def read_binary(path: Path, head: bytes) -> Any:
     return None
 
 
+def _checked(path: Path, frame: Any) -> Any:
+    """Returns a data frame. Raises TooLargeError if its cells repeat long texts too often: they are
+    stored once, but all steps that follow look at every cell.
+    """
+    # Categories become objects, which share the text; iterated, they would be copied.
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).astype(object)
+    cells = chain.from_iterable(texts.iloc[:, index] for index in range(texts.shape[1]))
+    check_unpacked(path, sum(len(cell) for cell in cells if isinstance(cell, str)))
+    return frame
+
+
 def _read_parquet(path: Path) -> Any:
     parquet = require("pyarrow.parquet", extra="parquet")
     file = parquet.ParquetFile(path)
@@ -54,11 +66,12 @@ def _read_parquet(path: Path) -> Any:
     check_unpacked(path, sum(chunk.total_uncompressed_size for chunk in chunks))
     TableLimits.of_file(path).check_cells(sum(chunk.num_values for chunk in chunks))
     # Equal texts stay one object: a file of kilobytes may repeat a text of megabytes.
-    arrow, schema = require("pyarrow", extra="parquet"), file.schema_arrow
-    is_text = (arrow.types.is_string, arrow.types.is_large_string)
+    types, schema = require("pyarrow", extra="parquet").types, file.schema_arrow
+    is_text = (types.is_string, types.is_large_string)
     texts = [field.name for field in schema if any(test(field.type) for test in is_text)]
+    categories = [field.name for field in schema if types.is_dictionary(field.type)]
     pandas = require("pandas", extra="parquet")
-    frame = pandas.read_parquet(path, engine="pyarrow", read_dictionary=texts)
+    frame = pandas.read_parquet(path, engine="pyarrow", read_dictionary=texts + categories)
     return frame.astype(dict.fromkeys(set(texts).intersection(frame.columns), object))
 
 
