@@ -24,6 +24,7 @@ from tg_mlc.serving.requests import Limits
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_POLL = 5e-4  # Seconds between looks at the queue.
 
 
 class RefusedError(Exception):
@@ -129,15 +130,15 @@ class Batcher:
 
     async def run(self) -> None:
         """Answers batches until the task is cancelled."""
-        loop, pending = asyncio.get_running_loop(), None
+        loop, pending, num_expected = asyncio.get_running_loop(), None, 1
         while True:
             batch = [pending or await self.queue.get()]
             pending, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
             while size < self.limits.max_batch:
                 if self.queue.empty():
-                    if (remaining := end - time.monotonic()) <= 0:
+                    if len(batch) >= num_expected or time.monotonic() >= end:
                         break
-                    await asyncio.sleep(remaining)
+                    await asyncio.sleep(_POLL)
                     continue
                 waiting = self.queue.get_nowait()
                 if size + len(waiting.inputs) > self.limits.max_batch:
@@ -149,6 +150,8 @@ class Batcher:
             batch = [waiting for waiting in batch if not waiting.future.done()]
             answers = await loop.run_in_executor(self.thread, self._answer, batch) if batch else []
             self.num_waiting -= size
+            # Clients that are answered now are likely to ask again.
+            num_expected = len(batch) + self.queue.qsize()
             for waiting, answer in zip(batch, answers, strict=True):
                 if waiting.future.done():
                     continue
