@@ -117,6 +117,15 @@ def test_sizes_are_checked_before_weights_take_memory(tmp_path):
         read_folder(tmp_path)
 
 
+@pytest.mark.parametrize("end", ["1e999", "-1", "null", '"4"', "[]"])
+def test_offsets_in_the_header_of_weights_are_checked(tmp_path, end):
+    [weights] = write_small(tmp_path).glob("weights-*")
+    header = f'{{"x": {{"dtype": "F32", "shape": [1], "data_offsets": [0, {end}]}}}}'.encode()
+    weights.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(ValueError, match="not those of its header"):
+        read_folder(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["weights-\0.safetensors", "w" * 5000, "../model.json"])
 def test_names_of_weights_are_checked(tmp_path, name):
     entries = json.loads((write_small(tmp_path) / "model.json").read_text())

@@ -147,7 +147,7 @@ def _num_bytes(header: bytes) -> int:
     try:
         entries = json.loads(header)
         return max([0, *(int(entries[name]["data_offsets"][1]) for name in entries)])
-    except (ValueError, TypeError, LookupError, RecursionError):
+    except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return -1
 
 
