@@ -7,7 +7,9 @@ import torch
 
 import tg_mlc
 from tg_mlc.data import from_arrays
+from tg_mlc.graphs import fully_connected
 from tg_mlc.joint.suggesting import Gains, entropy
+from tg_mlc.nn import ResidualMessages
 from tg_mlc.stacking.given import GivenLabelStacking
 
 NAMES = ["a", "copy", "noise", "certain"]
@@ -50,11 +52,33 @@ def test_gains_agree_with_the_realised_fall_of_cross_entropy():
     probability = torch.full((500, 6), 0.5, dtype=torch.double)
     is_target = torch.ones(6, dtype=torch.bool)
     gains = Gains(stacking.parts["closed form"], probability, probability < 0, is_target)
-    bits = float(gains.information()[:, 0].sum(dim=1).mean())
+    labels = torch.arange(6).expand(500, -1)
+    bits = float(gains.information(labels, labels)[:, 0].sum(dim=1).mean())
     given = np.where(np.arange(6) == 0, y[1000:], np.nan)
     after = stacking.decision_function(b[1000:], given)
     loss = np.logaddexp(0, np.where(y[1000:] == 1, -after, after))[:, 1:] / np.log(2)
     assert bits == pytest.approx(6 - loss.sum(axis=1).mean(), rel=0.2)
+
+
+def test_samples_with_unequal_sets_of_open_labels_do_not_change_each_other():
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(200, 7, generator=generator) > 0.5).float()
+    messages = ResidualMessages(fully_connected(7)).start_from_residuals(torch.zeros(200, 7), y)
+    p = torch.rand(5, 7, generator=generator).double()
+    is_known, is_target, is_candidate = torch.rand(3, 5, 7, generator=generator) > 0.4
+    is_candidate[0], is_target[1] = False, False
+    together = Gains(messages, p, is_known, is_target)
+    alone = [Gains(messages, p[[i]], is_known[[i]], is_target[[i]]) for i in range(5)]
+    costs = torch.arange(1, 8).double()
+    for _ in range(3):
+        separate = [g.look_up(is_candidate[[i]], costs)[0] for i, g in enumerate(alone)]
+        for suggestion, expected in zip(
+            together.look_up(is_candidate, costs), separate, strict=True
+        ):
+            assert (suggestion is None) == (expected is None)
+            if expected is not None:
+                assert suggestion == (*expected[:2], pytest.approx(expected[2]), expected[3])
+    assert separate[0] is None
 
 
 def test_given_labels_are_not_suggested_and_count(model):

@@ -147,45 +147,67 @@ class Gains:
         #: The expected entropy of each label once the chosen labels are looked up.
         self.remaining = entropy(self.p)
 
-    def information(self) -> Tensor:
-        """Returns the bits that each label tells of each target :math:`(B, L, L)`."""
-        variance = self.covariance.diagonal(dim1=1, dim2=2) + self.noise
-        logits, p = self.p.logit().unsqueeze(1), self.p.unsqueeze(-1)
+    def information(self, candidates: Tensor, targets: Tensor) -> Tensor:
+        """Returns the bits that each candidate tells of each target of a sample.
+
+        Args:
+            candidates (Tensor): Labels that may be looked up :math:`(B, C)`.
+            targets (Tensor): Labels whose values matter :math:`(B, T)`.
+
+        Shapes:
+            - **output:** bits :math:`(B, C, T)`
+        """
+        columns = targets.unsqueeze(1)
+        rows = torch.arange(len(targets)).view(-1, 1, 1)
+        covariance = self.covariance[rows, candidates.unsqueeze(-1), columns]
+        variance = self.covariance.diagonal(dim1=1, dim2=2).gather(1, candidates) + self.noise
+        p, remaining = self.p.gather(1, candidates), self.remaining.gather(1, targets).unsqueeze(1)
+        logits = self.p.gather(1, targets).logit().unsqueeze(1)
+        scale = self.deviation[candidates] * variance
         present, absent = (
-            self.messages.add(logits, self.covariance * innovation.unsqueeze(-1)).sigmoid()
-            for innovation in ((value - self.p) / self.deviation / variance for value in (1.0, 0.0))
+            self.messages.add(logits, covariance * innovation.unsqueeze(-1), columns).sigmoid()
+            for innovation in ((1 - p) / scale, -p / scale)
         )
+        p = p.unsqueeze(-1)
         mean = p * present + (1 - p) * absent
         bits = entropy(mean) - p * entropy(present) - (1 - p) * entropy(absent)
-        bits = torch.minimum(bits.clamp(min=0), self.remaining.unsqueeze(1))
-        bits.diagonal(dim1=1, dim2=2).copy_(self.remaining)
-        is_open = self.is_target & ~self.is_known
-        return bits * is_open.unsqueeze(1)
+        bits = torch.minimum(bits.clamp(min=0), remaining)
+        return torch.where(candidates.unsqueeze(-1) == columns, remaining, bits)
 
     def look_up(self, is_candidate: Tensor, costs: Tensor) -> list[Suggestion | None]:
         """Chooses the best label of each sample, and counts it as known from then on."""
-        information = self.information()
+        candidates, is_open = _padded(is_candidate & ~self.is_known)
+        targets, is_wanted = _padded(self.is_target & ~self.is_known)
+        suggestions: list[Suggestion | None] = [None] * len(candidates)
+        if not is_open.any():
+            return suggestions
+        information = self.information(candidates, targets) * is_wanted.unsqueeze(1)
         bits = information.sum(dim=-1)
-        value = (bits / costs).masked_fill(self.is_known | ~is_candidate, -1.0)
-        best = value.argmax(dim=1)
-        suggestions: list[Suggestion | None] = []
-        for row, label in enumerate(best.tolist()):
-            if value[row, label] < 0:
-                suggestions.append(None)
+        best = (bits / costs[candidates]).masked_fill(~is_open, -1.0).argmax(dim=1)
+        for row, index in enumerate(best.tolist()):
+            if not is_open[row, index]:
                 continue
-            told = information[row, label].clone()
-            told[label] = 0.0
+            label = int(candidates[row, index])
+            told = information[row, index].masked_fill(targets[row] == label, 0.0)
             others = told.topk(min(_NAMED, len(told))).indices.tolist()
-            p, gain = float(self.p[row, label]), float(bits[row, label])
-            limit = max(_NAMED_FRACTION * float(told.max()), _NAMED_GAIN * gain)
-            named = [i for i in others if told[i] > limit]
-            suggestions.append((label, p, gain, named))
+            p, gain = float(self.p[row, label]), float(bits[row, index])
+            largest = float(told.max()) if len(told) else 0.0
+            limit = max(_NAMED_FRACTION * largest, _NAMED_GAIN * gain)
+            named = [int(targets[row, other]) for other in others if told[other] > limit]
+            suggestions[row] = label, p, gain, named
             column = self.covariance[row, :, label].clone()
             variance = column[label] + self.noise
             self.covariance[row] -= column.outer(column) / variance
-            self.remaining[row] -= information[row, label]
+            self.remaining[row].index_add_(0, targets[row], -information[row, index])
             self.is_known[row, label] = True
         return suggestions
+
+
+def _padded(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the marked labels of each sample :math:`(B, K)`, and which of them are no padding."""
+    is_marked, labels = mask.byte().sort(dim=1, descending=True, stable=True)
+    number = int(mask.sum(dim=1).max())
+    return labels[:, :number], is_marked[:, :number].bool()
 
 
 def entropy(p: Tensor) -> Tensor:

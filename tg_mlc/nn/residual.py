@@ -162,13 +162,20 @@ class ResidualMessages(nn.Module):
         """Returns standardised residuals, 0 for unknown labels."""
         return torch.where(y.isnan(), 0.0, y - base_logits.sigmoid()) / self.deviation
 
-    def add(self, logits: Tensor, message: Tensor) -> Tensor:
-        """Returns logits changed by messages in units of standard deviations."""
+    def add(self, logits: Tensor, message: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Returns logits changed by messages in units of standard deviations.
+
+        Args:
+            logits, message (Tensor): Logits and messages of all labels in the last dimension.
+            labels (Tensor, optional): The labels of logits and messages, if not all in order.
+                (default: :obj:`None`)
+        """
+        deviation = self.deviation if labels is None else self.deviation[labels]
         p = logits.sigmoid().clamp(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
-        changed = p + self.deviation * message
+        changed = p + deviation * message
         changed = torch.minimum(changed, 1 - (1 - p) / _MAX_FACTOR)
         changed = torch.maximum(changed, p / _MAX_FACTOR).logit(eps=_LEAST_PROBABILITY)
-        changed = torch.where(self.adds_logits, logits + message / self.deviation, changed)
+        changed = torch.where(self.adds_logits, logits + message / deviation, changed)
         # Labels without a message keep their exact logits, without rounding of probabilities.
         return torch.where(message == 0, logits, changed)
 
