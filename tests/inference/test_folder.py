@@ -1,15 +1,17 @@
 import copy
 import errno
+import hashlib
 import json
 import math
 import os
+import shutil
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save
+from safetensors.torch import load_file, save
 
 import tg_mlc
 from tg_mlc._files import sha256
@@ -154,6 +156,19 @@ def test_weights_of_another_kind_of_number_are_refused(saved, tmp_path, dtype):
         tg_mlc.load(write_folder(tmp_path, content))
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.float64])
+def test_no_tensor_of_a_folder_is_cast_without_a_word(saved, tmp_path, dtype):
+    shutil.copytree(saved("vectors"), tmp_path, dirs_exist_ok=True)
+    entries = json.loads((tmp_path / "model.json").read_text())
+    tensors = load_file(tmp_path / entries["weights"]["file"])
+    packed = save({name: tensor.to(dtype) for name, tensor in tensors.items()})
+    (tmp_path / entries["weights"]["file"]).write_bytes(packed)
+    weights = {**entries["weights"], "sha256": hashlib.sha256(packed).hexdigest()}
+    write_signed(tmp_path, {**entries, "weights": weights})
+    with pytest.raises(ValueError, match=rf"weights '.*' of {dtype}, not torch"):
+        tg_mlc.load(tmp_path)
+
+
 def test_a_link_to_a_file_is_read(tmp_path):
     write_small(tmp_path / "kept")
     (tmp_path / "links").mkdir()
@@ -226,7 +241,7 @@ def test_other_format_versions_are_named(version, message, tmp_path):
 
 
 WRONG_VALUES = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, "gone")
-WRONG_VALUES = (*WRONG_VALUES, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
+WRONG_VALUES = (*WRONG_VALUES, {"float": "x"}, {"tensor": "x"}, {"tensor": {}, "dtype": 1})
 
 
 @pytest.mark.parametrize("name", KINDS)

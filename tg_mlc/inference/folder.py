@@ -31,8 +31,9 @@ MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
 MAX_HEADER = 100_000_000  #: The largest size of the header of weights, as of safetensors.
 _MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
-# A dictionary whose only key is "tensor" or "float" stands for a tensor, or for NaN or infinity.
-_TENSOR, _FLOAT = "tensor", "float"
+# A dictionary of the keys "tensor" and "dtype" stands for a tensor, and one whose only key is "float"
+# for NaN or infinity.
+_TENSOR, _DTYPE, _FLOAT = "tensor", "dtype", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 
 
@@ -224,7 +225,7 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Tensor):
         # Safetensors cannot store tensors that share memory.
         tensors[name] = value.detach().cpu().contiguous().clone()
-        return {_TENSOR: name}
+        return {_TENSOR: name, _DTYPE: str(value.dtype)}
     if isinstance(value, Mapping):
         if others := [key for key in value if not isinstance(key, str) or key in (_TENSOR, _FLOAT)]:
             expected = f"to be strings, not '{_TENSOR}' or '{_FLOAT}'"
@@ -248,8 +249,12 @@ def _without_tensors(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
 def _with_tensors(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Replaces names by their tensors, in place."""
     if isinstance(value, dict):
-        if value.keys() == {_TENSOR}:
-            return tensors[value[_TENSOR]]
+        if value.keys() == {_TENSOR, _DTYPE}:
+            tensor = tensors[value[_TENSOR]]
+            if str(tensor.dtype) != value[_DTYPE]:
+                got = f"of {tensor.dtype}, not {value[_DTYPE]}"
+                raise ValueError(f"weights '{value[_TENSOR]}' {got}")
+            return tensor
         if value.keys() == {_FLOAT}:
             return float(value[_FLOAT])
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
