@@ -256,6 +256,22 @@ def test_values_of_an_edited_schema_are_texts(value):
         Schema.from_dict({"columns": [column]})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("values", value) for value in (0, True, "abc", {"a": 1}, [["a"]])],
+        *[("reason", 3), ("example", None), ("missing", "2")],
+        *[("notation", value) for value in (0, "number", [], {}, {"form": 3})],
+        *[("notation", {"form": "number", name: 1}) for name in ("decimal", "unit", "other")],
+        ("notation", {"form": "date", "since": "1"}),
+    ],
+)
+def test_entries_of_an_edited_schema_have_their_types(key, value):
+    entry = {"name": "a", "role": "number", key: value}
+    with pytest.raises(ValueError, match=r"Expected .* column 'a' .*\(got"):
+        Schema.from_dict({"columns": [entry]})
+
+
 def test_numbers_stand_for_the_only_category_with_leading_zeros():
     schema = Schema.infer({"zip": np.array(["02906", "01067", "007", "7"] * 3, dtype=object)}, {})
     with pytest.warns(UserWarning, match="taken as 2906 for '02906'"):

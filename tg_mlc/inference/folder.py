@@ -31,8 +31,7 @@ MAX_WEIGHTS = 2**36  #: The largest size of a file of weights, in bytes.
 MAX_HEADER = 100_000_000  #: The largest size of the header of weights, as of safetensors.
 _MAX_READS = 10  # Attempts to read a folder that another process is replacing.
 
-# A dictionary of the keys "tensor" and "dtype" stands for a tensor, and one whose only key is "float"
-# for NaN or infinity.
+# {"tensor": name, "dtype": dtype} stands for a tensor, {"float": text} for NaN or infinity.
 _TENSOR, _DTYPE, _FLOAT = "tensor", "dtype", "float"
 _KEYS = {"format", "sha256", "weights", "content"}
 

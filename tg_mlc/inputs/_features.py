@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -64,6 +64,11 @@ class TableKind(InputKind):
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
         return {name: value for name, value in state.items() if name != "_schema_cache"}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        super().load_state_dict(state)
+        self._training_schema()  # Raises ValueError if the schema cannot be read.
+        return self
 
     def _training_schema(self) -> Schema | None:
         """Returns the schema of the training table, cached because a call may have one row."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from functools import cache
+from numbers import Real
 from typing import Any, ClassVar
 
 from tg_mlc._numbers import TRUTHS
@@ -211,9 +212,16 @@ _FORMS: dict[str, type[Notation]] = {c.form: c for c in (Number, Truth, Clock, D
 
 
 def notation_of(entry: Mapping[str, Any]) -> Notation:
-    """Restores a notation from the result of :meth:`Notation.to_dict`."""
+    """Restores a notation from the result of :meth:`Notation.to_dict`. Data of another form raise
+    any error.
+    """
     options = dict(entry)
-    return _FORMS[options.pop("form")](**options)
+    notation = _FORMS[options.pop("form")](**options)
+    for option in fields(notation):
+        value = getattr(notation, option.name)
+        if not isinstance(value, str if option.type == "str" else Real):
+            raise TypeError(f"'{option.name}' of {type(value).__name__}")
+    return notation
 
 
 class AmbiguousError(ValueError):

@@ -288,19 +288,8 @@ class Schema:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Schema:
         """Makes a schema from the data of :meth:`to_dict`, which may have been edited by hand."""
-        roles: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
         for column in entry["columns"]:
-            unknown = set(column) - set(Column.__dataclass_fields__)
-            if unknown or "name" not in column or column.get("role") not in roles:
-                expected = f"a column with a 'name' and one of the roles {roles}"
-                raise ValueError(f"Expected {expected} (got {str(column)[:80]})")
-            if odd := [value for value in column.get("values", ()) if not isinstance(value, str)]:
-                expected = f"texts as the values of column '{column['name']}'"
-                hint = "write them in quotes, which keep leading zeros"
-                raise ValueError(f"Expected {expected} (got {odd[0]!r:.40}); {hint}")
-            if column["role"] == "refused":
-                got = f"'refused': {column['reason']}"
-                raise ValueError(f"Expected another role of column '{column['name']}' (got {got})")
+            _check_entry(column)
         return cls([Column(**column) for column in entry["columns"]])
 
     def __str__(self) -> str:
@@ -316,6 +305,39 @@ class Schema:
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         refused = [f"Refused: {c.reason}." for c in self.columns if c.role == "refused"]
         return "\n".join([*lines, *refused])
+
+
+def _check_entry(column: Any) -> None:
+    """Raises ValueError if the data of a column cannot be read."""
+    roles: tuple[str, ...] = Role.__args__  # type: ignore[attr-defined]
+    entry = column if isinstance(column, Mapping) else {}
+    unknown = set(entry) - set(Column.__dataclass_fields__)
+    if unknown or not isinstance(entry.get("name"), str) or entry.get("role") not in roles:
+        expected = f"a column with a 'name' and one of the roles {roles}"
+        raise ValueError(f"Expected {expected} (got {str(column)[:80]})")
+    name, values = entry["name"], entry.get("values", [])
+    odd = (
+        [value for value in values if not isinstance(value, str)]
+        if isinstance(values, list)
+        else [values]
+    )
+    if odd:
+        expected = f"texts as the values of column '{name}'"
+        hint = "write them in quotes, which keep leading zeros"
+        raise ValueError(f"Expected {expected} (got {odd[0]!r:.40}); {hint}")
+    if entry["role"] == "refused":
+        got = f"'refused': {entry.get('reason')}"
+        raise ValueError(f"Expected another role of column '{name}' (got {got})")
+    for key, kind in {"reason": str, "example": str, "missing": int}.items():
+        if not isinstance(entry.get(key, kind()), kind):
+            expected = f"'{key}' of column '{name}' to be of type {kind.__name__}"
+            raise ValueError(f"Expected {expected} (got {entry[key]!r:.40})")
+    if (notation := entry.get("notation")) is not None:
+        try:
+            notation_of(notation)
+        except (TypeError, ValueError, LookupError) as error:
+            expected = f"'notation' of column '{name}' as tg_mlc wrote it"
+            raise ValueError(f"Expected {expected} (got {str(notation)[:40]})") from error
 
 
 def _is_list_of_numbers(pair: tuple[Column, Any]) -> bool:
