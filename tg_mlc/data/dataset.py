@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -35,6 +36,8 @@ class MultiLabelDataset(InMemoryDataset):
     #: function.
     tokenizer: str = "words"
     preprocessor: Any = None  #: The preprocessor that made the samples.
+    #: For samples of several parts, what each part is, by its name.
+    parts: Mapping[str, Any] = MappingProxyType({})
     _official: tuple[Tensor, Tensor] | None = None
     # For a copy of a part: the indices of its samples in the whole data set.
     _copied: Sequence[int] | None = None
@@ -157,13 +160,14 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
     collated = collated._replace(kind=first.kind, feature_names=names, num_features=num_inputs)
     dataset = ArrayDataset(collated)
     dataset.tokenizer, dataset.schema = first.tokenizer, first.schema
+    dataset.parts = first.parts
     return dataset
 
 
 def _concatenated(parts: Sequence[MultiLabelDataset]) -> Samples | None:
     """Returns concatenated samples, or :obj:`None` if parts or values need to be collated."""
     first, keys = parts[0], parts[0]._data.keys()
-    data, slices = Data(), dict[str, Tensor]()
+    data, slices = type(first._data)(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):
         return None
     bounds = [part.slices or {} for part in parts]  # PyG keeps no slices of a single sample.

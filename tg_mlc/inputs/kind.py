@@ -91,6 +91,8 @@ class FileOptions:
     delimiter: str | None = None  #: delimiter of cells
     encoding: str | None = None  #: encoding of characters
     max_lost: float = 0.1  #: the fraction of rows that may be skipped because they are unreadable
+    #: for rows of several kinds, the columns by the option of each kind
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hints: Hints = field(default_factory=Hints)  #: choices about columns
     hierarchy: str | Path | None = None  #: a file of parents of labels for read_parents
 
@@ -128,7 +130,6 @@ class InputKind(Preprocessor, Components):
     #: whether an input is several columns of a table, not one cell
     reads_columns: ClassVar[bool] = False
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
-    takes_view: ClassVar[bool] = False  #: whether networks need inputs on the scale of a view
     #: the :obj:`feature_names` of all data sets of the kind
     constant_names: ClassVar[list[str] | None] = None
     label_names: list[str]  #: the labels of the training samples
@@ -186,6 +187,15 @@ class InputKind(Preprocessor, Components):
     @classmethod
     def check(cls, raw: Any) -> None:
         """Raises :class:`ValueError` if a raw input cannot be read."""
+
+    @classmethod
+    def check_column(cls, name: str, cells: Sequence[Any]) -> None:
+        """Raises :class:`ValueError` if the cells of a column can only be inputs of other kinds.
+
+        Args:
+            name (str): The name of the column.
+            cells (Sequence): Its cells, without those that are missing.
+        """
 
     @classmethod
     def samples(
@@ -373,6 +383,27 @@ class InputKind(Preprocessor, Components):
         cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
     ) -> nn.Module:
         """Makes the encoder of samples."""
+
+    @classmethod
+    def make_views(cls, dataset: MultiLabelDataset) -> dict[str, View]:
+        """Returns the unfitted views of samples by name, in the order of :attr:`views`."""
+        return {name: make() for name, make in cls.views.items()}
+
+    @classmethod
+    def on_scale(
+        cls,
+        dataset: MultiLabelDataset,
+        choose: Callable[[Sequence[str]], str],
+        matrix: Callable[[str], Any],
+    ) -> MultiLabelDataset:
+        """Returns samples whose inputs are on the scale of a view, for networks that need one.
+
+        Args:
+            dataset (MultiLabelDataset): The samples.
+            choose (callable): Returns the best one of some views, by their names.
+            matrix (callable): Returns the features :math:`(N, F)` of the samples by a view's name.
+        """
+        return dataset
 
     def examples(self, number: int) -> Any:
         """Makes up raw inputs, the same in every call, to try a model without data."""
