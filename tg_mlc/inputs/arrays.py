@@ -144,7 +144,7 @@ def _check_like(
         got = "(got both); 'like' already has names"
         raise ValueError(f"Expected 'like' or names of labels and features {got}")
     if like.kind is None or (like.num_inputs is None and not like.parts):
-        expected = "a data set of bags, vectors, sequences or parts, with 'kind' and 'num_inputs'"
+        expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
         raise ValueError(f"Expected 'like' to be {expected} (got {like})")
 
 

@@ -385,6 +385,11 @@ class InputKind(Preprocessor, Components):
         """Makes the encoder of samples."""
 
     @classmethod
+    def smiles_of(cls, dataset: MultiLabelDataset) -> list[str]:
+        """Returns the SMILES of all samples of a kind that can be split by scaffold."""
+        raise ValueError(f"Expected samples with molecules (got those of {cls.__name__})")
+
+    @classmethod
     def make_views(cls, dataset: MultiLabelDataset) -> dict[str, View]:
         """Returns the unfitted views of samples by name, in the order of :attr:`views`."""
         return {name: make() for name, make in cls.views.items()}

@@ -16,7 +16,7 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._frames import as_frame
 from tg_mlc._names import few
-from tg_mlc._warnings import note
+from tg_mlc._warnings import note, warn
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.parts import (
     KIND,
@@ -343,6 +343,21 @@ class Mixed(InputKind):
     @classmethod
     def steps(cls, *, scaled: bool = False) -> list[Preprocessor]:
         return [cls(scaled), PartSteps(scaled)]
+
+    @classmethod
+    def smiles_of(cls, dataset: MultiLabelDataset) -> list[str]:
+        """Returns the SMILES of the first part with molecules, blank where it is missing."""
+        kinds = {name: kind_of(part_of(dataset, name)) for name in dataset.parts}
+        name = next((name for name, kind in kinds.items() if "scaffold" in kind.splits), None)
+        if name is None:
+            return super().smiles_of(dataset)
+        own = iter(kinds[name].smiles_of(part_of(dataset, name)))
+        smiles = [next(own) if is_present else "" for is_present in has_part(dataset, name)]
+        without = (
+            f"{smiles.count('')} of {len(smiles)} rows lack one, as do molecules without rings"
+        )
+        warn(f"Rows are split by the scaffolds of column '{name}'; {without}")
+        return smiles
 
     @classmethod
     def encoder(

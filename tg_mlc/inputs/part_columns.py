@@ -91,6 +91,11 @@ def as_table(raw: Any) -> Any:
     return frame if hasattr(frame, "iloc") else pandas.DataFrame(cells_of(frame))
 
 
+def as_names(value: str | Sequence[str]) -> list[str]:
+    """Returns the columns that an option names: one, or several."""
+    return [value] if isinstance(value, str) else list(value)
+
+
 def part_kinds() -> dict[str, type[InputKind]]:
     """Returns the kinds that a part may have, by their options."""
     return {name: kind for name, kind in kinds_by_option().items() if kind.option != KIND}
@@ -133,8 +138,7 @@ def columns_of(columns: Mapping[str, Any], header: Sequence[str]) -> dict[str, P
     kinds, parts = part_kinds(), dict[str, PartColumns]()
     for option, value in columns.items():
         check_choice("kind", option, tuple(kinds))
-        kind, names = kinds[option], [value] if isinstance(value, str) else list(value)
-        names = match_names(names, header)
+        kind, names = kinds[option], match_names(as_names(value), header)
         check_unique([*names, *(name for part in parts.values() for name in part.names)])
         for part in [option] if kind.reads_columns else names:
             if part in parts:
@@ -157,7 +161,9 @@ def schema_of(
     used = {name: part.kind for part in parts.values() for name in part.names}
     roles: dict[str, Role] = {name: "ignored" for name in cells if name not in used}
     roles |= {name: kind.role for name, kind in used.items() if not kind.reads_columns}
-    schema = Schema.infer(cells, {**roles, **(labels or {})}, hints, where, chosen=True)
+    # The features are chosen, but a specified schema has already decided what they are.
+    is_chosen = hints.schema is None
+    schema = Schema.infer(cells, {**roles, **(labels or {})}, hints, where, chosen=is_chosen)
     for column in schema.columns:
         if column.role == "ignored" and column.name in roles:
             column.reason = "not asked for"
