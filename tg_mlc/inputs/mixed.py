@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
+from scipy.linalg import block_diag
 from torch import nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from typing_extensions import Self, Unpack
 
 from tg_mlc._frames import as_frame
@@ -32,7 +34,7 @@ from tg_mlc.data.parts import (
 from tg_mlc.data.samples import Samples
 from tg_mlc.graphs import read_parents
 from tg_mlc.inputs.checks import check_lost, check_samples
-from tg_mlc.inputs.components import Links
+from tg_mlc.inputs.components import Links, Section
 from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.kind import (
     EncoderOptions,
@@ -480,9 +482,43 @@ class Mixed(InputKind):
             index -= number
         return super().without_link(sample, index)
 
-    def smiles(self, sample: Data) -> str | None:
-        smiles = (part.kind.smiles(part.sample) for part in self._parts(sample))
-        return next(filter(None, smiles), None)
+    def sections(self, sample: Data, raw: Any) -> list[Section]:
+        cells, sections = raw if isinstance(raw, Mapping) else {}, list[Section]()
+        for part in self._parts(sample):
+            own = cells if part.kind.reads_columns else cells.get(part.name)
+            names = part.kind.component_names(part.sample, own)
+            smiles = part.kind.smiles(part.sample)
+            sections.append(Section(part.name, own or None, names, part.rows.start, smiles))
+        return sections
+
+    def state_fractions(
+        self, sample: Data, prepared: Data, network: nn.Module, num_rows: int
+    ) -> np.ndarray | None:
+        """Returns the fractions of components per row. Rows that are images of all components of a
+        part, such as of a vector, are divided among these equally; a row for a missing part is of
+        no component.
+        """
+        encoder = next((m for m in network.modules() if hasattr(m, "part_names")), None)
+        if encoder is None:
+            return super().state_fractions(sample, prepared, network, num_rows)
+        blocks, own_parts = list[np.ndarray](), {part.name: part for part in self._parts(sample)}
+        for index, name in enumerate(self.kinds):
+            if name not in own_parts:
+                blocks.append(np.zeros((0, 1)))
+                continue
+            part, own_encoder = own_parts[name], cast(nn.ModuleList, encoder.encoders)[index]
+            own = cast(MixedData, prepared).part(name, index)
+            device = next(own_encoder.parameters()).device
+            size = own_encoder(Batch.from_data_list([own]).to(device)).x.size(0)
+            shape = (part.rows.stop - part.rows.start, size)
+            module: Any = SimpleNamespace(encoder=own_encoder)
+            fractions = part.kind.state_fractions(part.sample, own, module, size)
+            if fractions is None:
+                fractions = np.full(shape, 1 / max(shape[0], 1))
+            blocks.append(fractions)
+        joint: np.ndarray = block_diag(*blocks)
+        is_fit = joint.shape[1] == num_rows
+        return joint if is_fit else super().state_fractions(sample, prepared, network, num_rows)
 
     def max_hidden(self, sample: Data) -> int:
         numbers = [part.kind.max_hidden(part.sample) for part in self._parts(sample)]

@@ -10,6 +10,7 @@ from torch import nn
 from torch_geometric.utils import cumsum
 
 from tg_mlc.nn.encoders.components import Components, join
+from tg_mlc.ops.runtime import is_exporting
 
 
 class MixedEncoder(nn.Module):
@@ -60,6 +61,9 @@ class MixedEncoder(nn.Module):
 
     def forward(self, data: Any) -> Components:
         """Encodes a batch."""
+        if is_exporting():
+            hint = "serve the model, or export one of classifiers alone"
+            raise ValueError(f"Expected no MixedEncoder, whose parts may be missing; {hint}")
         parts, is_present = list[Components](), data.part_sizes >= 0
         for index, (name, encoder) in enumerate(zip(self.part_names, self.encoders, strict=True)):
             has_part = is_present[:, index]
