@@ -334,7 +334,7 @@ def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
     """
     kind, columns, saved = model.kind, list[str](), model.facts.get("inputs")
     if saved is None:
-        if kind is not None and kind.command_option is not None:
+        if kind is not None and (kind.reads_columns or kind.command_option is not None):
             columns = kind.training_columns() or [kind.option] * (not kind.reads_columns)
         if kind is None or not columns:
             expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"

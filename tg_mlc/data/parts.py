@@ -131,7 +131,7 @@ def part_of(dataset: MultiLabelDataset, name: str) -> MultiLabelDataset:
     part.tokenizer, part.schema = facts.tokenizer, facts.schema
     if dataset._indices is None:
         return part
-    position, rows = is_present.cumsum(0) - 1, torch.tensor(list(dataset._indices))
+    position, rows = is_present.cumsum(0) - 1, torch.tensor(list(dataset._indices)).long()
     selected: MultiLabelDataset = part.index_select(position[rows[is_present[rows]]].tolist())
     return selected
 
@@ -167,7 +167,8 @@ def with_part(
     data.part_sizes[is_present, list(dataset.parts).index(name)] = counts.long()
     facts = dataset.parts[name]
     blank_facts = facts._replace(kind=blank.kind, num_inputs=blank.num_inputs)
-    changed.slices = slices
+    # PyG keeps no slices of a single sample.
+    changed.slices = None if dataset.slices is None else slices
     changed.parts = {**dataset.parts, name: facts.of(part) if len(part) else blank_facts}
     return changed
 

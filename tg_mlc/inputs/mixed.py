@@ -482,6 +482,11 @@ class Mixed(InputKind):
             index -= number
         return super().without_link(sample, index)
 
+    def smiles(self, sample: Data) -> str | None:
+        """Returns the first molecule of a sample."""
+        smiles = (part.kind.smiles(part.sample) for part in self._parts(sample))
+        return next(filter(None, smiles), None)
+
     def sections(self, sample: Data, raw: Any) -> list[Section]:
         cells, sections = raw if isinstance(raw, Mapping) else {}, list[Section]()
         for part in self._parts(sample):
