@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tg_mlc
 from tests.mixed import COLUMNS, LABELS, make_frame
+from tests.quick import train_little
 from tests.requirements import needs_export
 from tests.saved import MAKERS, TEXTS
 from tg_mlc.exporting.program import Program, featurize
@@ -123,7 +124,7 @@ def test_an_explanation_is_of_the_same_prediction(case):
         np.testing.assert_array_equal(sample.decision, frame["decision"].to_numpy()[0])
 
 
-def test_all_faces_agree_on_rows_of_several_kinds(tmp_path):
+def test_all_faces_agree_on_rows_of_several_kinds(tmp_path, monkeypatch):
     pytest.importorskip("rdkit")
     testclient = pytest.importorskip("fastapi.testclient")
     from sklearn.model_selection import cross_val_score
@@ -133,7 +134,8 @@ def test_all_faces_agree_on_rows_of_several_kinds(tmp_path):
     from tg_mlc.serving.app import make_app
     from tg_mlc.sklearn import AutoClassifier
 
-    frame, y = make_frame(40)
+    train_little(monkeypatch)
+    frame, y = make_frame(24)
     estimator = AutoClassifier(seconds=0, random_state=0)
     assert cross_val_score(estimator, frame, y, cv=2, scoring="roc_auc_ovr").shape == (2,)
     estimator = AutoClassifier(COLUMNS, seconds=0, random_state=0).fit(frame, y)
