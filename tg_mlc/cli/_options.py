@@ -132,7 +132,7 @@ class KindOptions:
 
 
 class InputColumns(KindOptions):
-    """The columns of inputs; several options, or repeated ones, for rows of several kinds."""
+    """The columns of inputs. Rows of several kinds take several options, or repeated ones."""
 
     help_text = "column"
 
