@@ -48,9 +48,9 @@ def test_a_schema_of_texts_and_numbers_trains_both(table, tmp_path, capsys):
 
 
 def test_an_option_may_be_repeated(table, tmp_path, capsys):
-    words = f"{TRAIN} --text note --text=title"
+    words = f"{TRAIN} --text note --text=title --features age --features city"
     assert run(words, csv=table, out=tmp_path / "model") == 0
-    assert columns_of(tmp_path / "model")["columns"] == ["note", "title"]
+    assert columns_of(tmp_path / "model")["columns"] == ["note", "title", "age", "city"]
     with pytest.raises(SystemExit):
         run(f"{TRAIN} --split random --split stratified", csv=table, out=tmp_path / "model")
     assert "argument --split: expected once" in capsys.readouterr().err

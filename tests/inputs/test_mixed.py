@@ -166,6 +166,8 @@ def test_a_file_gives_the_samples_of_its_frame(plain, tmp_path):
         for name in samples.parts:
             own, expected = part_of(read, name), part_of(samples, name)
             torch.testing.assert_close(own._data.x, expected._data.x)
+    with pytest.raises(ValueError, match=r"columns of inputs that .*ignore.* \(got \['age'\]\)"):
+        from_csv(path, LABELS, kind=PLAIN, ignore=["age"])
     again = from_csv(path, like=read)
     torch.testing.assert_close(again.y, samples.y)
     assert len(again) == 60
@@ -227,6 +229,15 @@ def test_wrong_columns_are_refused(kind, message):
     frame, y = make_frame(20)
     with pytest.raises(ValueError, match=message):
         from_arrays(frame.assign(blank=None), y, LABELS, kind=kind)
+
+
+def test_samples_of_other_parts_are_refused(plain):
+    frame, samples, model = plain
+    others = from_arrays(frame[6:], samples.y[6:], LABELS, kind={"text": "note"})
+    with pytest.raises(ValueError, match=r"parts \['note', 'features'\] \(got those of \['note'\]"):
+        model.probabilities(others)
+    with pytest.raises(ValueError, match="Expected samples of several parts"):
+        Mixed().fit(part_of(samples, "note"), random_split(59))
 
 
 def test_training_rows_without_any_part_are_refused():

@@ -250,10 +250,11 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
         table = _with_labels(table)
     parts = dict[str, list[str]]()
     for option, value in columns.given.items():
-        names = value if isinstance(value, list) else [value]
-        parts[option] = split_names(names[0]) if kinds[option].reads_columns else names
-    if is_sdf(path):
-        parts.setdefault("smiles", [STRUCTURE])
+        values = value if isinstance(value, list) else [value]
+        is_list = kinds[option].reads_columns
+        parts[option] = [name for v in values for name in (split_names(v) if is_list else [v])]
+    if is_sdf(path) and not parts:
+        parts = {"smiles": [STRUCTURE]}
     parts = parts or _parts_of_schema(table)
     default_option = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
     option = next(iter(parts), default_option)

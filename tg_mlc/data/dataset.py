@@ -25,7 +25,8 @@ class MultiLabelDataset(InMemoryDataset):
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (word indices ``x`` of
     #: shape ``[n]`` and, unless all are 1, the values ``weight`` of words), :obj:`"vector"`
     #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (word indices in order, ``x`` of
-    #: shape ``[n]``) or :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``).
+    #: shape ``[n]``), :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``) or
+    #: :obj:`"mixed"` (several parts, as in :class:`~tg_mlc.data.parts.MixedData`).
     kind: str | None = None
     #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None

@@ -29,7 +29,7 @@ from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.rows import only_cell, take_column
 from tg_mlc.inputs.schema import INPUTS, Hints, Role
-from tg_mlc.inputs.tables import read_table
+from tg_mlc.inputs.tables import Table, read_table
 
 #: The inputs of all samples: bags, vectors or sequences.
 Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
@@ -259,11 +259,7 @@ class InputKind(Preprocessor, Components):
         dataset = cls.samples(X, y, label_names, feature_names=names)
         dataset.schema = schema
         check_samples(dataset)
-        if options.hierarchy is not None:
-            parents, listed = read_parents(options.hierarchy), label_names != list(labels)
-            return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
-        paths = table.hierarchy(labels, label_names, options.label_paths)
-        return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
+        return with_parents(dataset, table, labels, options)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.label_names = list(dataset.label_names)
@@ -439,6 +435,18 @@ class InputKind(Preprocessor, Components):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+def with_parents(
+    dataset: MultiLabelDataset, table: Table, labels: Sequence[str], options: FileOptions
+) -> MultiLabelDataset:
+    """Returns samples with the hierarchy of their labels, if the options or the file have one."""
+    names = dataset.label_names
+    if options.hierarchy is not None:
+        parents, listed = read_parents(options.hierarchy), names != list(labels)
+        return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
+    paths = table.hierarchy(labels, names, options.label_paths)
+    return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
 
 
 def as_texts(X: Any) -> list[Any] | None:

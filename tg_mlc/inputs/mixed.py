@@ -32,10 +32,8 @@ from tg_mlc.data.parts import (
     with_part,
 )
 from tg_mlc.data.samples import Samples
-from tg_mlc.graphs import read_parents
 from tg_mlc.inputs.checks import check_lost, check_samples
 from tg_mlc.inputs.components import Links, Section
-from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.kind import (
     EncoderOptions,
     FileOptions,
@@ -45,6 +43,7 @@ from tg_mlc.inputs.kind import (
     Rows,
     SampleOptions,
     View,
+    with_parents,
 )
 from tg_mlc.inputs.part_columns import (
     PartColumns,
@@ -72,7 +71,7 @@ from tg_mlc.inputs.tables import read_table
 
 
 class PartSteps(Preprocessor):
-    """The steps between the samples of each part and a model.
+    """The steps between the samples of parts and a model, of the parts whose kind has some.
 
     Args:
         is_scaled (bool, optional): As in :meth:`.InputKind.steps`. (default: :obj:`False`)
@@ -92,7 +91,10 @@ class PartSteps(Preprocessor):
         self.chains, self.blanks = {}, {}
         for name in dataset.parts:
             samples = part_of(dataset, name)
-            self.chains[name] = Chain(*kind_of(samples).steps(scaled=self.is_scaled)[1:])
+            steps = kind_of(samples).steps(scaled=self.is_scaled)[1:]
+            if not steps:
+                continue
+            self.chains[name] = Chain(*steps)
             samples = self.chains[name].fit_transform(samples, split_of(split, dataset, name))
             self.blanks[name] = Blank.of(samples)
             dataset = with_part(dataset, name, samples, self.blanks[name])
@@ -109,13 +111,13 @@ class PartSteps(Preprocessor):
         reasons = dict[int, str]()
         for name, chain in self.chains.items():
             rows, samples = has_part(raw, name).nonzero().flatten().tolist(), part_of(raw, name)
-            unfit = chain.unreadable(samples) if chain.steps and rows else {}
+            unfit = chain.unreadable(samples) if rows else {}
             reasons |= {rows[row]: f"{reason} in '{name}'" for row, reason in unfit.items()}
         return reasons
 
     def steps_of(self, name: str) -> tuple[Preprocessor, ...]:
         """Returns the steps of a part."""
-        return self.chains[name].steps
+        return self.chains[name].steps if name in self.chains else ()
 
     def state_dict(self) -> dict[str, Any]:
         chains = {name: to_state(chain) for name, chain in self.chains.items()}
@@ -246,14 +248,10 @@ class Mixed(InputKind):
                 refused |= {inputs[name].rows[row]: reason for row, reason in reasons.items()}
         check_lost(dict(sorted(refused.items())), len(frame), table.where, options.max_lost)
         rows = [row for row in range(len(frame)) if row not in refused]
-        choice = options.parts
-        dataset = cls.samples(frame.iloc[rows], y[rows], label_names, columns=choice, schema=schema)
+        chosen: Any = {"columns": options.parts, "schema": schema}
+        dataset = cls.samples(frame.iloc[rows], y[rows], label_names, **chosen)
         check_samples(dataset)
-        if options.hierarchy is not None:
-            parents, listed = read_parents(options.hierarchy), label_names != list(labels)
-            return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
-        paths = table.hierarchy(labels, label_names, options.label_paths)
-        return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
+        return with_parents(dataset, table, labels, options)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.fit_transform(dataset, split)

@@ -12,7 +12,7 @@ from torch import Tensor
 from tg_mlc._frames import as_frame
 from tg_mlc._numbers import is_missing
 from tg_mlc._optional import require
-from tg_mlc._options import check_choice
+from tg_mlc._options import argument, check_choice
 from tg_mlc._warnings import collected_warnings
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data.parts import KIND
@@ -159,6 +159,9 @@ def schema_of(
 ) -> Schema:
     """Returns the schema of a table; columns that are no part and no label are skipped."""
     used = {name: part.kind for part in parts.values() for name in part.names}
+    if skipped := [name for name in (*hints.ignore, *hints.ids) if name in used]:
+        expected = f"columns of inputs that {argument('ignore')} and 'id' do not name"
+        raise ValueError(f"Expected {expected} (got {skipped[:5]})")
     roles: dict[str, Role] = {name: "ignored" for name in cells if name not in used}
     roles |= {name: kind.role for name, kind in used.items() if not kind.reads_columns}
     # The features are chosen, but a specified schema has already decided what they are.
