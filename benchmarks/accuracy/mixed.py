@@ -69,7 +69,7 @@ def planted(root: Path) -> Table:
     words = [f"word{number}" for number in range(60)]
     counts = rng.random((size, len(words))) < 0.15
     numbers = rng.normal(size=(size, 5))
-    texts = [" ".join(np.take(words, np.flatnonzero(row))) or "none" for row in counts]
+    texts = [" ".join(np.take(words, np.flatnonzero(row))) or "nothing" for row in counts]
     frame = pd.DataFrame(numbers.round(3), columns=[f"x{number}" for number in range(5)])
     pairs = {f"l{index}": (3 * index, index % 5) for index in range(8)}
     labels = {
@@ -109,7 +109,9 @@ def reuters(root: Path) -> Table:
     """Returns stories of Reuters with their places, people and dates."""
     dataset = load("reuters", root)
     stories = dataset.stories
-    dates = [datetime.strptime(story.date[:20].strip(), "%d-%b-%Y %H:%M:%S") for story in stories]
+    dates = [
+        datetime.strptime(story.date.partition(".")[0], "%d-%b-%Y %H:%M:%S") for story in stories
+    ]
     frame = pd.DataFrame(
         {
             "text": [story.text for story in stories],
