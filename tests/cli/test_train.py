@@ -36,7 +36,7 @@ def test_the_folder_holds_only_the_model(rows):
     assert file_names(rows / "model") == ["model.json", "weights"]
     facts = tg_mlc.load(rows / "model").facts
     names = {"columns": ["height", "width"], "labels": ["tall", "broad"]}
-    unknown = dict.fromkeys(("separator", "delimiter", "encoding"))
+    unknown = dict.fromkeys(("separator", "delimiter", "encoding", "parts"))
     assert facts["inputs"] == {"kind": "rows", **names, **unknown}
     assert facts["test"]["roc_auc_macro"] > 0.8
 
