@@ -304,6 +304,21 @@ def test_molecules_mix_with_texts_and_numbers(tmp_path):
         Mixed.smiles_of(from_arrays(frame, y, LABELS, kind=PLAIN))
 
 
+def test_columns_of_dna_and_of_embeddings_mix():
+    rng, size = np.random.default_rng(0), 40
+    sites = ["".join(rng.choice(list("ACGT"), 20 + row % 3)) for row in range(size)]
+    tokens = [rng.normal(size=(1 + row % 3, 4)).tolist() for row in range(size)]
+    frame = pd.DataFrame({"site": sites, "tokens": tokens})
+    y = np.stack([frame.site.str.count("A") > 5, [row[0][0] > 0 for row in tokens]], axis=1)
+    frame.loc[2, "site"], frame.at[3, "tokens"] = None, None
+    kind = {"dna": "site", "embeddings": "tokens"}
+    model = tg_mlc.auto(from_arrays(frame, y.astype(float), ["a", "b"], kind=kind), seconds=0)
+    expected = model.probabilities(frame)
+    for row in (0, 2, 3):
+        single = model.probabilities(frame.iloc[[row]])
+        np.testing.assert_allclose(single, expected[[row]], atol=1e-6)
+
+
 def test_labels_that_need_both_parts_need_both():
     rng = np.random.default_rng(1)
     size = 240
