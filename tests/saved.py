@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import tg_mlc
+from tests.mixed import PLAIN, make_frame
 from tg_mlc.data import from_arrays, random_split, tokenize, with_hierarchy
 from tg_mlc.graphs import co_occurrence, fully_connected
 from tg_mlc.inputs import Chain, Scale, kind_of
@@ -113,11 +114,18 @@ def make_hierarchy(folder: Path) -> Path:
     return tg_mlc.auto(samples, seconds=0, calibrate=True, coverage_share=0.3).save(folder)
 
 
+def make_mixed(folder: Path) -> Path:
+    """Saves the default model of rows of several kinds, which has classifiers alone."""
+    frame, y = make_frame()
+    return tg_mlc.auto(from_arrays(frame, y, ABC, kind=PLAIN), seconds=0).save(folder)
+
+
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "vectors": make_vectors,
     "given": make_given,
     "dna": make_dna,
     "hierarchy": make_hierarchy,
+    "mixed": make_mixed,
     "molecules": make_molecules,
     "network": make_network,
     "texts": make_texts,

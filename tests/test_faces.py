@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tg_mlc
+from tests.mixed import COLUMNS, LABELS, make_frame
+from tests.quick import train_little
 from tests.requirements import needs_export
 from tests.saved import MAKERS, TEXTS
 from tg_mlc.exporting.program import Program, featurize
@@ -26,6 +28,7 @@ RAW = {
     "given": RNG.normal(size=(4, 4)).round(3).tolist(),
     "dna": ["ACGTACGTAC", "TTTTTTTTTTTT", "ACACACGGGG", "GGGGACGCCC"],
     "hierarchy": RNG.normal(size=(4, 4)).round(3).tolist(),
+    "mixed": json.loads(make_frame(6)[0][2:6].to_json(orient="records", date_format="iso")),
     "molecules": ["CCO", "c1ccccc1", "CC(=O)O", "C"],
     "network": ["CCO", "c1ccccc1", "CC(=O)O", "C"],
     "texts": TEXTS[:4],
@@ -119,6 +122,57 @@ def test_an_explanation_is_of_the_same_prediction(case):
         expected = frame["probability"].to_numpy()[0]
         np.testing.assert_allclose(sample.probability, expected, atol=1e-6)
         np.testing.assert_array_equal(sample.decision, frame["decision"].to_numpy()[0])
+
+
+def test_all_faces_agree_on_rows_of_several_kinds(tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    testclient = pytest.importorskip("fastapi.testclient")
+    from sklearn.model_selection import cross_val_score
+
+    from tg_mlc.cli import main
+    from tg_mlc.data import from_arrays
+    from tg_mlc.serving.app import make_app
+    from tg_mlc.sklearn import AutoClassifier
+
+    train_little(monkeypatch)
+    frame, y = make_frame(24)
+    estimator = AutoClassifier(seconds=0, random_state=0)
+    assert cross_val_score(estimator, frame, y, cv=2, scoring="roc_auc_ovr").shape == (2,)
+    estimator = AutoClassifier(COLUMNS, seconds=0, random_state=0).fit(frame, y)
+    expected = estimator.predict_proba(frame)
+    # The same training in Python, and by the command line on nine tenths of the rows.
+    in_python = tg_mlc.auto(from_arrays(frame, y, kind=COLUMNS), 0, seed_of(estimator))
+    np.testing.assert_allclose(in_python.probabilities(frame), expected, atol=1e-6)
+    path, folder, out = tmp_path / "rows.csv", tmp_path / "model", tmp_path / "out.csv"
+    labels = pd.DataFrame(y.astype(int), columns=LABELS)
+    pd.concat([frame, labels], axis=1).to_csv(path, index=False)
+    features = ["--text", "note", "--features", "age,city,seen", "--smiles", "drug"]
+    options = ["--csv", str(path), "--labels", ",".join(LABELS), "--seconds", "0"]
+    assert main(["train", *options, *features, "--out", str(tmp_path / "trained")]) == 0
+    for model in (in_python, tg_mlc.load(tmp_path / "trained")):
+        expected = model.probabilities(frame)
+        saved = model.save(folder)
+        assert main(["predict", str(saved), "--csv", str(path), "--out", str(out)]) == 0
+        written = pd.read_csv(out)[model.label_names].to_numpy()
+        np.testing.assert_allclose(written, expected, atol=2e-6)
+        with testclient.TestClient(make_app({"model": tg_mlc.load(saved)})) as client:
+            rows = json.loads(frame.to_json(orient="records", date_format="iso"))
+            header = {"content-type": "text/csv"}
+            answers = [
+                client.post("/models/model/predict", json={"inputs": rows}),
+                client.post("/models/model/predict", content=path.read_bytes(), headers=header),
+            ]
+        for answer in answers:
+            assert answer.status_code == 200, answer.text
+            results = pd.DataFrame([row["probability"] for row in answer.json()["results"]])
+            np.testing.assert_allclose(results[model.label_names], expected, atol=2e-6)
+
+
+def seed_of(estimator):
+    """Returns the seed of a fit."""
+    from tg_mlc.sklearn.estimator import draw_seed
+
+    return draw_seed(estimator.random_state)
 
 
 def test_an_estimator_follows_its_model(tmp_path):

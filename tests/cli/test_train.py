@@ -36,7 +36,7 @@ def test_the_folder_holds_only_the_model(rows):
     assert file_names(rows / "model") == ["model.json", "weights"]
     facts = tg_mlc.load(rows / "model").facts
     names = {"columns": ["height", "width"], "labels": ["tall", "broad"]}
-    unknown = dict.fromkeys(("separator", "delimiter", "encoding"))
+    unknown = dict.fromkeys(("separator", "delimiter", "encoding", "parts"))
     assert facts["inputs"] == {"kind": "rows", **names, **unknown}
     assert facts["test"]["roc_auc_macro"] > 0.8
 
@@ -173,7 +173,8 @@ def test_a_model_is_replaced_on_request_only(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"smiles": "a", "text": "b"}, "one of --smiles, --inchi, --text, --dna and --features"),
+        ({"smiles": "height", "text": "b"}, "Expected the columns ['b']"),
+        ({"features": "height", "text": "height"}, "used once (got ['height'] more than once)"),
         ({"smiles": "a", "label_separator": ";"}, "Expected --label_separator with one column"),
         ({"split": "scaffold"}, "Expected '--split' to be one of random, stratified"),
         ({"text": "nothing"}, "Expected the columns ['nothing']"),

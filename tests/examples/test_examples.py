@@ -16,6 +16,7 @@ EXAMPLES = {
     "own_gnn": ({"num_molecules": 60, "epochs": 1}, "halogen"),
     "label_graph": ({"num_samples": 100, "epochs": 1}, "known     macro average precision 0."),
     "given_labels": ({"seconds": 1}, "60% of the labels given"),
+    "mixed_rows": ({"size": 200, "seconds": 0}, "text and features    macro average precision 0."),
     "node_labels": ({"steps": 5}, "average_precision_macro"),
     "next_basket": ({"epochs": 1}, "LANET              0."),
 }

@@ -457,7 +457,7 @@ def test_samples_make_batches_and_can_be_transformed():
         ({"label_names": "ab"}, r"got the string 'ab'"),
         ({"feature_names": ["a"]}, r"'feature_names' to name each of the 3 columns"),
         ({"feature_names": "abc"}, r"got the string 'abc'"),
-        ({"kind": "bags"}, r"one of sequence, vector, bag, embeddings \(got 'bags'\)"),
+        ({"kind": "bags"}, r"one of sequence, vector, bag, embeddings, mixed \(got 'bags'\)"),
         ({"kind": "sequence"}, r"pass one list per sample"),
         ({"X": WORDS, "kind": "vector"}, r"got lists of words"),
         ({"X": [["a", 1], ["b"], ["c"]]}, r"got 1 as word 1 of row 0"),

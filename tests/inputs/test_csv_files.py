@@ -71,7 +71,7 @@ def test_other_delimiters_and_encodings_can_be_specified(tmp_path):
         (AB, {"label_columns": None}, "Expected 'label_columns', or 'like'"),
         (AB, {"label_columns": "b"}, r"lists of, or 'label_separator' .*label_separator=';'"),
         (AB, {"label_separator": ";"}, r"one column with 'label_separator'"),
-        (AB, {"text_column": "a", "feature_columns": ["a"]}, r"got several"),
+        (AB, {"text_column": "a", "feature_columns": ["a"]}, r"used once \(got \['a'\] more than"),
         (AB, {"text_column": "c"}, r"columns \['c'\]"),
         ("a;b\n1,5;1;2\n", {}, r"2 cells.*quote cells that contain ';'"),
         ("a,b,c\n1,1\n", {}, r"3 cells.*got 2\); add the missing cells"),

@@ -38,7 +38,7 @@ def test_samples_are_of_one_kind():
     assert [kind_of(dataset) for dataset in (TEXTS, ROWS, LETTERS)] == [Words, Vectors, DNA]
     pytest.importorskip("rdkit")
     assert kind_of(MoleculeDataset.from_smiles(["C"], [[1]])) is Molecules
-    with pytest.raises(ValueError, match=r"of the kinds \['Embeddings', .* \(got Planted"):
+    with pytest.raises(ValueError, match=r"of the kinds \['Mixed', 'Embeddings', .* \(got Planted"):
         kind_of(Planted())
 
 

@@ -210,7 +210,10 @@ def test_molecule_lamp_starts_from_base_scores():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: table_lamp(RECIPES["planted-50"].load_dataset("unused"), GRAPH), r"kinds \['Emb"),
+        (
+            lambda: table_lamp(RECIPES["planted-50"].load_dataset("unused"), GRAPH),
+            r"kinds \['Mixed', 'Emb",
+        ),
         (lambda: molecule_lamp(molecules(), GRAPH, atoms=False), r"'morgan'.* for atoms=False"),
         (lambda: molecule_lamp(molecules(), GRAPH, "fmp"), r"'node_messages' .*'fmp'"),
     ],

@@ -16,6 +16,7 @@ from tqdm import tqdm
 from tg_mlc._optional import require
 from tg_mlc.cli._options import InputColumns, RowsFile, SingleInput, TableOptions
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.parts import KIND
 from tg_mlc.graphs.hierarchy import ROOTS
 from tg_mlc.inference import Model, Prediction, Query
 from tg_mlc.inference.decisions import Calibration, Coherence
@@ -25,7 +26,8 @@ from tg_mlc.inputs._arff_table import labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
-from tg_mlc.inputs.schema import Hints, Schema, match_names
+from tg_mlc.inputs.registry import kinds_by_option
+from tg_mlc.inputs.schema import INPUTS, Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
@@ -41,6 +43,15 @@ class Inputs(NamedTuple):
     separator: str | None  #: the separator in label lists
     delimiter: str | None = None  #: the delimiter of cells
     encoding: str | None = None  #: the encoding of characters
+    #: the columns by the option of each kind, if a row has inputs of several kinds
+    parts: dict[str, list[str]] | None = None
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The ways to choose test rows."""
+        by_option = kinds_by_option()
+        kinds = [by_option[option] for option in self.parts or ()] or [self.input_kind]
+        return tuple(dict.fromkeys(split for kind in kinds for split in kind.splits))
 
     @property
     def input_kind(self) -> type[InputKind]:
@@ -237,14 +248,19 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
     path, kinds = table.path, kinds_by_columns()
     if table.labels is None:
         table = _with_labels(table)
-    given = columns.given or ({"smiles": STRUCTURE} if is_sdf(path) else {})
-    if len(given) > 1:
-        *first, last = (f"--{option}" for option in vars(columns))
-        raise ValueError(f"Expected one of {', '.join(first)} and {last} (got {[*given]})")
+    parts = dict[str, list[str]]()
+    for option, value in columns.given.items():
+        values = value if isinstance(value, list) else [value]
+        is_list = kinds[option].reads_columns
+        parts[option] = [name for v in values for name in (split_names(v) if is_list else [v])]
+    if is_sdf(path) and not parts:
+        parts = {"smiles": [STRUCTURE]}
+    parts = parts or _parts_of_schema(table)
     default_option = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
-    option, value = next(iter(given.items()), (default_option, list[str]()))
+    option = next(iter(parts), default_option)
     kind, labels = kinds[option], split_names(table.labels)
-    inputs = split_names(value) if kind.reads_columns else [str(value)]
+    inputs = [name for names in parts.values() for name in names]
+    is_mixed = len(parts) > 1 or (len(inputs) > 1 and not kind.reads_columns)
     if table.label_separator is not None and len(labels) != 1:
         expected = "--label_separator with one column of names in --labels"
         raise ValueError(f"Expected {expected} (got {labels})")
@@ -255,7 +271,23 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
         labels = find_labels(labels, header, [*inputs, *used_names])
     if table.label_separator is None:
         check_label_names(labels, None)
+    if is_mixed:
+        return Inputs(KIND, inputs, labels, table.label_separator, parts=parts), table
     return Inputs(kind.option, inputs, labels, table.label_separator), table
+
+
+def _parts_of_schema(table: TableOptions) -> dict[str, list[str]]:
+    """Returns the columns of a specified schema by the option of their kind; none if they are all
+    numbers and categories.
+    """
+    schema, parts = file_options(table).hints.schema, dict[str, list[str]]()
+    for column in [] if schema is None else schema.columns:
+        for option, kind in kinds_by_columns().items():
+            roles = INPUTS if kind.reads_columns else (kind.role,)
+            if column.role in roles:
+                parts.setdefault(option, []).append(column.name)
+                break
+    return {} if all(kinds_by_columns()[option].reads_columns for option in parts) else parts
 
 
 def _with_labels(table: TableOptions) -> TableOptions:
@@ -283,7 +315,7 @@ def file_options(table: TableOptions) -> FileOptions:
             raise ValueError(f"Expected {expected} (got {error})") from error
     ignore, categorical, ids = map(split_names, (table.ignore, table.categorical, table.id))
     hints = Hints(ignore, categorical, ids, table.decimal, schema=schema)
-    names = [field.name for field in fields(FileOptions) if field.name != "hints"]
+    names = [field.name for field in fields(FileOptions) if field.name not in ("hints", "parts")]
     return FileOptions(hints=hints, **{name: getattr(table, name) for name in names})
 
 
@@ -303,7 +335,7 @@ def inputs_of(model: Model, folder: str, file: RowsFile) -> Inputs:
     """
     kind, columns, saved = model.kind, list[str](), model.facts.get("inputs")
     if saved is None:
-        if kind is not None and kind.command_option is not None:
+        if kind is not None and (kind.reads_columns or kind.command_option is not None):
             columns = kind.training_columns() or [kind.option] * (not kind.reads_columns)
         if kind is None or not columns:
             expected = f"'{folder}' to be trained by 'tg-mlc train', which saves the input columns"

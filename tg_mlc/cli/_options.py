@@ -132,7 +132,7 @@ class KindOptions:
 
 
 class InputColumns(KindOptions):
-    """The columns of inputs."""
+    """The columns of inputs. Rows of several kinds take several options, or repeated ones."""
 
     help_text = "column"
 
@@ -150,9 +150,9 @@ def _data_class(base: type[KindOptions], options: tuple[InputOption, ...]) -> An
     for option in options:
         text = getattr(option, base.help_text)
         if text is not None:
-            takes_list = option.several and base is InputColumns
-            fields.append((option.name, str | list[str] | None if takes_list else str | None, None))
-            metavar = option.name.upper() if base is SingleInput else "COLUMN" + "S" * takes_list
+            is_single = base is SingleInput
+            fields.append((option.name, str | None if is_single else str | list[str] | None, None))
+            metavar = option.name.upper() if is_single else "COLUMN" + "S" * option.several
             lines.append(f"    {option.name} ({metavar}): {text}")
     namespace = {"__doc__": "\n".join(lines), "__module__": __name__}
     return make_dataclass(base.__name__, fields, bases=(base,), namespace=namespace, kw_only=True)

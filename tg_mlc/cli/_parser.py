@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from argparse import RawDescriptionHelpFormatter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -32,9 +32,8 @@ def parse(
     """
     parser = _parser_class()(prog=prog, description=description, version=version)
     _add_commands(parser, commands)
-    values = parser.parse_args(list(words))
-    options = [word.partition("=")[0] for word in words if word.startswith("--")]
-    repeated = [name for name in options if name != "--config" and options.count(name) > 1]
+    joined, repeated = _joined(words, parser.command_of(words)._option_string_actions)
+    values = parser.parse_args(joined)
     if repeated:
         parser.error(f"argument {repeated[0]}: expected once, as only the last would count")
     command: Any = commands
@@ -47,6 +46,22 @@ def parse(
 
     groups = {name: source(**arguments(source)) for name, source in _groups(command).items()}
     return partial(command, **groups, **arguments(command))
+
+
+def _joined(words: Sequence[str], options: Collection[str]) -> tuple[list[str], list[str]]:
+    """Returns a command line in which later values of an option are added to its first value, and
+    the options that are repeated although they take one value.
+    """
+    joined, used, repeated = list[str](), set[str](), list[str]()
+    for word in words:
+        name, sign, value = word.partition("=")
+        if name in used and f"{name}+" in options:
+            word = f"{name}+{sign}{value}"  # noqa: PLW2901
+        elif name in used and name != "--config":
+            repeated.append(name)
+        used |= {name} if word.startswith("--") else set()
+        joined.append(word)
+    return joined, repeated
 
 
 def _add_commands(parser: Any, commands: Mapping[str, Any]) -> None:
@@ -131,6 +146,11 @@ def _parser_class() -> Any:
             parser = getattr(ex, "subcommand_parser", None) or self
             similar = _similar(message, [*parser._option_string_actions, *parser.children])
             super().error(f"{message}{f' (did you mean {similar}?)' if similar else ''}", ex)
+
+        def command_of(self, words: Sequence[str]) -> Parser:
+            """Returns the parser of the command at the start of a command line."""
+            child = self.children.get(words[0]) if words else None
+            return self if child is None else child.command_of(words[1:])
 
         def _child(self, names: Sequence[str]) -> Parser:
             return self.children[names[0]]._child(names[1:]) if names else self

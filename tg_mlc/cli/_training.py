@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
@@ -52,7 +53,7 @@ class Run:
         self.inputs, self.table = make_inputs(columns, table)
         self.out, self.force, self.json = check_folder(options.out), force, json
         check_number("--seconds", options.seconds)
-        check_choice("--split", options.split, self.inputs.input_kind.splits)
+        check_choice("--split", options.split, self.inputs.splits)
 
     def _refuse_model(self, hint: str) -> None:
         if (self.out / CONTENT).exists() and not self.force:
@@ -68,7 +69,7 @@ class Run:
         """The split into nine tenths for training and one tenth for testing."""
         y, names, seed = self.dataset.y, self.dataset.label_names, self.options.seed
         if self.options.split == "scaffold":
-            smiles = [sample.smiles for sample in self.dataset]
+            smiles = self.inputs.input_kind.smiles_of(self.dataset)
             return scaffold_split(smiles, y, SHARES, seed=seed, label_names=names)
         if self.options.split == "stratified":
             return stratified_split(y, SHARES, seed, label_names=names)
@@ -88,8 +89,8 @@ class Run:
         evaluation = model.evaluate(self.dataset[self.split.test])
         inputs = self.inputs
         if inputs.input_kind.reads_columns:
-            columns = [column.name for column in self.dataset.schema.inputs]
-            inputs = inputs._replace(columns=columns)
+            assert model.kind is not None
+            inputs = inputs._replace(columns=model.kind.training_columns())
         combination, reason = model.stage(Combination), model.report["without_lamp"]
         assert combination is not None
         means = combination.weight.mean(axis=0).tolist()
@@ -119,7 +120,8 @@ class Run:
 
 def read_dataset(inputs: Inputs, table: TableOptions) -> MultiLabelDataset:
     """Returns all samples of a file. Raises ValueError if they are too few to train with."""
-    options, path, kind = file_options(table), Path(table.path), inputs.input_kind
+    path, kind = Path(table.path), inputs.input_kind
+    options = replace(file_options(table), parts=inputs.parts or {})
     dataset = kind.from_csv(path, inputs.columns, inputs.labels, options)
     for line in [] if dataset.schema is None else dataset.schema.summary():
         print(line, file=sys.stderr)  # noqa: T201

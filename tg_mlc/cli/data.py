@@ -115,7 +115,7 @@ def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str
 def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     from tg_mlc._names import few
     from tg_mlc.cli._inputs import file_options, make_inputs
-    from tg_mlc.inputs.kinds import claim_texts
+    from tg_mlc.inputs.kinds import claim_texts, kinds_by_columns
     from tg_mlc.inputs.label_columns import likely_labels
     from tg_mlc.inputs.schema import Schema
     from tg_mlc.inputs.tables import check_columns, read_table
@@ -125,7 +125,9 @@ def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     inputs, _ = make_inputs(columns, replace(options, labels=options.labels or []))
     roles: Any = dict.fromkeys(inputs.labels, "label")
     is_matrix = inputs.input_kind.reads_columns
-    roles |= {} if is_matrix else dict.fromkeys(inputs.columns, inputs.input_kind.role)
+    for option, names in (inputs.parts or {inputs.kind: inputs.columns}).items():
+        kind = kinds_by_columns()[option] if inputs.parts else inputs.input_kind
+        roles |= {} if kind.reads_columns else dict.fromkeys(names, kind.role)
     check_columns([*inputs.columns, *inputs.labels], table.header, source)
     hints = replace(settings.hints, delimiter=table.delimiter)
     if is_matrix and inputs.columns and hints.schema is None:

@@ -35,6 +35,7 @@ def train(
         tg-mlc train --csv tox21.csv --smiles smiles --labels 'NR-*,SR-*' --out model
         tg-mlc train --sdf drugs.sdf --labels rest --ignore name --out model
         tg-mlc train --csv news.csv --text body --labels topics --label_separator ';' --out model
+        tg-mlc train --csv visits.csv --text note --features age,city --labels rest --out model
     """
     from tg_mlc.cli._training import Run, time_left
 

@@ -66,7 +66,7 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
     if values.size(0) != len(dataset):
         expected = f"'{key}' to have a row for each of {len(dataset)} samples"
         raise ValueError(f"Expected {expected} (got {values.size(0)})")
-    changed = _shallow_copy(dataset)
+    changed = shallow_copy(dataset)
     changed._data[key] = values
     if changed.slices is not None:  # PyG keeps no slices of a single sample.
         changed.slices = {**changed.slices, key: torch.arange(len(dataset) + 1)}
@@ -75,14 +75,14 @@ def with_attribute(dataset: DatasetT, key: str, values: Tensor) -> DatasetT:
 
 def without_attribute(dataset: DatasetT, key: str) -> DatasetT:
     """Returns the samples without an attribute."""
-    changed = _shallow_copy(dataset)
+    changed = shallow_copy(dataset)
     del changed._data[key]
     if changed.slices is not None:
         changed.slices = {name: bounds for name, bounds in changed.slices.items() if name != key}
     return changed
 
 
-def _shallow_copy(dataset: DatasetT) -> DatasetT:
+def shallow_copy(dataset: DatasetT) -> DatasetT:
     """Returns a copy that shares tensors, but has its own dictionary of attributes."""
     changed = copy(dataset) if dataset._indices is None else dataset.copy()
     changed._data, changed._data_list = copy(changed._data), None

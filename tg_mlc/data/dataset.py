@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ class MultiLabelDataset(InMemoryDataset):
     #: The kind of a sample's input, for tables of features: :obj:`"bag"` (word indices ``x`` of
     #: shape ``[n]`` and, unless all are 1, the values ``weight`` of words), :obj:`"vector"`
     #: (``x`` of shape ``[1, num_inputs]``), :obj:`"sequence"` (word indices in order, ``x`` of
-    #: shape ``[n]``) or :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``).
+    #: shape ``[n]``), :obj:`"embeddings"` (vectors ``x`` of shape ``[n, num_inputs]``) or
+    #: :obj:`"mixed"` (several parts, as in :class:`~tg_mlc.data.parts.MixedData`).
     kind: str | None = None
     #: The words of the vocabulary, or the names of a vector's entries.
     feature_names: list[str] | None = None
@@ -35,6 +37,8 @@ class MultiLabelDataset(InMemoryDataset):
     #: function.
     tokenizer: str = "words"
     preprocessor: Any = None  #: The preprocessor that made the samples.
+    #: For samples of several parts, what each part is, by its name.
+    parts: Mapping[str, Any] = MappingProxyType({})
     _official: tuple[Tensor, Tensor] | None = None
     # For a copy of a part: the indices of its samples in the whole data set.
     _copied: Sequence[int] | None = None
@@ -157,13 +161,14 @@ def joined(parts: Sequence[MultiLabelDataset]) -> MultiLabelDataset:
     collated = collated._replace(kind=first.kind, feature_names=names, num_features=num_inputs)
     dataset = ArrayDataset(collated)
     dataset.tokenizer, dataset.schema = first.tokenizer, first.schema
+    dataset.parts = first.parts
     return dataset
 
 
 def _concatenated(parts: Sequence[MultiLabelDataset]) -> Samples | None:
     """Returns concatenated samples, or :obj:`None` if parts or values need to be collated."""
     first, keys = parts[0], parts[0]._data.keys()
-    data, slices = Data(), dict[str, Tensor]()
+    data, slices = type(first._data)(), dict[str, Tensor]()
     if any(part._indices is not None or part.transform for part in parts):
         return None
     bounds = [part.slices or {} for part in parts]  # PyG keeps no slices of a single sample.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,9 @@ class Story(NamedTuple):
     split: str  #: the attribute LEWISSPLIT: TRAIN, TEST or NOT-USED
     topics: list[str]
     markup: str  #: everything inside the tag TEXT
+    places: Sequence[str] = ()  #: the countries that indexers named
+    people: Sequence[str] = ()  #: the people that indexers named
+    date: str = ""  #: when it was sent, such as 26-FEB-1987 15:01:01.79
 
     @property
     def text(self) -> str:
@@ -151,9 +154,12 @@ def read_stories(content: bytes) -> Iterator[Story]:
     """Yields the stories of a file in order."""
     for story in STORY.finditer(content.decode("latin-1")):  # reut2-017.sgm is not UTF-8
         attributes = dict(ATTRIBUTE.findall(story[1]))
-        topics, markup = (_inside(story[2], tag) or "" for tag in ("TOPICS", "TEXT"))
+        tags = ("TOPICS", "PLACES", "PEOPLE")
+        topics, places, people = (TOPIC.findall(_inside(story[2], tag) or "") for tag in tags)
+        markup, date = (_inside(story[2], tag) or "" for tag in ("TEXT", "DATE"))
         number, has_topics = int(attributes["NEWID"]), attributes["TOPICS"] == "YES"
-        yield Story(number, has_topics, attributes["LEWISSPLIT"], TOPIC.findall(topics), markup)
+        known = number, has_topics, attributes["LEWISSPLIT"], topics, markup
+        yield Story(*known, places, people, date.strip())
 
 
 def _inside(markup: str, tag: str) -> str | None:

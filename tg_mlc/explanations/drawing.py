@@ -10,6 +10,7 @@ import numpy as np
 
 from tg_mlc._names import shorten
 from tg_mlc._optional import require
+from tg_mlc.inputs.components import Section
 
 Markup: Any = require("markupsafe", extra="explain").Markup
 
@@ -55,6 +56,42 @@ def draw(
     if not isinstance(raw, Mapping):
         return {"chips": list(enumerate(titles))}
     return {"cells": [(index, name, _cell(raw, name)) for index, name in enumerate(components)]}
+
+
+def draw_sections(
+    sections: Sequence[Section], num_components: int, bond_atoms: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Returns what a page shows of a sample with parts: each part as :func:`draw` does, with the
+    indices of its components among those of the sample.
+
+    Args:
+        sections (Sequence[Section]): The parts.
+        num_components (int): The number of components of the sample.
+        bond_atoms (numpy.ndarray, optional): As in :class:`.SampleExplanation`.
+    """
+    drawings = []
+    for section in sections:
+        drawing: dict[str, Any]
+        if section.smiles is not None:
+            atoms = section.atoms(num_components)
+            ends = [] if bond_atoms is None else atoms[bond_atoms].tolist()
+            picture, thumbnail = map(Markup, _draw_molecule(section.smiles, atoms.tolist(), ends))
+            drawing = {"picture": picture, "thumbnail": thumbnail}
+        else:
+            drawing = _shifted(draw(section.raw, section.names), section.start)
+        drawings.append({"name": section.name, **drawing})
+    thumbnails = [drawing["thumbnail"] for drawing in drawings if "thumbnail" in drawing]
+    return {"sections": drawings, **({"thumbnail": thumbnails[0]} if thumbnails else {})}
+
+
+def _shifted(drawing: dict[str, Any], offset: int) -> dict[str, Any]:
+    """Returns a drawing in which the indices of components start at an offset."""
+    shifted = dict(drawing)
+    for key in ("pieces", "chips", "cells"):
+        if key in drawing:
+            entries = [(index, *rest) for index, *rest in drawing[key]]
+            shifted[key] = [(i if i is None else i + offset, *rest) for i, *rest in entries]
+    return shifted
 
 
 def _cell(raw: Mapping[str, Any], name: str) -> str:
@@ -103,6 +140,8 @@ def _draw_molecule(smiles: str, atoms: Sequence[int], bonds: list[list[int]]) ->
             circle = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="13.5"'
             shades += f'<circle class="shade" data-component="{index}" {circle}/>'
     for index, pair in enumerate(bonds, len(atoms)):
+        if min(pair) < 0:  # The bond is of another molecule of the sample.
+            continue
         begin, end = map(drawer.GetDrawCoords, pair)
         bond_path = f"M{begin.x:.1f} {begin.y:.1f}L{end.x:.1f} {end.y:.1f}"
         stripes += f'<path class="shade" data-component="{index}" d="{bond_path}"/>'

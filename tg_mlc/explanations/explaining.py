@@ -21,6 +21,7 @@ from tg_mlc.explanations.methods import (
 )
 from tg_mlc.explanations.network import NetworkProbe
 from tg_mlc.explanations.question import Question
+from tg_mlc.inputs.components import Section
 from tg_mlc.inputs.schema import repeated
 
 MAX_LABELS = 300  #: The default limit of labels in one explanation.
@@ -182,13 +183,15 @@ def _explain_chunk(
                 scores[name] = np.full((len(components), len(columns)), np.nan)
                 scores[name][is_own] = values_by_sample[index]
         smiles, links = kind.smiles(sample), chunk.links[index]
+        prediction = question.prediction(row, columns)
+        sections = kind.sections(sample, prediction["raw"])
         bond_scores = {name: values[index] for name, values in link_scores.items()}
         explained.append(
             SampleExplanation(
-                **question.prediction(row, columns),
+                **prediction,
                 components=components,
                 smiles=smiles,
-                atoms=None if smiles is None else np.where(is_own, np.arange(len(is_own)), -1),
+                atoms=None if smiles is None else _atoms(smiles, is_own, sections),
                 states=view.states,
                 scores=scores,
                 attention=view.attention,
@@ -199,9 +202,18 @@ def _explain_chunk(
                 bonds=links.names,
                 bond_atoms=None if smiles is None else links.ends,
                 bond_scores=bond_scores if links.names else {},
+                sections=sections,
             )
         )
     return explained
+
+
+def _atoms(smiles: str, is_own: np.ndarray, sections: Sequence[Section]) -> np.ndarray:
+    """Returns the atom index of each component of the sample, -1 for components without an atom."""
+    if not sections:
+        return np.where(is_own, np.arange(len(is_own)), -1)
+    section = next(section for section in sections if section.smiles == smiles)
+    return section.atoms(len(is_own))
 
 
 class View(NamedTuple):

@@ -16,6 +16,7 @@ from tg_mlc._files import replace_when_done
 from tg_mlc._names import find, nearest
 from tg_mlc._optional import require
 from tg_mlc.inference.folder import read_folder, write_folder
+from tg_mlc.inputs.components import Section
 from tg_mlc.inputs.preprocessor import as_tensors
 
 KIND = "explanation"  #: The entry "kind" of a saved folder.
@@ -48,7 +49,8 @@ class SamplePrediction:
     raw: Any
     #: readable names of the :math:`C` components; for texts, the words in order
     components: list[str]
-    smiles: str | None = None  #: the molecule, if the sample is a molecule
+    #: the molecule, if the sample is one; the first one, if it has parts
+    smiles: str | None = None
     #: ``[C]``, the atom index of each component of a molecule; -1 for components without an atom
     atoms: np.ndarray | None = None
     probability: np.ndarray  #: ``[L]``
@@ -78,10 +80,25 @@ class SampleExplanation(SamplePrediction):
     parts: dict[str, np.ndarray]
     #: names of the :math:`K` bonds of a molecule, such as "C1=O3"
     bonds: list[str] = field(default_factory=list)
-    bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, the atoms of each bond
+    bond_atoms: np.ndarray | None = None  #: ``[K, 2]``, the components of each bond
     #: the scores of bonds ``[K, L]`` by method, in the units of :attr:`scores`
     bond_scores: dict[str, np.ndarray] = field(default_factory=dict)
     given: np.ndarray | None = None  #: ``[L]``, 0 or 1 for given labels, else NaN
+    #: the components by part, such as a text and a molecule; empty if the input has no parts
+    sections: list[Section] = field(default_factory=list)
+
+    def shares(self, method: str) -> dict[str, np.ndarray]:
+        """Returns the fraction :math:`(L)` of each part in the absolute scores of components, by
+        the name of the part; NaN if all scores are zero.
+
+        Args:
+            method (str): The method that scored components.
+        """
+        sizes = {section.name: self.scores[method][section.rows] for section in self.sections}
+        sums = {name: np.abs(scores).sum(axis=0) for name, scores in sizes.items()}
+        total = np.sum([*sums.values()], axis=0)
+        total = np.where(total > 0, total, np.nan)
+        return {name: values / total for name, values in sums.items()}
 
     def scored(self, method: str) -> tuple[list[str], np.ndarray]:
         """Returns names and scores :math:`(C, L)` of components, followed by scored bonds."""
@@ -235,6 +252,8 @@ class Explanation:
             raise ValueError(f"Expected '{folder}' to hold an explanation {hint}")
         content = as_arrays(content)
         content["samples"] = [SampleExplanation(**sample) for sample in content["samples"]]
+        for sample in content["samples"]:
+            sample.sections = [Section(*values) for values in sample.sections]
         areas = content["faithfulness"].items()
         content["faithfulness"] = {name: Faithfulness(*values) for name, values in areas}
         return cls(**content)

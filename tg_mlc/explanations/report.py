@@ -9,7 +9,7 @@ import numpy as np
 
 from tg_mlc._names import register, shorten
 from tg_mlc._optional import require
-from tg_mlc.explanations.drawing import TITLES, draw
+from tg_mlc.explanations.drawing import TITLES, draw, draw_sections
 from tg_mlc.explanations.explanation import Explanation, SampleExplanation
 from tg_mlc.explanations.methods import METHODS
 from tg_mlc.explanations.page import in_steps, plain, render, significant
@@ -66,6 +66,8 @@ register("method", report)
 
 
 def _drawn(sample: SampleExplanation) -> dict[str, Any]:
+    if sample.sections:
+        return draw_sections(sample.sections, len(sample.components), sample.bond_atoms)
     molecule = sample.smiles, sample.atoms, sample.bond_atoms
     return draw(sample.raw, sample.components, *molecule)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tg_mlc._names import register, shorten
 from tg_mlc._options import check_count
-from tg_mlc.explanations.drawing import draw
+from tg_mlc.explanations.drawing import draw, draw_sections
 from tg_mlc.explanations.methods import Chunk
 from tg_mlc.explanations.page import in_steps, render, significant
 from tg_mlc.explanations.question import Question, as_plain
@@ -142,6 +142,9 @@ class _Inputs:
                 name: "" if np.isnan(value) else f"{value:.4g}"
                 for name, value in zip(components, values, strict=True)
             }
+        sections = self.kind.sections(sample, raw)
+        if sections:
+            return draw_sections(sections, len(components))
         drawing = draw(raw, components, self.kind.smiles(sample))
         for key in ("cells", "chips"):
             entries = drawing.get(key, [])

@@ -3,9 +3,11 @@
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import InputKind
-from tg_mlc.inputs.kinds import input_encoder, kind_of
+from tg_mlc.inputs.kinds import input_encoder
+from tg_mlc.inputs.mixed import Mixed
 from tg_mlc.inputs.molecules import Molecules
 from tg_mlc.inputs.preprocessor import Chain, Preprocessor
+from tg_mlc.inputs.registry import kind_of
 from tg_mlc.inputs.scalers import QuantileScaler, Scale, TfIdf
 from tg_mlc.inputs.smiles import Fingerprint, MoleculeDescriptors
 from tg_mlc.inputs.vectors import Vectors
@@ -17,6 +19,7 @@ __all__ = [
     "Embeddings",
     "Fingerprint",
     "InputKind",
+    "Mixed",
     "MoleculeDescriptors",
     "Molecules",
     "Preprocessor",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch_geometric.data import Data
 
 from tg_mlc._frames import as_frame, check_same_rows, in_order
 from tg_mlc._numbers import as_list
-from tg_mlc.data import ArrayDataset, MultiLabelDataset, predefined_split
+from tg_mlc.data import MultiLabelDataset, predefined_split
 from tg_mlc.data._label_values import read_labels
+from tg_mlc.data.bags import with_attribute
+from tg_mlc.data.parts import KIND
 from tg_mlc.inputs._features import read_frame
 from tg_mlc.inputs.checks import check_samples
 from tg_mlc.inputs.kind import num_rows
-from tg_mlc.inputs.kinds import infer_kind, kind_named
+from tg_mlc.inputs.kinds import announce_kind, components_of, infer_kind, kind_named
+from tg_mlc.inputs.mixed import Mixed
 from tg_mlc.inputs.schema import is_mixed_frame
 
 
@@ -24,13 +28,13 @@ def from_arrays(
     Y: Any = None,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
-    kind: str | None = None,
+    kind: str | Mapping[str, Any] | None = None,
     train: Any = None,
     test: Any = None,
     transform: Callable[[Data], Data] | None = None,
     *,
     like: MultiLabelDataset | None = None,
-) -> ArrayDataset:
+) -> MultiLabelDataset:
     """Makes a data set of inputs and labels in memory.
 
     Args:
@@ -55,8 +59,10 @@ def from_arrays(
             frame, or the words that occur, the most frequent first)
         kind (str, optional): The kind of input: :obj:`"bag"` (unordered words with weights; if
             lists, words that are present), :obj:`"vector"`, :obj:`"embeddings"` (several
-            vectors), or :obj:`"sequence"` (words in order). (default: inferred if possible, and
-            printed)
+            vectors), :obj:`"sequence"` (words in order), or :obj:`"mixed"` (a data frame with
+            columns of several kinds). A dictionary has the column, or columns, of each kind of a
+            data frame: :obj:`{"text": "note", "smiles": "drug", "features": ["age", "city"]}`.
+            (default: inferred if possible, and printed)
         train (array, optional): Rows of the training part, or a mask. The vocabulary is
             built from training rows only.
         test (array, optional): Rows of the test part, or a mask. With :obj:`train` and :obj:`test`,
@@ -83,14 +89,9 @@ def from_arrays(
     X = as_list(X)
     num_inputs = None
     if like is not None:
-        if label_names is not None or feature_names is not None:
-            got = "(got both); 'like' already has names"
-            raise ValueError(f"Expected 'like' or names of labels and features {got}")
-        num_inputs = like.num_inputs
-        if like.kind is None or num_inputs is None:
-            expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
-            raise ValueError(f"Expected 'like' to be {expected} (got {like})")
-        label_names, feature_names, kind = like.label_names, like.feature_names, kind or like.kind
+        _check_like(like, label_names, feature_names)
+        label_names, feature_names = like.label_names, like.feature_names
+        num_inputs, kind = like.num_inputs, kind or like.kind
         Y = in_order(Y, label_names, "Y")
     if isinstance(feature_names, str):
         expected = "'feature_names' to be a list of names"
@@ -106,6 +107,12 @@ def from_arrays(
         raise ValueError(f"Expected {expected} (got {num_rows(X)} and {len(y)})")
     train_rows, test_rows = _rows(train, len(y), "train"), _rows(test, len(y), "test")
     split = predefined_split(train_rows, (), test_rows, len(y))
+    if kind is None and like is None and (reason := Mixed.recognise(X)) is not None:
+        kind = announce_kind(*reason)
+    if kind == KIND or isinstance(kind, Mapping):
+        return _mixed(
+            X, y, names, kind, like, train=train_rows, test=test_rows, transform=transform
+        )
     if kind is None and not is_mixed_frame(X):
         kind = infer_kind(X)
     is_old, schema = like is not None, None if like is None else like.schema
@@ -125,6 +132,39 @@ def from_arrays(
     dataset.schema = schema
     if like is None:
         check_samples(dataset)
+    return dataset
+
+
+def _check_like(
+    like: MultiLabelDataset,
+    label_names: Sequence[str] | None,
+    feature_names: Sequence[str] | None,
+) -> None:
+    if label_names is not None or feature_names is not None:
+        got = "(got both); 'like' already has names"
+        raise ValueError(f"Expected 'like' or names of labels and features {got}")
+    if like.kind is None or (like.num_inputs is None and not like.parts):
+        expected = "a data set of bags, vectors or sequences, with 'kind' and 'num_inputs'"
+        raise ValueError(f"Expected 'like' to be {expected} (got {like})")
+
+
+def _mixed(
+    X: Any,
+    y: np.ndarray,
+    label_names: Sequence[str],
+    kind: str | Mapping[str, Any],
+    like: MultiLabelDataset | None,
+    **options: Any,
+) -> MultiLabelDataset:
+    """Makes a data set of rows of several kinds."""
+    if like is not None:
+        inputs: Any = components_of(like)
+        samples: MultiLabelDataset = inputs.transform(X)
+        return with_attribute(samples, "y", torch.from_numpy(y).float())
+    columns = kind if isinstance(kind, Mapping) else None
+    options = {name: value if np.size(value) else None for name, value in options.items()}
+    dataset = Mixed.samples(X, y, label_names, columns=columns, **options)
+    check_samples(dataset)
     return dataset
 
 

@@ -25,6 +25,27 @@ class Links(NamedTuple):
     symmetry: np.ndarray  #: numbers :math:`(K)`, equal for symmetric links
 
 
+class Section(NamedTuple):
+    """Components of a sample that are drawn together, because they are of one part of it."""
+
+    name: str  #: the name of the part
+    raw: Any  #: its raw input as plain data; :obj:`None` if it is unknown
+    names: list[str]  #: the names of its components
+    start: int  #: the index of its first component
+    smiles: str | None  #: the molecule, if the part is one
+
+    @property
+    def rows(self) -> slice:
+        """Its components among those of the sample."""
+        return slice(self.start, self.start + len(self.names))
+
+    def atoms(self, num_components: int) -> np.ndarray:
+        """Returns the atom index of each component of a sample, -1 outside of this molecule."""
+        atoms = np.full(num_components, -1)
+        atoms[self.rows] = np.arange(len(self.names))
+        return atoms
+
+
 class Components(ABC):
     """The components of samples: their names, and copies of samples without some of them.
 
@@ -91,6 +112,15 @@ class Components(ABC):
     def smiles(self, sample: Data) -> str | None:
         """Returns the SMILES of a sample, to draw it; :obj:`None` if it is not a molecule."""
         return None
+
+    def sections(self, sample: Data, raw: Any) -> list[Section]:
+        """Returns the parts of a sample in the order of their components; none if the sample has
+        no parts.
+
+        Args:
+            sample, raw: As in :meth:`component_names`.
+        """
+        return []
 
     def max_hidden(self, sample: Data) -> int:
         """Returns the maximum number of samples with hidden components for an explanation; it is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.kind import FileOptions
 from tg_mlc.inputs.kinds import components_of, kinds_by_columns, warn_of_claimed
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
+from tg_mlc.inputs.mixed import Mixed
+from tg_mlc.inputs.part_columns import as_names
 from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE
 from tg_mlc.inputs.tables import Table, read_table
@@ -30,13 +33,13 @@ def from_csv(
     label_columns: Sequence[str] | str | None = None,
     feature_columns: Sequence[str] | None = None,
     *,
-    text_column: str | None = None,
-    smiles_column: str | None = None,
-    inchi_column: str | None = None,
-    dna_column: str | None = None,
+    text_column: str | Sequence[str] | None = None,
+    smiles_column: str | Sequence[str] | None = None,
+    inchi_column: str | Sequence[str] | None = None,
+    dna_column: str | Sequence[str] | None = None,
     label_separator: str | None = None,
     label_paths: str | None = None,
-    kind: str | None = None,
+    kind: str | Mapping[str, Any] | None = None,
     tokenizer: Callable[[str], list[str]] = tokenize,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -78,14 +81,16 @@ def from_csv(
             columns of the file; other labels are unknown)
         feature_columns (list of str, optional): The columns of inputs. (default: columns
             of :obj:`like`, else all but labels, the index and names of rows)
-        text_column (str, optional): The column of texts, instead of numbers.
-        smiles_column, inchi_column, dna_column (str, optional): The column of molecules or DNA,
-            instead of numbers. Unreadable rows are skipped, up to :obj:`max_lost`.
+        text_column, smiles_column, inchi_column, dna_column (str or list of str, optional): The
+            column of texts, molecules or DNA, or several. Columns of numbers are then used only
+            if :obj:`feature_columns` names them. Unreadable molecules and DNA are skipped, up to
+            :obj:`max_lost`.
         label_separator (str, optional): The separator of label names.
         label_paths (str, optional): The separator of parts of label names that are paths, such as
             the slash in ``science/physics``. A sample with this label also has ``science``, and the
             data set has the hierarchy as :obj:`label_graph`. An empty string means no paths.
-        kind (str, optional): The kind of input. (default: inferred as :func:`from_arrays` does)
+        kind (str or dict, optional): The kind of input, or the columns of each kind, as in
+            :func:`from_arrays`. (default: inferred as :func:`from_arrays` does)
         tokenizer (callable, optional): Splits a text into words. (default:
             :func:`tg_mlc.inputs.words.tokenize`)
         delimiter (str, optional): The delimiter of cells. (default: the most frequent one in the
@@ -109,32 +114,36 @@ def from_csv(
             column; the message names line and column.
         ImportError: If pandas is not installed (extra ``data``).
     """
-    options = {"smiles": smiles_column, "inchi": inchi_column, "dna": dna_column}
-    columns = {option: column for option, column in options.items() if column is not None}
+    cells = {"smiles": smiles_column, "inchi": inchi_column, "dna": dna_column}
+    own = {"text": text_column, **cells, "features": feature_columns}
+    parts = dict(kind) if isinstance(kind, Mapping) else _columns_by_option(own)
+    is_mixed = bool(like is not None and like.parts) or isinstance(kind, Mapping)
+    is_mixed = is_mixed or len(parts) > 1 or _names_several(parts)
+    columns = {option: names for option, names in parts.items() if is_mixed or option in cells}
     _check_options(label_columns, label_separator, like)
-    sources = [*columns.values(), *filter(None, [text_column]), *(feature_columns or ())]
-    if len(columns) + (text_column is not None) + (feature_columns is not None) > 1:
-        expected = "'text_column', 'smiles_column', 'inchi_column', 'dna_column', 'feature_columns'"
-        raise ValueError(f"Expected one of {expected} (got several)")
-    if columns and (train is not None or test is not None):
-        got = f"them with '{next(iter(columns))}_column'"
+    sources = [name for names in parts.values() for name in as_names(names)]
+    if (columns or is_mixed) and (train is not None or test is not None):
+        got = f"them with columns of {[*columns]}"
         raise ValueError(f"Expected no 'train' and 'test' (got {got}); split the data set")
     table = read_table(path, delimiter, encoding)
     used = [*sources, *ignore, *categorical]
     label_columns = _label_columns(label_columns, table.header, used, like)
     labels = [label_columns] if isinstance(label_columns, str) else label_columns
-    if columns:
+    if columns or is_mixed:
         separator = label_separator or (";" if isinstance(label_columns, str) else None)
         file_options = FileOptions(separator, label_paths, delimiter, encoding, max_lost=max_lost)
+        if is_mixed:
+            hints = Hints(ignore, categorical, decimal=decimal)
+            file_options = replace(file_options, parts=parts, hints=hints)
         samples = _read_cells(table, columns, label_columns, file_options, like)
         samples.transform = transform
         return samples
     hints = Hints(ignore, categorical, decimal=decimal)
     X: Any
     names: list[str] | None = None
-    if text_column is not None:
-        schema = table.schema([text_column], labels, hints, "text")
-        texts = table.documents(text_column)
+    if "text" in parts:
+        schema = table.schema(parts["text"], labels, hints, "text")
+        texts = table.documents(parts["text"][0])
         X = [tokenizer(text) for text in texts]
         warn_of_lost(texts, X)
     else:
@@ -192,20 +201,34 @@ def _read_columns(
 
 def _read_cells(
     table: Table,
-    columns: Mapping[str, str],
+    columns: Mapping[str, Any],
     labels: list[str] | str,
     options: FileOptions,
     like: MultiLabelDataset | None,
 ) -> MultiLabelDataset:
-    """Makes samples of the one column in :obj:`columns`, whose key names its kind of input."""
-    [(option, column)] = columns.items()
+    """Makes samples of the columns of cells in :obj:`columns`, by the option of their kind; of
+    several kinds if :obj:`options` have parts.
+    """
+    names = [name for value in columns.values() for name in as_names(value)]
     if like is None:
-        names = [labels] if isinstance(labels, str) else labels
-        return kinds_by_columns()[option].from_csv(table.path, [column], names, options)
-    kind: Any = components_of(like)
-    samples: MultiLabelDataset = kind.transform(table.documents(column))
+        targets = [labels] if isinstance(labels, str) else labels
+        kind = Mixed if options.parts else kinds_by_columns()[next(iter(columns))]
+        return kind.from_csv(table.path, names, targets, options)
+    inputs: Any = components_of(like)
+    used = inputs.training_columns() if like.parts else names
+    samples: MultiLabelDataset = inputs.transform(table.inputs(used, single=not like.parts))
     y = _old_labels(table, labels, options.label_separator, like)
     return with_attribute(samples, "y", torch.from_numpy(y).float())
+
+
+def _columns_by_option(columns: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Returns the specified columns by the option of their kind."""
+    return {name: as_names(value) for name, value in columns.items() if value is not None}
+
+
+def _names_several(columns: Mapping[str, Any]) -> bool:
+    """Tells whether several columns hold cells of one kind."""
+    return any(name != "features" and len(as_names(names)) > 1 for name, names in columns.items())
 
 
 def _old_labels(

@@ -29,7 +29,7 @@ from tg_mlc.inputs.hierarchies import with_hierarchy
 from tg_mlc.inputs.preprocessor import Preprocessor
 from tg_mlc.inputs.rows import only_cell, take_column
 from tg_mlc.inputs.schema import INPUTS, Hints, Role
-from tg_mlc.inputs.tables import read_table
+from tg_mlc.inputs.tables import Table, read_table
 
 #: The inputs of all samples: bags, vectors or sequences.
 Rows: TypeAlias = sp.csr_array | np.ndarray | Tokens
@@ -91,6 +91,8 @@ class FileOptions:
     delimiter: str | None = None  #: delimiter of cells
     encoding: str | None = None  #: encoding of characters
     max_lost: float = 0.1  #: the fraction of rows that may be skipped because they are unreadable
+    #: for rows of several kinds, the columns by the option of each kind
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hints: Hints = field(default_factory=Hints)  #: choices about columns
     hierarchy: str | Path | None = None  #: a file of parents of labels for read_parents
 
@@ -128,7 +130,6 @@ class InputKind(Preprocessor, Components):
     #: whether an input is several columns of a table, not one cell
     reads_columns: ClassVar[bool] = False
     splits: ClassVar[tuple[str, ...]] = ("random", "stratified")  #: the ways to choose test samples
-    takes_view: ClassVar[bool] = False  #: whether networks need inputs on the scale of a view
     #: the :obj:`feature_names` of all data sets of the kind
     constant_names: ClassVar[list[str] | None] = None
     label_names: list[str]  #: the labels of the training samples
@@ -186,6 +187,15 @@ class InputKind(Preprocessor, Components):
     @classmethod
     def check(cls, raw: Any) -> None:
         """Raises :class:`ValueError` if a raw input cannot be read."""
+
+    @classmethod
+    def check_column(cls, name: str, cells: Sequence[Any]) -> None:
+        """Raises :class:`ValueError` if the cells of a column can only be inputs of other kinds.
+
+        Args:
+            name (str): The name of the column.
+            cells (Sequence): Its cells, without those that are missing.
+        """
 
     @classmethod
     def samples(
@@ -249,11 +259,7 @@ class InputKind(Preprocessor, Components):
         dataset = cls.samples(X, y, label_names, feature_names=names)
         dataset.schema = schema
         check_samples(dataset)
-        if options.hierarchy is not None:
-            parents, listed = read_parents(options.hierarchy), label_names != list(labels)
-            return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
-        paths = table.hierarchy(labels, label_names, options.label_paths)
-        return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
+        return with_parents(dataset, table, labels, options)
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.label_names = list(dataset.label_names)
@@ -374,6 +380,32 @@ class InputKind(Preprocessor, Components):
     ) -> nn.Module:
         """Makes the encoder of samples."""
 
+    @classmethod
+    def smiles_of(cls, dataset: MultiLabelDataset) -> list[str]:
+        """Returns the SMILES of all samples of a kind that can be split by scaffold."""
+        raise ValueError(f"Expected samples with molecules (got those of {cls.__name__})")
+
+    @classmethod
+    def make_views(cls, dataset: MultiLabelDataset) -> dict[str, View]:
+        """Returns the unfitted views of samples by name, in the order of :attr:`views`."""
+        return {name: make() for name, make in cls.views.items()}
+
+    @classmethod
+    def on_scale(
+        cls,
+        dataset: MultiLabelDataset,
+        choose: Callable[[Sequence[str]], str],
+        matrix: Callable[[str], Any],
+    ) -> MultiLabelDataset:
+        """Returns samples whose inputs are on the scale of a view, for networks that need one.
+
+        Args:
+            dataset (MultiLabelDataset): The samples.
+            choose (callable): Returns the best one of some views, by their names.
+            matrix (callable): Returns the features :math:`(N, F)` of the samples by a view's name.
+        """
+        return dataset
+
     def examples(self, number: int) -> Any:
         """Makes up raw inputs, the same in every call, to try a model without data."""
         expected = "a kind of input that makes up examples"
@@ -403,6 +435,18 @@ class InputKind(Preprocessor, Components):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.label_names)} labels)"
+
+
+def with_parents(
+    dataset: MultiLabelDataset, table: Table, labels: Sequence[str], options: FileOptions
+) -> MultiLabelDataset:
+    """Returns samples with the hierarchy of their labels, if the options or the file have one."""
+    names = dataset.label_names
+    if options.hierarchy is not None:
+        parents, listed = read_parents(options.hierarchy), names != list(labels)
+        return with_hierarchy(dataset, parents, listed=listed, ancestors=True)
+    paths = table.hierarchy(labels, names, options.label_paths)
+    return dataset if paths is None else with_hierarchy(dataset, paths, listed=True)
 
 
 def as_texts(X: Any) -> list[Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from tg_mlc._numbers import is_blank
 from tg_mlc._options import argument, check_choice
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data.bags import bag_of_words
@@ -19,24 +18,14 @@ from tg_mlc.inputs.components import Components, Nodes
 from tg_mlc.inputs.dna import DNA
 from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import InputKind, View, as_texts
+from tg_mlc.inputs.mixed import Mixed
 from tg_mlc.inputs.molecules import Inchi, Molecules
-from tg_mlc.inputs.schema import Column, Schema
+from tg_mlc.inputs.registry import KINDS, claimed, kind_of
+from tg_mlc.inputs.schema import Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
 
-#: Minimum number of values of a category; fewer may look like molecules by chance.
-MIN_CLAIMED = 10
-#: All kinds of input, general kinds first; searches begin at the end, with special kinds.
-KINDS: list[type[InputKind]] = [Embeddings, Words, Vectors, Molecules, Inchi, DNA]
-
-
-def kind_of(dataset: MultiLabelDataset) -> type[InputKind]:
-    """Returns the kind of a data set's samples. Raises :class:`ValueError` if no kind matches."""
-    for kind in reversed(KINDS):
-        if kind.matches(dataset):
-            return kind
-    expected = f"samples of one of the kinds {[kind.__name__ for kind in KINDS]}"
-    raise ValueError(f"Expected {expected} (got {dataset} of kind {dataset.kind!r})")
+KINDS += [Mixed, Embeddings, Words, Vectors, Molecules, Inchi, DNA]
 
 
 def components_of(dataset: MultiLabelDataset) -> Components:
@@ -90,9 +79,12 @@ def constant_names(dataset: MultiLabelDataset) -> list[str] | None:
 
 def infer_form(X: Any) -> str:
     """Infers the form: a sparse matrix holds bags of words, a dense one vectors, several
-    matrices embeddings; strings are SMILES if all are molecules, texts if half or more are not.
+    matrices embeddings, and a data frame rows of several kinds if columns seem to hold texts,
+    molecules or DNA; strings are SMILES if all are molecules, texts if half or more are not.
     """
     texts = as_texts(X)
+    if Mixed.recognise(X) is not None:
+        return "mixed"
     if texts is None and Embeddings.recognise(X) is not None:
         return "embeddings"
     if texts is None:
@@ -101,12 +93,8 @@ def infer_form(X: Any) -> str:
 
 
 def claim_texts(schema: Schema, cells: Mapping[str, np.ndarray]) -> Schema:
-    """Sets role and reason of skipped columns and categories that seem to hold inputs of a kind.
-
-    Most of the first 50 cells must look like this kind. For a category, all cells must, and it
-    must have at least :obj:`MIN_CLAIMED` values.
-    """
-    for column, kind in _claimed(schema, cells):
+    """Sets role and reason of the columns that :func:`claimed` yields."""
+    for column, kind in claimed(schema, cells):
         column.role, option = kind.role, argument(f"{kind.option}_column", column.name)
         column.reason = f"perhaps inputs: pass {option}"
     return schema
@@ -116,7 +104,7 @@ def warn_of_claimed(
     schema: Schema, cells: Mapping[str, np.ndarray], ignored: Collection[str]
 ) -> None:
     """Warns of columns that may hold texts, molecules or DNA, except those in :obj:`ignored`."""
-    for column, kind in _claimed(schema, cells):
+    for column, kind in claimed(schema, cells):
         name = column.name
         if name in ignored:
             continue
@@ -127,30 +115,9 @@ def warn_of_claimed(
         warnings.warn(message, stacklevel=2)
 
 
-def _claimed(
-    schema: Schema, cells: Mapping[str, np.ndarray]
-) -> Iterator[tuple[Column, type[InputKind]]]:
-    for column in schema.columns:
-        is_category = column.role == "category"
-        is_large = is_category and len(column.values) >= MIN_CLAIMED
-        if not is_large and column.role not in ("id", "ignored", "refused"):
-            continue
-        strings = [cell for cell in cells[column.name][:50].tolist() if isinstance(cell, str)]
-        words = (cell for cell in strings if not is_blank(cell) and any(map(str.isalpha, cell)))
-        texts = [cell.strip() for cell in words]
-        for kind in reversed(KINDS if texts else []):
-            try:
-                is_claimed = kind.claims(texts)
-            except ValueError:  # Most texts are inputs of the kind, but not all.
-                is_claimed = not is_category
-            if is_claimed:
-                yield column, kind
-                break
-
-
 def views_of(dataset: MultiLabelDataset) -> dict[str, View]:
     """Returns the unfitted views of the kind of the samples."""
-    return {name: make() for name, make in kind_of(dataset).views.items()}
+    return kind_of(dataset).make_views(dataset)
 
 
 def input_encoder(

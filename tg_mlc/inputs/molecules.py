@@ -225,6 +225,10 @@ class Molecules(InputKind):
         return [cls(describe=not scaled)]
 
     @classmethod
+    def smiles_of(cls, dataset: MultiLabelDataset) -> list[str]:
+        return [sample.smiles for sample in dataset]
+
+    @classmethod
     def encoder(
         cls, train: MultiLabelDataset, channels: int, **options: Unpack[EncoderOptions]
     ) -> nn.Module:

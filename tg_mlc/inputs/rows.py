@@ -24,7 +24,7 @@ def take_column(raw: Any, columns: Sequence[str]) -> Any:
     if hasattr(raw, "columns"):
         name = _find_column(columns, list(raw.columns))
         cells = np.empty(0) if name is None else array_of(raw[name])
-        return [_text(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
+        return [text_of(cell) for cell in cells.tolist()] if cells.dtype.kind in "OU" else raw
     raw = as_list(raw)
     if not isinstance(raw, (list, tuple)):
         return raw
@@ -45,7 +45,7 @@ def _cell_of(row: Mapping[Any, Any], columns: Sequence[str]) -> Any:
     is_known = name is not None and clean(str(name)) in columns
     # A number in another column may be the count of a word.
     is_text = name is not None and (is_known or isinstance(row[name], str) or is_missing(row[name]))
-    return _text(row[name]) if is_text else row
+    return text_of(row[name]) if is_text else row
 
 
 def _find_column(columns: Sequence[str], names: Sequence[Any]) -> Any:
@@ -57,7 +57,7 @@ def _find_column(columns: Sequence[str], names: Sequence[Any]) -> Any:
     return names[0] if len(names) == 1 else None
 
 
-def _text(cell: Any) -> Any:
+def text_of(cell: Any) -> Any:
     """Returns a cell as text, or None if it is missing; lists are returned unchanged."""
     if is_missing(cell) or (isinstance(cell, str) and is_blank(cell)):
         return None

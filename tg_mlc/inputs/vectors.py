@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing_extensions import Self, Unpack
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._numbers import as_list
 from tg_mlc.data import MultiLabelDataset
+from tg_mlc.data.bags import with_attribute
 from tg_mlc.inputs._features import TableKind, as_documents, may_be_rows, read_matrix
 from tg_mlc.inputs.cells import clean
 from tg_mlc.inputs.kind import EncoderOptions, Form, ReadOptions, Rows, View
@@ -89,7 +90,6 @@ class Vectors(TableKind):
     views = {scaling: partial(Scaled, scaling) for scaling in ("standard", "quantile", "centred")}
     reads_columns = True
     are_columns = True
-    takes_view = True
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:
@@ -125,6 +125,15 @@ class Vectors(TableKind):
 
         size, dropout = options.get("num_components", 8), options.get("input_dropout", 0.2)
         return VectorEncoder(train.num_inputs or 0, channels, size, dropout=dropout)
+
+    @classmethod
+    def on_scale(
+        cls,
+        dataset: MultiLabelDataset,
+        choose: Callable[[Sequence[str]], str],
+        matrix: Callable[[str], Any],
+    ) -> MultiLabelDataset:
+        return with_attribute(dataset, "x", torch.from_numpy(matrix(choose([*cls.views]))))
 
     def examples(self, number: int) -> Any:
         """Returns rows by column, with cells as in the training table, or a matrix."""

@@ -20,7 +20,7 @@ from typing_extensions import Self, Unpack
 
 from tg_mlc._input_options import INPUT_OPTIONS
 from tg_mlc._names import check_names
-from tg_mlc._numbers import as_list, is_blank, is_missing
+from tg_mlc._numbers import as_list, is_blank, is_missing, parse_number
 from tg_mlc._options import check_count
 from tg_mlc._warnings import collected_warnings, note, warn
 from tg_mlc.data import ArrayDataset, MultiLabelDataset, Split
@@ -85,6 +85,13 @@ class Words(TableKind):
     def claims(cls, texts: Sequence[Any]) -> bool:
         """Tells whether most strings have three words or more."""
         return 2 * sum(str(text).strip().count(" ") >= 2 for text in texts) > len(texts)
+
+    @classmethod
+    def check_column(cls, name: str, cells: Sequence[Any]) -> None:
+        texts = [cell.strip() for cell in cells if isinstance(cell, str)]
+        if cells and len(texts) == len(cells) and None not in map(parse_number, texts):
+            got = f"(got numbers, such as {texts[0]!r:.40}); take it as a column of features"
+            raise ValueError(f"Expected texts in column '{name}' {got}")
 
     @classmethod
     def recognise(cls, X: Any) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from tg_mlc._names import find, register
 from tg_mlc.data import ArrayDataset, MultiLabelDataset
+from tg_mlc.data.parts import Blank, MixedData, Part, part_of, with_part
 from tg_mlc.data.samples import Samples
 from tg_mlc.inputs.kinds import constant_names
 
@@ -96,14 +97,18 @@ def blueprint_of(model: nn.Module) -> Blueprint | None:
 
 
 def describe_samples(dataset: MultiLabelDataset) -> dict[str, Any]:
-    """Returns the kind of the samples, and sizes and types of the first sample's attributes."""
+    """Returns the kind of the samples, and sizes and types of the first sample's attributes, except
+    those of parts, which have descriptions of their own.
+    """
     names = constant_names(dataset)
     attributes = {
         name: {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
         for name, value in dataset[0].to_dict().items()
-        if isinstance(value, Tensor)
+        if isinstance(value, Tensor) and name.rpartition(".")[0] not in dataset.parts
     }
     facts = {"kind": dataset.kind, "num_inputs": dataset.num_inputs, "attributes": attributes}
+    if dataset.parts:
+        facts["parts"] = {name: describe_samples(part_of(dataset, name)) for name in dataset.parts}
     return facts if names is None else {**facts, "feature_names": names}
 
 
@@ -126,11 +131,17 @@ def recorded_arguments(model: nn.Module) -> dict[str, Any] | None:
 
 def _zero_sample(samples: Mapping[str, Any]) -> MultiLabelDataset:
     """Returns one sample of zeros with unknown labels."""
-    data = Data()
+    parts = {name: _zero_sample(part) for name, part in samples.get("parts", {}).items()}
+    data = MixedData() if parts else Data()
     for name, entry in samples["attributes"].items():
         data[name] = torch.zeros(entry["shape"], dtype=getattr(torch, entry["dtype"]))
     data.y = torch.full_like(data.y, torch.nan)
     label_names = [f"label_{index}" for index in range(data.y.size(1))]
     sample = Samples.collate([data], label_names, report=None)
     facts = {"kind": samples["kind"], "num_features": samples["num_inputs"]}
-    return ArrayDataset(sample._replace(**facts, feature_names=samples.get("feature_names")))
+    facts["feature_names"] = samples.get("feature_names")
+    dataset: MultiLabelDataset = ArrayDataset(sample._replace(**facts))
+    dataset.parts = {name: Part([]) for name in parts}
+    for name, part in parts.items():
+        dataset = with_part(dataset, name, part, Blank.of(part))
+    return dataset

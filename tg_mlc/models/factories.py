@@ -88,6 +88,30 @@ def table_lamp(
 
 
 @builder
+def mixed_lamp(
+    train: MultiLabelDataset,
+    label_graph: Data,
+    *,
+    channels: int = 64,
+    num_components: int = 8,
+    input_dropout: float = 0.2,
+    **kwargs: Any,
+) -> LaMP:
+    r"""Builds a :class:`~tg_mlc.models.LaMP` for samples of several parts, whose labels attend to
+    the components of all parts (see :class:`~tg_mlc.nn.encoders.MixedEncoder`).
+
+    Components send messages along the edges of their parts, such as bonds, if any part has edges.
+
+    Args:
+        train, label_graph, channels, num_components, input_dropout, **kwargs: As in
+            :func:`table_lamp`.
+    """
+    options: EncoderOptions = {"num_components": num_components, "input_dropout": input_dropout}
+    inputs = kind_of(train).encoder(train, channels, **options)
+    return compose(inputs, train, label_graph, inputs.edge_dim is not None, **kwargs)
+
+
+@builder
 def molecule_lamp(
     train: MultiLabelDataset,
     label_graph: Data,

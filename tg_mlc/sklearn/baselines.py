@@ -93,7 +93,7 @@ class BaselineEstimator(RawInputEstimator):
             samples = self._make_samples(X, matrix, rows.numpy())
             steps = Chain(*kind.steps())
             samples = steps.fit_transform(samples, Split(rows, rows[:0], rows[:0], "all samples"))
-            view = next(iter(kind.views.values()))().fit(samples)
+            view = next(iter(kind.make_views(samples).values())).fit(samples)
             X = view.matrix(samples)
         options = {key: v for key, v in self.get_params().items() if key not in _OWN_OPTIONS}
         if not isinstance(options.get("random_state", 0), int):

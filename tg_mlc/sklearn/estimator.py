@@ -22,6 +22,7 @@ from tg_mlc._numbers import as_list
 from tg_mlc._options import check_choice, check_share
 from tg_mlc.data import MultiLabelDataset
 from tg_mlc.data._label_values import check_known
+from tg_mlc.data.parts import KIND
 from tg_mlc.graphs import LabelGraph
 from tg_mlc.inference import Model, Query
 from tg_mlc.inference.flow import Flow
@@ -50,7 +51,7 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         feature_names_in_ (numpy.ndarray): The names of a data frame's columns.
     """
 
-    inputs: str
+    inputs: str | Mapping[str, Any]
     inputs_: str
     model_: Model
     metric_: str
@@ -175,12 +176,16 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
 
     def _read_training_inputs(self, X: Any) -> Any:
         X = as_list(as_frame(X))
-        check_choice("inputs", self.inputs, ("auto", *kinds_by_form()))
-        self.inputs_ = infer_form(X) if self.inputs == "auto" else self.inputs
+        self.inputs_ = KIND if isinstance(self.inputs, Mapping) else self.inputs
+        check_choice("inputs", self.inputs_, ("auto", *kinds_by_form()))
+        self.inputs_ = infer_form(X) if self.inputs_ == "auto" else self.inputs_
+        self._columns = None
         return self._read_inputs(X, reset=True)
 
     def _read_inputs(self, X: Any, *, reset: bool = False) -> Any:
-        """Returns a list of inputs, or a matrix in which nominal columns are one-hot encoded."""
+        """Returns a list of inputs, a data frame of inputs of several kinds, or a matrix in which
+        nominal columns are one-hot encoded.
+        """
         X, kind = as_list(as_frame(X)), kinds_by_form()[self.inputs_]
         if not kind.forms[self.inputs_].is_matrix:
             return kind.listed(X, self.inputs_)
@@ -205,9 +210,11 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         kind, columns = kinds_by_form()[self.inputs_], getattr(self, "_columns", None)
         schema = None if columns is None else Schema.from_dict(columns)
         names = None if schema is None else schema.feature_names
-        options = self._form.names, kind.forms[self.inputs_].kind
-        samples = kind.samples(kind.split(X), y, *options, train=train, feature_names=names)
-        samples.schema = schema
+        options: Any = {"train": train, "feature_names": names}
+        options |= {"columns": self.inputs} if isinstance(self.inputs, Mapping) else {}
+        form = kind.forms[self.inputs_].kind
+        samples = kind.samples(kind.split(X), y, self._form.names, form, **options)
+        samples.schema = samples.schema if schema is None else schema
         return samples
 
     def _fix_threshold(self, threshold: Any) -> None:

@@ -18,6 +18,7 @@ from torch import nn
 from typing_extensions import Self
 
 from tg_mlc._names import shorten
+from tg_mlc._optional import require
 from tg_mlc._options import check_choice, check_count, check_flag, check_number, check_share
 from tg_mlc.data import MultiLabelDataset, Split, predefined_split, random_split, stratified_split
 from tg_mlc.data.bags import with_attribute
@@ -76,10 +77,12 @@ class LaMPClassifier(SavedEstimator):
     run any code.
 
     Args:
-        inputs (str, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of weighted
-            words), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, or :obj:`"dna"`.
-            (default: :obj:`"auto"`: dense rows are vectors, and sparse rows are bags; strings
-            are SMILES if all are molecules, else texts)
+        inputs (str or dict, optional): The format of inputs: :obj:`"vectors"`, :obj:`"bags"` (of
+            weighted words), :obj:`"texts"` (or lists of words), :obj:`"smiles"`, :obj:`"dna"`, or
+            :obj:`"mixed"`, a data frame with columns of several kinds, which a dictionary chooses:
+            :obj:`{"text": "note", "features": ["age", "city"]}`. (default: :obj:`"auto"`: dense
+            rows are vectors, and sparse rows are bags; strings are SMILES if all are molecules,
+            else texts; a data frame is mixed if cells look like texts, molecules or DNA)
         label_graph (str or LabelGraph, optional): :obj:`"fully_connected"`,
             :obj:`"co_occurrence"` (of training samples), :obj:`"edgeless"`, or a label graph.
             (default: :obj:`"fully_connected"`)
@@ -119,7 +122,7 @@ class LaMPClassifier(SavedEstimator):
         n_iter_ (int): The number of epochs.
     """
 
-    inputs: str = "auto"
+    inputs: str | dict[str, Any] = "auto"
     _: KW_ONLY
     label_graph: GraphName | LabelGraph = "fully_connected"
     base_scores: Sequence[str] | Literal["auto"] | None = "auto"
@@ -211,6 +214,8 @@ class LaMPClassifier(SavedEstimator):
                 X = X + X_val
             elif sp.issparse(X):
                 X = sp.vstack([X, X_val], format="csr")
+            elif hasattr(X, "iloc"):
+                X = require("pandas", extra="data").concat([X, X_val], ignore_index=True)
             else:
                 X = np.concatenate([X, X_val])
         if last_model is None:
@@ -335,7 +340,7 @@ class AutoClassifier(SavedEstimator):
         metric_ (str): The metric that thresholds or label sets maximise.
     """
 
-    inputs: str = "auto"
+    inputs: str | dict[str, Any] = "auto"
     _: KW_ONLY
     seconds: float = 300.0
     threshold: str = "f1_micro"
@@ -382,7 +387,9 @@ def _learn_given(model: Model, validation: MultiLabelDataset, masks: GivenMasks,
 
 
 def _rows(X: Any, indices: torch.Tensor) -> Any:
-    return [X[row] for row in indices.tolist()] if isinstance(X, list) else X[indices.numpy()]
+    if isinstance(X, list):
+        return [X[row] for row in indices.tolist()]
+    return getattr(X, "iloc", X)[indices.numpy()]
 
 
 def _select(names: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class StackingFeatures(Preprocessor):
         if unknown := [name for name in kinds or () if name not in searches]:
             raise ValueError(f"Expected 'kinds' among {list(searches)} (got {unknown})")
         check_number("seconds", seconds)
+        self.scalings = set[str]()
         self.searches = {name: searches[name] for name in (searches if kinds is None else kinds)}
         self.seconds, self.seed = seconds, seed
 
@@ -103,8 +104,6 @@ class StackingFeatures(Preprocessor):
     def transform(self, raw: MultiLabelDataset) -> MultiLabelDataset:
         """Returns samples with the scores of all classifiers."""
         matrices, scores = dict[str, Any](), []
-        if kind_of(raw).takes_view:
-            matrices[self.scaling] = self.views[self.scaling].matrix(raw)
         for classifier in self.classifiers.values():
             view = classifier.view
             if view not in matrices:
@@ -113,8 +112,14 @@ class StackingFeatures(Preprocessor):
         return self._samples(raw, scores, matrices)
 
     def _samples(
-        self, raw: MultiLabelDataset, scores: Sequence[Any], matrices: Mapping[str, Any]
+        self, raw: MultiLabelDataset, scores: Sequence[Any], matrices: dict[str, Any]
     ) -> MultiLabelDataset:
+        def matrix(view: str) -> Any:
+            self.scalings.add(view)
+            if view not in matrices:
+                matrices[view] = self.views[view].matrix(raw)
+            return matrices[view]
+
         scales = [clf.scale for clf in self.classifiers.values()]
         base_scores = torch.from_numpy(np.stack(scores, axis=-1) * scales).float()
         # Data sets that read samples from large files cannot replace attributes; copy to memory.
@@ -122,20 +127,25 @@ class StackingFeatures(Preprocessor):
             collated = Samples.collate(list(raw), raw.label_names, None)
             raw = ArrayDataset(collated._replace(kind=raw.kind, feature_names=raw.feature_names))
         samples = with_attribute(raw, "base_scores", base_scores)
-        if not kind_of(raw).takes_view:
-            return samples
-        return with_attribute(samples, "x", torch.from_numpy(matrices[self.scaling]))
+        return kind_of(raw).on_scale(samples, self._most_chosen, matrix)
+
+    def _most_chosen(self, names: Sequence[str]) -> str:
+        """Returns the view that most classifiers chose, of some names if any has one of these,
+        except forests, which do not depend on scale.
+        """
+        classifiers, own = self.classifiers.values(), [name for name in names if name in self.views]
+        views = [clf.view for clf in classifiers if clf.baseline != "forest"]
+        views = [view for view in views if view in own] or own or views or [*self.views]
+        return max(dict.fromkeys(views), key=views.count)
 
     @property
     def scaling(self) -> str:
-        """The view that most classifiers chose, except forests, which do not depend on scale."""
-        classifiers = self.classifiers.values()
-        views = [clf.view for clf in classifiers if clf.baseline != "forest"] or [*self.views]
-        return max(dict.fromkeys(views), key=views.count)
+        """The view that most classifiers chose."""
+        return self._most_chosen([*self.views])
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the classifiers and their views."""
-        names = {self.scaling, *(clf.view for clf in self.classifiers.values())}
+        """Returns the classifiers, their views, and the views on whose scale networks are."""
+        names = {*self.scalings, *(clf.view for clf in self.classifiers.values())}
         views = {name: view.state_dict() for name, view in self.views.items() if name in names}
         classifiers = {name: clf.state_dict() for name, clf in self.classifiers.items()}
         return {"views": views, "classifiers": classifiers}
@@ -143,7 +153,10 @@ class StackingFeatures(Preprocessor):
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Loads classifiers and views from :meth:`state_dict`."""
         views, classifiers = state["views"].items(), state["classifiers"].items()
-        self.views = {name: find("view", name)().load_state_dict(item) for name, item in views}
+        # The name of a view that depends on the samples is not registered; its state has another.
+        makers = {name: find("view", item.get("view", name)) for name, item in views}
+        self.views = {name: makers[name]().load_state_dict(item) for name, item in views}
+        self.scalings = {*self.views}
         self.classifiers = {name: StackedClassifier.from_state(item) for name, item in classifiers}
         if unknown := {item.view for item in self.classifiers.values()} - {*self.views}:
             expected = f"Expected the views of classifiers among {list(self.views)}"

@@ -21,7 +21,7 @@ from tg_mlc.graphs import LabelGraph, co_occurrence, fully_connected
 from tg_mlc.inference.batches import batches_of, logits_of
 from tg_mlc.inference.checkpoint import load_file
 from tg_mlc.inputs import kind_of
-from tg_mlc.models import dna_lamp, molecule_lamp, table_lamp
+from tg_mlc.models import dna_lamp, mixed_lamp, molecule_lamp, table_lamp
 from tg_mlc.training import BinaryObjective
 from tg_mlc.training.fitting import TrainSettings, train_model
 
@@ -61,6 +61,7 @@ OBJECTIVE = BinaryObjective(intermediate_weight=0.1)
 _TABLE: dict[str, Any] = {**MODEL, "node_messages": False, "num_steps": 2}
 _TABLE |= {"input_dropout": 0.3, "frequency_strength": 0.5}
 _MOLECULES = {"num_steps": 1, "num_feature_layers": 2, "dropout": 0.1, "attention_dropout": 0.0}
+_MIXED = {**MODEL, "num_steps": 2, "input_dropout": 0.3, "frequency_strength": 0.5}
 _DNA = {"num_steps": 2, "num_feature_layers": 1, "dropout": 0.2, "score_skip": True}
 _FIT = {**FIT, "monitor": "val/loss", "accelerator": "cpu", "logger": False}
 _TRAIN = TrainSettings(MODULE, OBJECTIVE, _FIT, BATCH_SIZE)
@@ -75,6 +76,7 @@ SETTINGS: dict[str, LaMPSettings] = {
     "table": LaMPSettings(table_lamp, _TABLE, _TRAIN, _TRIALS),
     "molecules": LaMPSettings(molecule_lamp, _MOLECULES, _TRAIN_MOLECULES),
     "dna": LaMPSettings(dna_lamp, _DNA, _TRAIN),
+    "mixed": LaMPSettings(mixed_lamp, _MIXED, _TRAIN, _TRIALS),
 }
 
 

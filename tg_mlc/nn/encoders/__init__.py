@@ -3,6 +3,7 @@
 from tg_mlc.nn.encoders.components import GivenComponents, JointEncoder, MessageEncoder
 from tg_mlc.nn.encoders.dna import DNAEncoder
 from tg_mlc.nn.encoders.graphs import MoleculeEncoder, NodeEncoder
+from tg_mlc.nn.encoders.mixed import MixedEncoder
 from tg_mlc.nn.encoders.tokens import BagEncoder, SequenceEncoder
 from tg_mlc.nn.encoders.vector import LinearPath, VectorEncoder
 
@@ -13,6 +14,7 @@ __all__ = [
     "JointEncoder",
     "LinearPath",
     "MessageEncoder",
+    "MixedEncoder",
     "MoleculeEncoder",
     "NodeEncoder",
     "SequenceEncoder",

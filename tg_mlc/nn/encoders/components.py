@@ -119,12 +119,17 @@ def join(parts: list[Components]) -> Components:
     ptr = torch.stack([part.ptr for part in parts]).sum(dim=0)
     rows = torch.arange(order.numel(), device=order.device)
     new_index = torch.empty_like(order).index_copy(0, order, rows)
-    offset = 0
+    edges, states, offset = list[Tensor](), list[Tensor](), 0
     for part in parts:
-        if part.edge_index is not None:  # At most one part has edges.
-            return Components(x[order], ptr, new_index[part.edge_index + offset], part.edge_attr)
+        if part.edge_index is not None:
+            edges.append(new_index[part.edge_index + offset])
+            states += [] if part.edge_attr is None else [part.edge_attr]
         offset += part.x.size(0)
-    return Components(x[order], ptr)
+    if states and len(states) < len(edges):
+        expected = "states of the edges of all encoders, or of none"
+        raise ValueError(f"Expected {expected} (got those of {len(states)} of {len(edges)})")
+    edge_index = torch.cat(edges, dim=1) if edges else None
+    return Components(x[order], ptr, edge_index, torch.cat(states) if states else None)
 
 
 class GivenComponents(nn.Module):
