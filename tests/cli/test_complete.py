@@ -46,15 +46,16 @@ def test_blanks_are_filled_and_all_else_is_kept(rows, table, tmp_path, capsys):
         assert after[row] == expected
 
 
-def test_labels_without_blanks_get_no_column_of_probabilities(rows, table, tmp_path):
+def test_labels_without_blanks_get_no_column_of_probabilities(rows, table, tmp_path, capsys):
     out, again = tmp_path / "out.csv", tmp_path / "again.csv"
     assert run("complete --labels tall", rows / "model", csv=table, out=out) == 0
     header, *cells = read(out)
     assert header[7:] == ["tall probability", "reason"]
     assert [row[5] for row in cells] == ["", "no", "1", "NA"]
     out.write_text(out.read_text().replace(";reason\n", ";why\n"))
-    assert run("complete --labels tall", rows / "model", csv=out, out=again) == 0
-    assert read(again) == [[*header[:-1], "why", "reason"], *([*row, ""] for row in cells)]
+    assert run("complete --labels tall", rows / "model", csv=out, out=again) == 1
+    assert "blank cells in the columns ['tall'] of" in capsys.readouterr().err
+    assert not again.exists()
 
 
 def test_rows_that_cannot_be_read_stay_as_they_are(rows, write, tmp_path, capsys):

@@ -11,6 +11,7 @@ import tg_mlc
 from tests.cli.conftest import run
 from tg_mlc.cli._inputs import inputs_of
 from tg_mlc.cli._options import RowsFile
+from tg_mlc.inputs import tables
 from tg_mlc.inputs.tables import read_blocks
 
 CLASSES = ["a/b", "a/b@c/d", "a@c/d/e", "c"]
@@ -89,6 +90,25 @@ def test_labels_that_contradict_their_ancestors_are_refused(tmp_path, capsys):
     files = {"csv": tmp_path / "a.csv", "hierarchy": tmp_path / "p.csv"}
     assert run("train --labels animal,dog", out=tmp_path / "m", **files) == 1
     assert "row 0, in which 'dog' applies and 'animal' above it does not" in capsys.readouterr().err
+
+
+def test_labels_to_complete_that_contradict_their_ancestors_are_refused(
+    tmp_path, capsys, monkeypatch
+):
+    rows = "".join(f"{i},{int(i % 2)},{int(i % 4 == 1)}\n" for i in range(20))
+    (tmp_path / "a.csv").write_text(f"size,animal,dog\n{rows}")
+    (tmp_path / "p.csv").write_text("child,parent\ndog,animal\n")
+    files = {"csv": tmp_path / "a.csv", "hierarchy": tmp_path / "p.csv"}
+    assert run("train --labels animal,dog --seconds 0", out=tmp_path / "m", **files) == 0
+    monkeypatch.setattr(tables, "_BLOCK", 2)
+    new = tmp_path / "new.csv"
+    new.write_text("size,animal,dog\n1,1,\n2,,1\n3,,\n4,0,1\n")
+    capsys.readouterr()
+    assert run("complete", tmp_path / "m", csv=new, out=tmp_path / "out.csv") == 1
+    assert f"Expected '{new}' to agree with its hierarchy (got row 3 (line 5), in which 'dog'" in (
+        capsys.readouterr().err
+    )
+    assert not [*tmp_path.glob("out*")]
 
 
 TERMS = ["GO:2;GO:3", "GO:2", "GO:3", "GO:4"]

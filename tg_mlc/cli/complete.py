@@ -104,9 +104,14 @@ def _columns_with_blanks(
     else of all labels of the model. Raises ValueError for files that cannot be completed.
     """
     import numpy as np
+    import torch
 
+    from tg_mlc.graphs.hierarchy import propagate
+    from tg_mlc.inference.decisions import Coherence
     from tg_mlc.inputs.tables import check_columns
 
+    coherence = model.stage(Coherence)
+    pairs = None if coherence is None else coherence.pairs()
     label_names, source, columns = model.label_names, f"'{path}'", dict[str, bool]()
     if inputs.separator is not None:
         got = f"names in the column {inputs.labels[0]!r}, where no cell is one label"
@@ -123,11 +128,17 @@ def _columns_with_blanks(
             hint = "add the columns to fill, with blank cells"
             raise ValueError(f"Expected {expected} (got none); {hint}")
         check_columns(list({*present, *names}), header, source)
-        is_blank = np.isnan(inputs.given(table, label_names, "all")).any(axis=0)
+        given = inputs.given(table, label_names, "all")
+        if pairs is not None:
+            propagate(torch.from_numpy(given), pairs, label_names, path, where=table.where)
+        is_blank = np.isnan(given).any(axis=0)
         for name in names or present:
             is_found = columns.get(name, False)
             columns[name] = is_found or bool(is_blank[label_names.index(name)])
     with_blanks = [name for name, has_blanks in columns.items() if has_blanks]
+    if not with_blanks:
+        expected = f"blank cells in the columns {list(columns)[:5]} of {source}"
+        raise ValueError(f"Expected {expected} (got none); nothing is left to complete")
     added = [*map(_added, with_blanks), "reason"]
     if taken := [name for name in added if name in header]:
         hint = "rename it, because the result gets a column of this name"

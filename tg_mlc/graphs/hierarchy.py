@@ -5,7 +5,7 @@ The functions apply this rule to scores, labels and thresholds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -144,9 +144,11 @@ def propagate(
     name: str = "y",
     *,
     check: bool = True,
+    where: Callable[[int], str] = "row {}".format,
 ) -> Tensor:
     """Returns labels :math:`(N, L)`, 0, 1, or NaN for unknown. Ancestors of positive labels become
-    1, and descendants of negative labels 0. With :obj:`check`, contradictions raise ValueError.
+    1, and descendants of negative labels 0. With :obj:`check`, contradictions raise ValueError with
+    the location of the row.
     """
     present = coherent((y == 1).float(), pairs) == 1
     absent = coherent((y == 0).float(), pairs.flip(0)) == 1
@@ -154,7 +156,8 @@ def propagate(
         row = int(contradictions[0, 0])
         above, below = pairs[:, (y[row, pairs[0]] == 0) & (y[row, pairs[1]] == 1)][:, 0].tolist()
         names = range(y.size(1)) if label_names is None else label_names
-        got = f"row {row}, in which {names[below]!r} applies and {names[above]!r} above it does not"
+        states = f"{names[below]!r} applies and {names[above]!r} above it does not"
+        got = f"{where(row)}, in which {states}"
         hint = "mend one of them, or leave it unknown"
         raise ValueError(f"Expected '{name}' to agree with its hierarchy (got {got}); {hint}")
     return torch.where(present, 1.0, torch.where(absent, 0.0, torch.nan)).to(y.dtype)
