@@ -105,6 +105,18 @@ def test_costs_and_a_budget_choose_among_all_samples(model):
     assert ratio.is_monotonic_decreasing
 
 
+def test_labels_that_a_budget_cannot_pay_for_stand_in_nobodys_way(model):
+    dear = {"noise": 1.01, "a": 1.01, "copy": 1.01}
+    assert model.suggest(X, k=4, cost=dear, budget=1)["label"].tolist() == ["certain"]
+
+
+def test_samples_without_a_label_left_are_counted(model):
+    everything = dict.fromkeys(NAMES[:3], 1.0)
+    with pytest.warns(UserWarning, match="1 of 3 samples have no label left to look up"):
+        frame = model.suggest(X, given=[everything, {}, {}], candidates=NAMES[:3])
+    assert frame["row"].tolist() == [1, 2]
+
+
 def test_entropy_is_in_bits():
     assert entropy(torch.tensor([0.0, 0.5, 1.0])).tolist() == [0.0, 1.0, 0.0]
 
@@ -117,7 +129,13 @@ def test_entropy_is_in_bits():
         ({"candidates": []}, "'candidates' to be a list of labels"),
         ({"cost": {"b": 1}}, "'cost' among labels of the model"),
         ({"cost": {"a": 0}}, "'cost' to be positive numbers"),
-        ({"budget": 0}, "'budget' to be above 0"),
+        ({"cost": {"a": "1"}}, "'cost' to be positive numbers"),
+        ({"cost": 2}, "'cost' to map labels to numbers"),
+        ({"targets": 1}, "'targets' to be a list of labels"),
+        ({"budget": 0}, "'budget' to be a number above 0"),
+        ({"budget": True}, "'budget' to be a number above 0"),
+        ({"budget": "4"}, "'budget' to be a number above 0"),
+        ({"budget": 0.5}, "'budget' to pay for one of the labels .got 0.5, .* costs 1"),
         ({"k": 0}, "'k' to be a whole number of at least 1"),
         ({"given": dict.fromkeys(NAMES, 1)}, "labels that are left to predict"),
         ({"given": {"a": 1}, "candidates": ["a"]}, "'candidates' with labels that are not given"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from numbers import Real
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -70,7 +72,8 @@ def suggest(
         candidates (Sequence[str], optional): The labels that can be looked up. (default: all)
         cost (dict, optional): The costs of labels, 1 for others; gains are compared per cost.
         budget (float, optional): The largest cost of all suggestions together. The samples then
-            share it, up to :obj:`k` labels each. (default: :obj:`None`, no limit)
+            share it, up to :obj:`k` labels each; the list of a sample ends at the first label that
+            the rest of the budget cannot pay for. (default: :obj:`None`, no limit)
 
     Returns:
         A data frame with a row for each suggestion: the ``row`` of the sample, the ``rank`` of the
@@ -91,8 +94,7 @@ def suggest(
         _mask("candidates", candidates, names),
     )
     costs = _read_costs(cost, names)
-    if budget is not None and not budget > 0:
-        raise ValueError(f"Expected 'budget' to be above 0 (got {budget})")
+    is_candidate = is_candidate & _affordable(costs, budget)
     prediction = model.answer(raw, Query(given=given), on_error="raise")
     for message in prediction.warnings:
         warn(message, stacklevel=3)
@@ -103,9 +105,7 @@ def suggest(
     is_given = torch.zeros(probabilities.shape, dtype=torch.bool)
     if prediction.given is not None:
         is_given = ~torch.from_numpy(prediction.given[readable]).isnan()
-    if not (is_candidate & ~is_given).any() or not (is_target & ~is_given).any():
-        name = "candidates" if not (is_candidate & ~is_given).any() else "targets"
-        raise ValueError(f"Expected '{name}' with labels that are not given (got none)")
+    _check_open(is_candidate & ~is_given, is_target & ~is_given)
     samples = []
     step = max(1, _NUMBERS // len(names) ** 2)
     for start in trange(0, len(is_given), step, desc="Suggestions", disable=None, leave=False):
@@ -260,7 +260,7 @@ def _reason(
 def _mask(argument: str, labels: Sequence[str] | None, names: Sequence[str]) -> Tensor:
     if labels is None:
         return torch.ones(len(names), dtype=torch.bool)
-    if isinstance(labels, str) or not len(labels):
+    if isinstance(labels, str) or not isinstance(labels, Collection) or not len(labels):
         raise ValueError(f"Expected '{argument}' to be a list of labels (got {labels!r:.80})")
     if unknown := [label for label in labels if label not in names]:
         expected = f"Expected '{argument}' among labels of the model, such as {list(names[:3])}"
@@ -270,10 +270,39 @@ def _mask(argument: str, labels: Sequence[str] | None, names: Sequence[str]) -> 
 
 def _read_costs(cost: Mapping[str, float] | None, names: Sequence[str]) -> Tensor:
     costs = torch.ones(len(names), dtype=torch.double)
+    if not isinstance(cost, (Mapping, NoneType)):
+        raise ValueError(f"Expected 'cost' to map labels to numbers (got {cost!r:.40})")
     if cost:
         _mask("cost", [*cost], names)
     for name, value in (cost or {}).items():
-        if not 0 < value < float("inf"):
-            raise ValueError(f"Expected 'cost' to be positive numbers (got {value} for {name!r})")
-        costs[names.index(name)] = value
+        if not _is_positive(value):
+            got = f"{value!r:.40} for {name!r}"
+            raise ValueError(f"Expected 'cost' to be positive numbers (got {got})")
+        costs[names.index(name)] = float(value)
     return costs
+
+
+def _affordable(costs: Tensor, budget: float | None) -> Tensor:
+    """Returns the labels that cost at most the whole budget."""
+    if budget is None:
+        return torch.ones(len(costs), dtype=torch.bool)
+    if not _is_positive(budget):
+        raise ValueError(f"Expected 'budget' to be a number above 0 (got {budget!r:.40})")
+    if budget < costs.min():
+        got = f"{budget:g}, while the cheapest costs {float(costs.min()):g}"
+        raise ValueError(f"Expected 'budget' to pay for one of the labels (got {got})")
+    return costs <= budget
+
+
+def _check_open(is_candidate: Tensor, is_target: Tensor) -> None:
+    """Raises ValueError if no label is left for any sample, and counts the samples without one."""
+    for name, is_open in {"candidates": is_candidate, "targets": is_target}.items():
+        if not is_open.any():
+            raise ValueError(f"Expected '{name}' with labels that are not given (got none)")
+    if num_complete := int((~is_candidate).all(dim=1).sum()):
+        warn(f"{num_complete} of {len(is_candidate)} samples have no label left to look up", 4)
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf
