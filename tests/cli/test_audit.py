@@ -47,6 +47,16 @@ def test_suspects_are_those_of_the_audit(table, tmp_path, capsys):
     assert {path.name for path in tmp_path.iterdir()} == {"table.csv", "suspects.csv"}
 
 
+def test_details_are_the_other_tables_of_the_audit(table, tmp_path):
+    out, folder = tmp_path / "suspects.csv", tmp_path / "details"
+    folder.mkdir()
+    assert run("audit --labels a,copy --seconds 0", csv=table, out=out, details=folder) == 0
+    result = audit(from_csv(table, label_columns=["a", "copy"]), seconds=0)
+    for name in ("rows", "noise", "blanks"):
+        expected, written = getattr(result, name).round(6), pd.read_csv(folder / f"{name}.csv")
+        pd.testing.assert_frame_equal(written, expected, check_dtype=False, check_index_type=False)
+
+
 def test_rows_are_counted_in_the_file(tmp_path, capsys):
     """A row that cannot be read has no suspects, and the rows after it keep their numbers."""
     ends = ("GGGG,0,0", "TTTT,1,1")

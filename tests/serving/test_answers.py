@@ -83,6 +83,9 @@ def test_an_audit_finds_the_wrong_label(ask, models):
         assert cell == pytest.approx(record)
     scores = expected.rows.set_index("row").loc[range(60), ["suspicion", "swapped"]]
     assert [[*result.values()] for result in body["results"]] == pytest.approx(scores.to_numpy())
+    assert body["blanks"] == expected.blanks.head(2).to_dict("records")
+    for entry, record in zip(body["noise"], expected.noise.to_dict("records"), strict=True):
+        assert entry == pytest.approx(record)
 
 
 def test_an_audit_skips_inputs_that_cannot_be_read(ask):
@@ -122,7 +125,7 @@ def test_models_without_messages_say_why_they_refuse(ask, name):
         ("suggest", {"cost": {"happy": 1}}, "'cost' among labels of the model"),
         ("suggest", {"cost": {"sad": -1}}, "'cost' to be positive numbers"),
         ("suggest", {"cost": {"sad": "much"}}, "cost.sad"),
-        ("suggest", {"budget": 0}, "'budget' to be above 0"),
+        ("suggest", {"budget": 0}, "'budget' to be a number above 0"),
         ("suggest", {"k": 0}, "'k' to be a whole number"),
         ("suggest", {"k": 1.5}, "k: "),
         ("suggest", {"given": [{"happy": 1}] * 3}, "'given' to name labels"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ def audit_(
     seed: int = 0,
     top: int | None = None,
     report: str | None = None,
+    details: str | None = None,
     names: str | None = None,
 ) -> int:
     """Finds recorded labels of a file that are likely wrong.
@@ -42,13 +44,15 @@ def audit_(
         top (NUMBER): The number of suspects to write; by default, all recorded labels.
         report (FILE): An HTML file in which a person goes through the first 200 suspects, sees what
             speaks against each, and exports decisions.
+        details (FOLDER): An existing folder for more tables: rows.csv with the suspicion of each
+            row, noise.csv with the estimated errors of each label, and blanks.csv with unknown
+            labels that are likely present.
         names (COLUMN): The column of the file that names the rows in the report; by default, the
             columns with the names of rows, if there are some.
 
     Examples:
         tg-mlc audit --csv drugs.csv --smiles smiles --labels liver,skin --out suspects.csv
     """
-    from tg_mlc._files import replace_when_done
     from tg_mlc._optional import require
     from tg_mlc._options import check_count, check_number
     from tg_mlc.cli._inputs import make_inputs
@@ -63,6 +67,9 @@ def audit_(
         if Path(report).absolute() == Path(out).absolute():
             raise ValueError(f"Expected another --report than --out (got '{report}')")
         require("jinja2", extra="explain")
+    tables = {name: Path(details or "", f"{name}.csv") for name in ("rows", "noise", "blanks")}
+    for path in tables.values() if details is not None else ():
+        check_output(str(path), table.path, name="--details")
     check_number("--seconds", seconds)
     if top is not None:
         check_count("--top", top)
@@ -77,16 +84,28 @@ def audit_(
     rows = _rows_in_file(inputs, cells, len(dataset))
     with time_left(seconds):
         result = audit(dataset, seconds, seed)
-    suspects = result.cells.head(len(result.cells) if top is None else top).round(6)
-    suspects["row"] = [rows[row] for row in suspects["row"]]
-    with replace_when_done(out) as unfinished:
-        suspects.to_csv(unfinished, index=False)
+    suspects = result.cells.head(len(result.cells) if top is None else top)
+    _write(suspects, out, rows)
+    if details is not None:
+        for name, path in tables.items():
+            _write(getattr(result, name), path, rows)
     lines = f"'{out}' lists {len(suspects)} labels, the most suspicious first."
     if report is not None:
         result.report(report, **_in_file(inputs, cells, dataset, rows, names))
         lines += f"\nDecide about them in '{report}', in a browser."
     print(f"{_summary(result)}\n{lines}")  # noqa: T201
     return 0
+
+
+def _write(frame: Any, path: str | Path, rows: Sequence[int]) -> None:
+    """Writes a table of the audit, with the rows of the file in place of samples."""
+    from tg_mlc._files import replace_when_done
+
+    frame = frame.round(6)
+    if "row" in frame:
+        frame["row"] = [rows[row] for row in frame["row"]]
+    with replace_when_done(path) as unfinished:
+        frame.to_csv(unfinished, index=False)
 
 
 def _rows_in_file(inputs: Inputs, table: Table, num_samples: int) -> list[int]:

@@ -98,6 +98,8 @@ async def audit(request: Request[AuditBody], batcher: Batcher) -> dict[str, Any]
         rows = audit.rows.set_index("row").to_dict("index")
         return {
             "cells": audit.cells.head(body.top).to_dict("records"),
+            "blanks": audit.blanks.head(body.top).to_dict("records"),
+            "noise": audit.noise.astype(object).where(audit.noise.notna(), None).to_dict("records"),
             "results": [rows.get(row) for row in range(reading.size)],
         }
 
