@@ -388,6 +388,16 @@ def test_a_warning_is_printed_once(table, capsys):
         assert capsys.readouterr().err.count("to split or weight the rows") == 1
 
 
+def test_data_check_warns_of_labels_that_programs_have_changed(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text("text,tags\nred,x;2-Mar\nblue,x\u200b;y\ngreen,x;y;z\n", encoding="utf-8")
+    options = "data check --text text --labels tags --label_separator ;"
+    assert run(options, csv=path) == 0
+    printed = capsys.readouterr().err
+    assert "Labels look like dates or decimals" in printed
+    assert "Names with invisible characters" in printed
+
+
 def test_data_check_reads_arff(tmp_path, capsys):
     path, schema = tmp_path / "a.arff", tmp_path / "schema.yaml"
     attributes = [f"x{i} numeric" for i in range(40)]

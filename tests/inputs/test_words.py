@@ -13,6 +13,7 @@ from tg_mlc.data import from_arrays, from_csv
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs import TfIdf, Words
 from tg_mlc.inputs.words import UNKNOWN, build_vocabulary, check_words, encode, tokenize
+from tg_mlc.sklearn import LinearClassifier
 
 Y = np.eye(4, 2)
 DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
@@ -147,6 +148,18 @@ def test_texts_that_lose_all_their_words_are_counted(tmp_path):
         Words.split(texts)
     with pytest.warns(UserWarning, match="2 of 4 texts have no words, such as '\U0001f600'"):
         from_csv(path, ["label"], text_column="text")
+
+
+@pytest.mark.filterwarnings("ignore:3 of 3 texts have no words")
+def test_texts_of_which_none_has_words_are_refused(tmp_path):
+    texts, path = ["\U0001f600", "\U0001f44d \U0001f44d", "..."], tmp_path / "a.csv"
+    lines = [f"{text},{row % 2}" for row, text in enumerate(texts)]
+    path.write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    message = r"texts with words \(got 3 without any\); write emoji"
+    with pytest.raises(ValueError, match=message):
+        from_csv(path, ["label"], text_column="text")
+    with pytest.raises(ValueError, match=message):
+        LinearClassifier().fit(texts, [["x"], ["y"], ["x", "y"]])
 
 
 def test_the_old_tokenizer_keeps_letters_alone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
@@ -73,3 +74,10 @@ def test_auto_classifier_with_lamp_passes_checks_of_state(monkeypatch: pytest.Mo
     names = STATE - {"check_fit_idempotent"}
     run_checks(AutoClassifier(seconds=60, random_state=0), names)
     assert all(classifier.model_.networks for classifier in trained)
+
+
+def test_labels_that_programs_have_changed_are_warned_of():
+    X, y = np.arange(12.0).reshape(-1, 1), [["ca\u200blm"], ["sad", "2-Mar"], ["sad"]] * 4
+    with pytest.warns(UserWarning, match="invisible characters") as caught:
+        LinearClassifier().fit(X, y)
+    assert any("dates or decimals" in str(warning.message) for warning in caught)

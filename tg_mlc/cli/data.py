@@ -115,6 +115,7 @@ def _arff_schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str
 def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
     from tg_mlc._names import few
     from tg_mlc.cli._inputs import file_options, make_inputs
+    from tg_mlc.inputs.checks import warn_of_names
     from tg_mlc.inputs.kinds import claim_texts, kinds_by_columns
     from tg_mlc.inputs.label_columns import likely_labels
     from tg_mlc.inputs.schema import Schema
@@ -138,7 +139,9 @@ def _schema(columns: InputColumns, options: TableOptions) -> tuple[Any, str]:
         schema = claim_texts(schema, table.cells())
     text = f"{len(table):,} rows of {len(table.header):,} columns.\n{schema}"
     if inputs.labels:
-        table.targets(inputs.labels, settings.label_separator, settings.label_paths)
+        separators = settings.label_separator, settings.label_paths
+        _, label_names = table.targets(inputs.labels, *separators)
+        warn_of_names(label_names)
     elif names := likely_labels(schema, table.cells()):
         text += f"\nPerhaps --labels, as all cells are 0, 1 or blank: {few(names)}."
     return schema, text

@@ -52,7 +52,7 @@ def check_samples(dataset: MultiLabelDataset) -> None:
     if similar := [group for group in by_spelling(names).values() if len(group) > 1]:
         warning = "Labels that differ only in case or spaces are treated as different"
         warn(f"{warning}: {similar[:5]}")
-    _warn_of_names(names, dataset.feature_names or () if dataset.kind == "vector" else ())
+    warn_of_names(names, dataset.feature_names or () if dataset.kind == "vector" else ())
     x = inputs_of(dataset) if dataset.kind in ("vector", "bag") else None
     num_cells = 0 if x is None else x.nnz if sp.issparse(x) else x.size
     if x is not None and num_cells * max(1, int((~known).any(axis=0).sum())) <= MAX_CELLS:
@@ -60,7 +60,7 @@ def check_samples(dataset: MultiLabelDataset) -> None:
         _warn_of_leaks(x, y, columns, names)
 
 
-def _warn_of_names(labels: Sequence[str], columns: Sequence[str]) -> None:
+def warn_of_names(labels: Sequence[str], columns: Sequence[str] = ()) -> None:
     """Warns of names with invisible characters, and of labels that a spreadsheet has changed."""
     names = [*labels, *columns]
     if hidden := [ascii(name) for name in names if _has_hidden(name)]:

@@ -28,6 +28,7 @@ from tg_mlc.inference import Model, Query
 from tg_mlc.inference.flow import Flow
 from tg_mlc.inference.folder import read_folder
 from tg_mlc.inference.network import packed, unpacked
+from tg_mlc.inputs.checks import warn_of_names
 from tg_mlc.inputs.kinds import infer_form, kinds_by_form
 from tg_mlc.inputs.schema import Schema, cells_of, hints_of, is_dense_frame
 from tg_mlc.metrics import ThresholdTuner
@@ -170,7 +171,8 @@ class RawInputEstimator(ClassifierMixin, BaseEstimator):
         form, matrix = (self._form, self._form.encode(y)) if keep else LabelForm.read(y)
         check_consistent_length(X, matrix)
         if not keep:
-            check_known(matrix, list(map(str, form.names)))
+            check_known(matrix, form.names)
+            warn_of_names(form.names)
         self._form = form
         return matrix
 
