@@ -248,7 +248,7 @@ def test_a_loader_keeps_its_order_and_drops_its_last_batch(tmp_path):
             return self.lin(self.norm(global_mean_pool(batch.x, batch.batch)))
 
     parts = {"val": samples(4), "max_epochs": 2}
-    with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+    with pytest.raises(ValueError, match=r"more than 1 value per channel .*; pass drop_last"):
         fit(Pooled(2), DataLoader(samples(17), 8, shuffle=True), tmp_path, **parts)
     loader = DataLoader(samples(17), 8, drop_last=True)
     with pytest.warns(UserWarning, match="does not shuffle, .* pass shuffle=True"):
@@ -256,6 +256,15 @@ def test_a_loader_keeps_its_order_and_drops_its_last_batch(tmp_path):
     epochs = [torch.cat([batch.x for batch in data.train_dataloader()]) for _ in range(2)]
     assert torch.equal(*epochs)
     assert torch.equal(epochs[0], torch.cat([batch.x for batch in loader]))
+
+
+def test_samples_with_and_without_targets_are_predicted_together():
+    model, data = Model.of(Net(2), NAMES), samples(4)
+    new = [Data(x=data[0].x, edge_index=data[0].edge_index)]
+    expected = model.probabilities(data)
+    for mixed, rows in ((data + new, [0, 1, 2, 3, 0]), (new + data, [0, 0, 1, 2, 3])):
+        np.testing.assert_allclose(model.probabilities(mixed), expected[rows], atol=1e-6)
+    assert all("y" in sample for sample in data)
 
 
 def test_options_of_the_loss_are_taken_by_name(tmp_path):
@@ -325,6 +334,8 @@ WEIGHTED = WeightedRandomSampler([1.0] * 40, 40)
         (samples, {"pos_weight": -1.0}, "'pos_weight' to be a finite number"),
         (samples, {"gamma": 2.0}, r"'loss_options' of 'bce' among .* \(got \['gamma'\]\)"),
         (samples, {"objective": BinaryObjective(), "pos_weight": 2.0}, "either 'objective' or"),
+        (samples, {"gama": 2.0}, r"options that 'fit' knows \(got 'gama'\); is 'gamma' meant"),
+        (samples, {"max_epoch": 2}, "got 'max_epoch'.; is 'max_epochs' meant"),
         (samples, {"batch_size": 64, "drop_last": True}, "at least 64 training samples for one"),
         (samples, {"shuffle": 1}, "'shuffle' to be True or False"),
         (samples, {"val": 0.6, "test": 0.5}, r"'val \+ test' to be a number .* \(got 1.1\)"),

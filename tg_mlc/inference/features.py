@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,20 @@ def row_of(raw: Any, row: int) -> Any:
     return entry.to_dict() if hasattr(entry, "to_dict") else entry
 
 
+def _with_equal_targets(samples: Sequence[BaseData]) -> Sequence[BaseData]:
+    """Returns samples without targets if only some have targets, because PyG could not batch
+    them.
+    """
+    have_targets = ["y" in sample for sample in samples]
+    if all(have_targets) or not any(have_targets):
+        return samples
+    samples = [copy(sample) for sample in samples]
+    for sample, has_target in zip(samples, have_targets, strict=True):
+        if has_target:
+            del sample.y
+    return samples
+
+
 class Features(Stage):
     """Turns raw inputs into samples.
 
@@ -63,7 +78,7 @@ class Features(Stage):
                 raise ValueError(reason)
             return samples
         if isinstance(raw, (list, tuple)) and raw and all(isinstance(row, BaseData) for row in raw):
-            return raw
+            return _with_equal_targets(raw)
         if isinstance(raw, (Dataset, Subset)):
             return raw
         got = "one, not in a list" if isinstance(raw, BaseData) else type(raw).__name__

@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from tg_mlc._names import check_names, check_same_names, shorten
+from tg_mlc._names import check_names, check_same_names, closest, shorten
 from tg_mlc._options import check_choice, check_count, check_flag
 from tg_mlc.data import MultiLabelDataset, Split
 from tg_mlc.data._label_values import check_known
@@ -341,6 +341,12 @@ def _train(
         hint = "call fit with resume=True to go on from its last complete epoch"
         tqdm.write(f"tg_mlc: the training in '{folder}' was terminated; {hint}", file=sys.stderr)
         raise SystemExit(143) from None
+    except ValueError as error:
+        # A batch norm cannot normalise a last batch of one sample.
+        if "more than 1 value per channel" not in str(error):
+            raise
+        hint = "pass drop_last=True, or another batch_size"
+        raise ValueError(f"Expected batches of several samples ({error}); {hint}") from error
     except MisconfigurationException as error:
         got = f"{shorten(options)}: {str(error).splitlines()[0]}"
         expected = "Expected options of the Trainer that suit the data"
@@ -373,6 +379,12 @@ def _make_module(
 def _check_options(
     monitor: str, patience: int | None, gradient_clip: float | None, options: Mapping[str, Any]
 ) -> None:
+    known = {*inspect.signature(Trainer).parameters}
+    if unknown := [name for name in options if name not in known]:
+        names = {*known, *_DATA_OPTIONS, *_MODULE_OPTIONS, *inspect.signature(fit).parameters}
+        close = closest(unknown[0], sorted(names))
+        hint = "" if close is None else f"; is '{close}' meant?"
+        raise ValueError(f"Expected options that 'fit' knows (got '{unknown[0]}'){hint}")
     for name, (allows, reason) in _ALLOWED.items():
         if name in options and not allows(options[name]):
             got = shorten(repr(options[name]))
