@@ -57,13 +57,14 @@ def test_details_are_the_other_tables_of_the_audit(table, tmp_path):
         pd.testing.assert_frame_equal(written, expected, check_dtype=False, check_index_type=False)
 
 
-def test_rows_are_counted_in_the_file(tmp_path, capsys):
+@pytest.mark.parametrize("columns", ["--dna site", "--dna site --features size"])
+def test_rows_are_counted_in_the_file(columns, tmp_path, capsys):
     """A row that cannot be read has no suspects, and the rows after it keep their numbers."""
-    ends = ("GGGG,0,0", "TTTT,1,1")
+    ends = ("GGGG,2.5,0,0", "TTTT,3.5,1,1")
     lines = [f"{'ACGT' * (3 + i % 3)}{ends[i % 2]}" for i in range(20)]
     path, out = tmp_path / "sites.csv", tmp_path / "suspects.csv"
-    path.write_text("\n".join(["site,bound,open", *lines[:4], "AC4T,1,1", *lines[4:]]))
-    assert run("audit --dna site --labels bound,open --seconds 0", csv=path, out=out) == 0
+    path.write_text("\n".join(["site,size,bound,open", *lines[:4], "AC4T,1,1,1", *lines[4:]]))
+    assert run(f"audit {columns} --labels bound,open --seconds 0", csv=path, out=out) == 0
     assert "1 of 21 rows cannot be read" in capsys.readouterr().err
     assert set(pd.read_csv(out)["row"]) == {*range(21)} - {4}
 

@@ -112,7 +112,7 @@ def _rows_in_file(inputs: Inputs, table: Table, num_samples: int) -> list[int]:
     """Returns the row of each sample in the file. Rows that cannot be read give no sample."""
     if len(table) == num_samples:
         return [*range(num_samples)]
-    refused = inputs.input_kind.refused(table.documents(inputs.columns[0]))
+    refused = inputs.input_kind.refused_rows(table, inputs.columns, inputs.parts or {})
     rows = [row for row in range(len(table)) if row not in refused]
     assert len(rows) == num_samples
     return rows

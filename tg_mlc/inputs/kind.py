@@ -344,6 +344,19 @@ class InputKind(Preprocessor, Components):
                 refused[row] = str(error)
         return refused
 
+    @classmethod
+    def refused_rows(
+        cls, table: Table, columns: Sequence[str], parts: Mapping[str, Sequence[str]]
+    ) -> dict[int, str]:
+        """Returns by row of a file why :meth:`from_csv` skips the row.
+
+        Args:
+            table (Table): The file.
+            columns (Sequence[str]): As in :meth:`from_csv`.
+            parts (dict): As in :class:`FileOptions`.
+        """
+        return {} if cls.reads_columns else cls.refused(table.documents(columns[0]))
+
     def _split(self, raw: Any) -> Any:
         return self.split(raw)
 

@@ -67,7 +67,7 @@ from tg_mlc.inputs.schema import (
     is_dense_frame,
     is_mixed_frame,
 )
-from tg_mlc.inputs.tables import read_table
+from tg_mlc.inputs.tables import Table, read_table
 
 
 class PartSteps(Preprocessor):
@@ -241,17 +241,26 @@ class Mixed(InputKind):
         others: dict[str, Role] = dict.fromkeys(labels, "label")
         cells, hints = table.cells(), replace(options.hints, delimiter=table.delimiter)
         schema = schema_of(parts, cells, hints, table.place, others)
-        inputs, refused = read_parts(frame, parts)
-        for name, part in parts.items():
-            if not part.kind.reads_columns:
-                reasons = part.kind.refused(inputs[name].raw)
-                refused |= {inputs[name].rows[row]: reason for row, reason in reasons.items()}
-        check_lost(dict(sorted(refused.items())), len(frame), table.where, options.max_lost)
+        refused = cls.refused_rows(table, columns, options.parts)
+        check_lost(refused, len(frame), table.where, options.max_lost)
         rows = [row for row in range(len(frame)) if row not in refused]
         chosen: Any = {"columns": options.parts, "schema": schema}
         dataset = cls.samples(frame.iloc[rows], y[rows], label_names, **chosen)
         check_samples(dataset)
         return with_parents(dataset, table, labels, options)
+
+    @classmethod
+    def refused_rows(
+        cls, table: Table, columns: Sequence[str], parts: Mapping[str, Sequence[str]]
+    ) -> dict[int, str]:
+        found = columns_of(parts, table.header)
+        frame = table.inputs([name for part in found.values() for name in part.names])
+        inputs, refused = read_parts(frame, found)
+        for name, part in found.items():
+            if not part.kind.reads_columns:
+                reasons = part.kind.refused(inputs[name].raw)
+                refused |= {inputs[name].rows[row]: reason for row, reason in reasons.items()}
+        return dict(sorted(refused.items()))
 
     def fit(self, dataset: MultiLabelDataset, split: Split) -> Self:
         self.fit_transform(dataset, split)
