@@ -194,11 +194,12 @@ class Mixed(InputKind):
 
         Args:
             X (Any): The data frame, or the list.
-            y, label_names, kind, **options: As in :meth:`.InputKind.samples`.
+            y, label_names, kind: As in :meth:`.InputKind.samples`.
             columns (dict, optional): The column, or the list of columns, of each kind by its
                 option, such as :obj:`{"text": "note", "features": ["age", "city"]}`.
                 (default: :obj:`None`, by the cells)
             schema (Schema, optional): The schema of all columns. (default: :obj:`None`, inferred)
+            **options (optional): As in :meth:`.InputKind.samples`.
         """
         frame = as_table(X)
         cells = cells_of(frame)

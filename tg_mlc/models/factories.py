@@ -103,8 +103,8 @@ def mixed_lamp(
     Components send messages along the edges of their parts, such as bonds, if any part has edges.
 
     Args:
-        train, label_graph, channels, num_components, input_dropout, **kwargs: As in
-            :func:`table_lamp`.
+        train, label_graph, channels, num_components, input_dropout: As in :func:`table_lamp`.
+        **kwargs (optional): As in :func:`table_lamp`.
     """
     options: EncoderOptions = {"num_components": num_components, "input_dropout": input_dropout}
     inputs = kind_of(train).encoder(train, channels, **options)
