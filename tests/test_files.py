@@ -139,7 +139,7 @@ def test_many_short_lines_in_few_bytes_are_refused(tmp_path, monkeypatch, reader
     start = time.process_time()
     with pytest.raises(ValueError, match=rf"'{path}' to have at most 65,536 lines unpacked"):
         READERS[reader](path)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 5  # A quiet core takes about 0.5 s, most of it imports.
 
 
 def test_a_gzip_file_of_zeros_alone_is_no_bomb_while_it_is_small(tmp_path):
