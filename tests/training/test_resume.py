@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import Callback
 from tests.training.conftest import GINE, LABELS, LabelModel, ToyGraphs, make_module, train
 from tg_mlc.data import random_split
 from tg_mlc.inference import read_checkpoint
-from tg_mlc.training import MultiLabelDataModule, MultiLabelModule
+from tg_mlc.training import BinaryObjective, MultiLabelDataModule, MultiLabelModule
 
 SCHEDULE = {"lr_schedule": "cosine", "warmup": 0.2, "weight_decay": 0.01}
 
@@ -222,6 +222,17 @@ def test_resume_refuses_other_settings_of_the_optimiser(tmp_path, data, changed)
     path = tmp_path / "last.ckpt"
     module = MultiLabelModule.load_from_checkpoint(path, model=GINE(), **changed)
     assert module.hparams[name] == changed[name]
+
+
+def test_resume_refuses_another_loss(tmp_path, data):
+    weighted, other = ({"loss_options": {"pos_weight": weight}} for weight in ([2.0] * 3, 3.0))
+    weighted, other = ({"objective": BinaryObjective(**options)} for options in (weighted, other))
+    options = {"max_epochs": 2, "resume": True}
+    train(make_module(**weighted), data, tmp_path, max_epochs=1)
+    message = r"got objective.loss_options={'pos_weight': 3.0} instead of {'pos_weight': \[2.0"
+    with pytest.raises(ValueError, match=message):
+        train(make_module(**other), data, tmp_path, **options)
+    assert train(make_module(**weighted), data, tmp_path, **options).num_epochs == 2
 
 
 def test_a_checkpoint_in_the_middle_of_an_epoch_has_no_thresholds(tmp_path, data):

@@ -316,7 +316,10 @@ class MultiLabelModule(LightningModule):
         if self._trainer is not None:
             self._check_optimiser(checkpoint["hyper_parameters"])
         objectives = checkpoint["hyper_parameters"]["objective"], self.hparams["objective"]
-        check_settings(*({"objective": {"class": fields["class"]}} for fields in objectives))
+        # A resumed training has the same loss; other uses of the weights need the same scores.
+        is_resumed = self._trainer is not None
+        parts = [fields if is_resumed else {"class": fields["class"]} for fields in objectives]
+        check_settings(*({"objective": part} for part in parts))
         self._scored, self._tuners = None, checkpoints.restore_tuners(entry["thresholds"])
         stored = entry["preprocessor"]
         if self.preprocessor is None:
