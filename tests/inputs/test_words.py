@@ -1,3 +1,4 @@
+from functools import partial
 from sys import maxunicode
 from unicodedata import category, normalize
 
@@ -13,7 +14,7 @@ from tg_mlc.data import from_arrays, from_csv
 from tg_mlc.data.bags import bag_of_words
 from tg_mlc.inputs import TfIdf, Words
 from tg_mlc.inputs.words import UNKNOWN, build_vocabulary, check_words, encode, tokenize
-from tg_mlc.sklearn import LinearClassifier
+from tg_mlc.sklearn import AutoClassifier, LinearClassifier
 
 Y = np.eye(4, 2)
 DOCUMENTS = [["b", "a", "b"], ["c", "a", "b"], []]
@@ -151,15 +152,11 @@ def test_texts_that_lose_all_their_words_are_counted(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:3 of 3 texts have no words")
-def test_texts_of_which_none_has_words_are_refused(tmp_path):
-    texts, path = ["\U0001f600", "\U0001f44d \U0001f44d", "..."], tmp_path / "a.csv"
-    lines = [f"{text},{row % 2}" for row, text in enumerate(texts)]
-    path.write_text("\n".join(["text,label", *lines]), encoding="utf-8")
-    message = r"texts with words \(got 3 without any\); write emoji"
-    with pytest.raises(ValueError, match=message):
-        from_csv(path, ["label"], text_column="text")
-    with pytest.raises(ValueError, match=message):
-        LinearClassifier().fit(texts, [["x"], ["y"], ["x", "y"]])
+@pytest.mark.parametrize("make", [LinearClassifier, partial(AutoClassifier, seconds=0)])
+def test_classifiers_of_texts_without_any_word_are_refused(make):
+    texts = ["\U0001f600", "\U0001f44d \U0001f44d", "..."]
+    with pytest.raises(ValueError, match=r"documents with words \(got \d+ documents without any"):
+        make().fit(texts * 4, [["x"], ["y"], ["x", "y"]] * 4)
 
 
 def test_the_old_tokenizer_keeps_letters_alone():

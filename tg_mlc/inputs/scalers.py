@@ -249,6 +249,10 @@ class TfIdf(Preprocessor):
         words = sp.csr_matrix(words)
         if not words.shape[0]:
             raise ValueError("Expected 'words' of at least one document (got none)")
+        if not words.shape[1]:
+            got = f"{words.shape[0]} documents without any"
+            hint = "write emoji out as words, or pass other inputs"
+            raise ValueError(f"Expected training documents with words (got {got}); {hint}")
         self.counts = bool(_are_counts(words).all())
         occurs, idf = (words != 0).sum(axis=0).A1 > 0, 1.0
         if self.counts:

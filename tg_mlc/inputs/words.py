@@ -325,9 +325,6 @@ def number_words(
     words = None if feature_names is None else list(map(str, feature_names))
     if words is not None:
         check_names(words, len(words), "feature_names")
-    if words is None and num_inputs is None and not any(map(len, documents)):
-        hint = "write emoji out as words, or pass other inputs"
-        raise ValueError(f"Expected texts with words (got {len(documents)} without any); {hint}")
     if not any(isinstance(word, str) for word in chain.from_iterable(documents)):
         size = num_inputs if words is None else len(words)
         owner = "'like' has" if num_inputs is not None else "'feature_names'"
