@@ -24,10 +24,9 @@ from tg_mlc.inference.flow import Reading
 from tg_mlc.inputs import InputKind
 from tg_mlc.inputs._arff_table import labels_of_arff
 from tg_mlc.inputs.kind import FileOptions
-from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns
+from tg_mlc.inputs.kinds import kind_of_option, kinds_by_columns, parts_of_schema, splits_of
 from tg_mlc.inputs.label_columns import find_labels, has_patterns
-from tg_mlc.inputs.registry import kinds_by_option
-from tg_mlc.inputs.schema import INPUTS, Hints, Schema, match_names
+from tg_mlc.inputs.schema import Hints, Schema, match_names
 from tg_mlc.inputs.smiles import STRUCTURE, is_sdf
 from tg_mlc.inputs.tables import Table, read_blocks
 
@@ -49,9 +48,7 @@ class Inputs(NamedTuple):
     @property
     def splits(self) -> tuple[str, ...]:
         """The ways to choose test rows."""
-        by_option = kinds_by_option()
-        kinds = [by_option[option] for option in self.parts or ()] or [self.input_kind]
-        return tuple(dict.fromkeys(split for kind in kinds for split in kind.splits))
+        return splits_of(self.parts) if self.parts else self.input_kind.splits
 
     @property
     def input_kind(self) -> type[InputKind]:
@@ -255,7 +252,8 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
         parts[option] = [name for v in values for name in (split_names(v) if is_list else [v])]
     if is_sdf(path) and not parts:
         parts = {"smiles": [STRUCTURE]}
-    parts = parts or _parts_of_schema(table)
+    schema = file_options(table).hints.schema
+    parts = parts or ({} if schema is None else parts_of_schema(schema))
     default_option = next(name for name, input_kind in kinds.items() if input_kind.reads_columns)
     option = next(iter(parts), default_option)
     kind, labels = kinds[option], split_names(table.labels)
@@ -274,20 +272,6 @@ def make_inputs(columns: InputColumns, table: TableOptions) -> tuple[Inputs, Tab
     if is_mixed:
         return Inputs(KIND, inputs, labels, table.label_separator, parts=parts), table
     return Inputs(kind.option, inputs, labels, table.label_separator), table
-
-
-def _parts_of_schema(table: TableOptions) -> dict[str, list[str]]:
-    """Returns the columns of a specified schema by the option of their kind; none if they are all
-    numbers and categories.
-    """
-    schema, parts = file_options(table).hints.schema, dict[str, list[str]]()
-    for column in [] if schema is None else schema.columns:
-        for option, kind in kinds_by_columns().items():
-            roles = INPUTS if kind.reads_columns else (kind.role,)
-            if column.role in roles:
-                parts.setdefault(option, []).append(column.name)
-                break
-    return {} if all(kinds_by_columns()[option].reads_columns for option in parts) else parts
 
 
 def _with_labels(table: TableOptions) -> TableOptions:

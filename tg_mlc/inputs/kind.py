@@ -265,11 +265,16 @@ class InputKind(Preprocessor, Components):
         self.label_names = list(dataset.label_names)
         return self
 
+    @classmethod
+    def roles(cls) -> tuple[str, ...]:
+        """Returns the roles of columns that hold inputs of this kind."""
+        return INPUTS if cls.reads_columns else (cls.role,)
+
     def training_columns(self) -> list[str]:
         """Returns the names of the training columns, as far as they are known."""
         schema, names = getattr(self, "schema", None), getattr(self, "feature_names", None)
         if schema is not None:
-            roles = INPUTS if self.reads_columns else (self.role,)
+            roles = self.roles()
             return [entry["name"] for entry in schema["columns"] if entry["role"] in roles]
         return list(names or ()) if self.reads_columns else []
 

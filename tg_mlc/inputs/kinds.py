@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tg_mlc.inputs.embeddings import Embeddings
 from tg_mlc.inputs.kind import InputKind, View, as_texts
 from tg_mlc.inputs.mixed import Mixed
 from tg_mlc.inputs.molecules import Inchi, Molecules
-from tg_mlc.inputs.registry import KINDS, claimed, kind_of
+from tg_mlc.inputs.registry import KINDS, claimed, kind_of, kinds_by_option
 from tg_mlc.inputs.schema import Schema
 from tg_mlc.inputs.vectors import Vectors
 from tg_mlc.inputs.words import Words
@@ -64,6 +65,24 @@ def kind_of_option(option: str) -> type[InputKind]:
 def kinds_by_form() -> dict[str, type[InputKind]]:
     """Returns the kinds by the names of the forms in which estimators take raw inputs."""
     return {form: kind for kind in KINDS for form in kind.forms}
+
+
+def splits_of(options: Iterable[str]) -> tuple[str, ...]:
+    """Returns the ways to choose test rows with inputs of some kinds, by their options."""
+    kinds = kinds_by_option()
+    return tuple(dict.fromkeys(chain.from_iterable(kinds[name].splits for name in options)))
+
+
+def parts_of_schema(schema: Schema) -> dict[str, list[str]]:
+    """Returns the columns of inputs by the option of their kind; none if they are all numbers and
+    categories.
+    """
+    kinds, parts = kinds_by_columns(), dict[str, list[str]]()
+    for column in schema.columns:
+        options = (option for option, kind in kinds.items() if column.role in kind.roles())
+        if (option := next(options, None)) is not None:
+            parts.setdefault(option, []).append(column.name)
+    return {} if all(kinds[option].reads_columns for option in parts) else parts
 
 
 def kinds_by_columns() -> dict[str, type[InputKind]]:
