@@ -241,7 +241,8 @@ def test_other_format_versions_are_named(version, message, tmp_path):
 
 
 WRONG_VALUES = (None, -1, 10**6, "x", [], {}, [1, 2], {"a": 1}, True, "gone")
-WRONG_VALUES = (*WRONG_VALUES, {"float": "x"}, {"tensor": "x"}, {"tensor": {}, "dtype": 1})
+WRONG_VALUES = (*WRONG_VALUES, {"float": "x"}, {"tensor": "x"}, {"tensor": {}})
+WRONG_VALUES = (*WRONG_VALUES, {"tensor": "x", "dtype": "torch.int8"}, {"tensor": {}, "dtype": 1})
 
 
 @pytest.mark.parametrize("name", KINDS)
