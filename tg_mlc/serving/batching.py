@@ -24,7 +24,6 @@ from tg_mlc.serving.requests import Limits
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_POLL = 5e-4  # Seconds between looks at the queue.
 
 
 class RefusedError(Exception):
@@ -130,15 +129,15 @@ class Batcher:
 
     async def run(self) -> None:
         """Answers batches until the task is cancelled."""
-        loop, pending, num_expected = asyncio.get_running_loop(), None, 1
+        loop, pending = asyncio.get_running_loop(), None
         while True:
             batch = [pending or await self.queue.get()]
             pending, size, end = None, len(batch[0].inputs), time.monotonic() + self.limits.pause
             while size < self.limits.max_batch:
                 if self.queue.empty():
-                    if len(batch) >= num_expected or time.monotonic() >= end:
+                    if (remaining := end - time.monotonic()) <= 0:
                         break
-                    await asyncio.sleep(_POLL)
+                    await asyncio.sleep(remaining)
                     continue
                 waiting = self.queue.get_nowait()
                 if size + len(waiting.inputs) > self.limits.max_batch:
@@ -150,8 +149,6 @@ class Batcher:
             batch = [waiting for waiting in batch if not waiting.future.done()]
             answers = await loop.run_in_executor(self.thread, self._answer, batch) if batch else []
             self.num_waiting -= size
-            # Clients that are answered now are likely to ask again.
-            num_expected = len(batch) + self.queue.qsize()
             for waiting, answer in zip(batch, answers, strict=True):
                 if waiting.future.done():
                     continue

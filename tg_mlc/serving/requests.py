@@ -140,8 +140,8 @@ class Limits:
         max_waiting (int, optional): Inputs of all requests that are waiting for a model.
             (default: :obj:`10000`)
         max_batch (int, optional): Inputs that are scored together. (default: :obj:`256`)
-        pause (float, optional): Seconds that a batch waits at most for as many requests as were
-            open when the last one ended. (default: :obj:`0.01`)
+        pause (float, optional): Seconds that an incomplete batch waits for more requests.
+            (default: :obj:`0.002`)
     """
 
     max_bytes: int = 10_000_000
@@ -151,7 +151,7 @@ class Limits:
     max_seconds: float = 30.0
     max_waiting: int = 10_000
     max_batch: int = 256
-    pause: float = 0.01
+    pause: float = 0.002
     max_columns: int = 20_000
     max_cells: int = 1_000_000
     max_characters: int = 1_000_000
